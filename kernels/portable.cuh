@@ -1,0 +1,57 @@
+// Everything that NVRTC and the host's C++ compiler disagree on; no other file asks which of the two reads it.
+//
+// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
+// thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads.
+#pragma once
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#ifdef __CUDACC__
+
+#define KERNEL extern "C" __global__
+#define HOST_DEVICE __device__ __forceinline__
+#define FOR_EACH(item, begin, end)                                                             \
+    for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end);        \
+         item += (i64)gridDim.x * blockDim.x)
+#define PREFETCH(address) ((void)0)
+
+HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
+HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
+HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
+HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
+
+#else
+
+#define KERNEL extern "C"
+#define HOST_DEVICE inline __attribute__((always_inline))
+#define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
+#define PREFETCH(address) __builtin_prefetch(address)
+
+HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
+HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
+HOST_DEVICE void atomic_min(u64* address, u64 value) {
+    u64 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (value < seen && !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+HOST_DEVICE void atomic_add(u64* address, u64 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
+
+#endif
+
+template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
+template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
+template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
+
+// The finaliser of splitmix64: decides ties by a number that depends on nothing but its argument.
+HOST_DEVICE u64 mix(u64 x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}

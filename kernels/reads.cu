@@ -1,0 +1,145 @@
+// From the bytes of a chunk to packed queries: newlines, records, words.
+//
+// A chunk begins at a record and ends with the newline of its last one. FASTQ has four lines a record, FASTA (its
+// sequence lines already joined) two. Errors meet in one word, the smallest (record << 8 | code), so that the first
+// bad record is the one that is told, whatever thread saw it.
+#include "queries.cuh"
+
+enum RecordError {
+    NO_HEADER = 1,
+    NO_SEPARATOR = 2,
+    QUALITY_LENGTH = 3,
+    NOT_A_BASE = 4,
+    TOO_LONG = 5,
+    QUALITY_RANGE = 6,
+};
+
+const i64 BLOCK_BYTES = 4096;
+const i32 LONGEST_NAME = 254;
+
+HOST_DEVICE void report(u64* error, i64 record, RecordError code) { atomic_min(error, (u64)record << 8 | (u64)code); }
+
+// An item is a block of 4096 bytes.
+KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes, i64* counts, i64 size) {
+    FOR_EACH(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
+        i32 count = 0;
+        for (i64 i = block * BLOCK_BYTES; i < last; ++i) count += bytes[i] == '\n';
+        counts[block] = count;
+    }
+}
+
+// line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
+KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes, const i64* ends, i64* line_ends, i64 size) {
+    FOR_EACH(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
+        i64 next = block ? ends[block - 1] : 0;
+        for (i64 i = block * BLOCK_BYTES; i < last; ++i)
+            if (bytes[i] == '\n') line_ends[next++] = i;
+    }
+}
+
+struct Line {
+    i64 begin, end;  // without CR and LF
+};
+
+HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
+    i64 begin = number ? line_ends[number - 1] + 1 : 0, end = line_ends[number];
+    return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
+}
+
+// The name: up to the first blank, without /1 or /2, at most 254 bytes.
+HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
+    i64 end = name.begin;
+    while (end < name.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
+    if (end - name.begin > 2 && bytes[end - 2] == '/' && (bytes[end - 1] == '1' || bytes[end - 1] == '2')) end -= 2;
+    return (i32)minimum(end - name.begin, (i64)LONGEST_NAME);
+}
+
+// An item is a record. quality_starts holds -1 where a read has no qualities.
+KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_ends, i64* name_starts, i32* name_lengths,
+                          i64* sequence_starts, i32* lengths, i64* quality_starts, u64* error, i64 lines_a_record,
+                          i64 longest_read) {
+    FOR_EACH(record, begin, end) {
+        i64 first = record * lines_a_record;
+        Line header = line(bytes, line_ends, first), sequence = line(bytes, line_ends, first + 1);
+        i64 length = sequence.end - sequence.begin;
+        if (header.begin == header.end || bytes[header.begin] != (lines_a_record == 4 ? '@' : '>'))
+            report(error, record, NO_HEADER);
+        if (length > longest_read) report(error, record, TOO_LONG);
+        i64 quality_start = -1;
+        if (lines_a_record == 4) {
+            Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
+            if (separator.begin == separator.end || bytes[separator.begin] != '+') report(error, record, NO_SEPARATOR);
+            if (quality.end - quality.begin != length) report(error, record, QUALITY_LENGTH);
+            quality_start = quality.begin;
+        }
+        ++header.begin;
+        name_starts[record] = header.begin;
+        name_lengths[record] = name_length(bytes, header);
+        sequence_starts[record] = sequence.begin;
+        lengths[record] = (i32)length;
+        quality_starts[record] = quality_start;
+    }
+}
+
+HOST_DEVICE i32 complement(i32 code) { return code < 4 ? 3 - code : 4; }
+
+// 1 where the reverse complement is smaller than the read.
+HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
+    for (i32 i = 0; i < length; ++i) {
+        i32 forward = minimum<i32>(base_code(read[i]), 4);
+        i32 reverse = complement(minimum<i32>(base_code(read[length - 1 - i]), 4));
+        if (forward != reverse) return reverse < forward;
+    }
+    return 0;
+}
+
+// An item is a slot; order[slot] is its record. counters: 0 ambiguous letters other than N.
+KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
+                         const i64* quality_starts, const i32* lengths, const i64* block_offsets, u64* words, u8* flags,
+                         u64* hashes, u64* error, u64* counters, i64 lanes) {
+    FOR_EACH(slot, begin, end) {
+        i64 record = order[slot], block = slot / lanes;
+        i32 length = lengths[slot];
+        i64 plane = (block_offsets[block + 1] - block_offsets[block]) / 4;
+        u64* own = words + block_offsets[block] + (slot - block * lanes);
+        const u8* read = bytes + sequence_starts[record];
+        i32 flipped = is_flipped(read, length);
+        u64 hash = (u64)length, forward = 0, reverse = 0, forward_mask = 0, reverse_mask = 0;
+        i32 ambiguous = 0, other = 0, bad = 0;
+        i64 plane_words = plane / lanes;
+        for (i64 i = 0, word = 0; word < plane_words; ++i) {
+            i32 code = 0, back = 0;
+            if (i < length) {
+                u8 letter = read[i];
+                code = base_code(letter);
+                bad |= code == 5;
+                other += code == 4 && (letter & 0xDF) != 'N';
+                back = complement(minimum<i32>(base_code(read[length - 1 - i]), 4));
+            }
+            ambiguous |= code >= 4;
+            forward = forward << 2 | (u64)(code < 4 ? code : 0);
+            reverse = reverse << 2 | (u64)(back < 4 ? back : 0);
+            forward_mask = forward_mask << 2 | (u64)(code >= 4);
+            reverse_mask = reverse_mask << 2 | (u64)(back >= 4);
+            if ((i & 31) == 31) {
+                own[flipped * plane + word * lanes] = forward;
+                own[(1 - flipped) * plane + word * lanes] = reverse;
+                own[(2 + flipped) * plane + word * lanes] = forward_mask;
+                own[(3 - flipped) * plane + word * lanes] = reverse_mask;
+                if (word * 32 < length) hash = mix(hash + (flipped ? reverse : forward) + 0x9E3779B97F4A7C15ull);
+                ++word;
+            }
+        }
+        if (quality_starts[record] >= 0)
+            for (i32 i = 0; i < length; ++i) {
+                u8 quality = bytes[quality_starts[record] + i];
+                if (quality < '!' || quality > '~') report(error, record, QUALITY_RANGE);
+            }
+        if (bad) report(error, record, NOT_A_BASE);
+        if (other) atomic_add(counters, (u64)other);
+        flags[slot] = (u8)((flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
+        hashes[slot] = hash;
+    }
+}

@@ -1,0 +1,267 @@
+// SAM records from arrays: what each alignment measures, how long each record is, and its bytes. One function writes a
+// record into a sink; a sink that only counts gives the lengths, and a prefix sum of those every record's place.
+#include "queries.cuh"
+#include "reference.cuh"
+#include "scoring.cuh"
+#include "traceback.cuh"
+
+struct CountingSink {
+    i64 count;
+
+    HOST_DEVICE void put(u8) { ++count; }
+    HOST_DEVICE void copy(const u8*, i64 length) { count += length; }
+    HOST_DEVICE void copy_reversed(const u8*, i64 length) { count += length; }
+    HOST_DEVICE void bases(const u8*, i64 length, bool) { count += length; }
+};
+
+struct ByteSink {
+    u8* next;
+
+    HOST_DEVICE void put(u8 byte) { *next++ = byte; }
+    HOST_DEVICE void copy(const u8* bytes, i64 length) {
+        for (i64 i = 0; i < length; ++i) next[i] = bytes[i];
+        next += length;
+    }
+    HOST_DEVICE void copy_reversed(const u8* bytes, i64 length) {
+        for (i64 i = 0; i < length; ++i) next[i] = bytes[length - 1 - i];
+        next += length;
+    }
+    HOST_DEVICE void bases(const u8* read, i64 length, bool reversed) {
+        for (i64 i = 0; i < length; ++i) {
+            i32 code = minimum<i32>(base_code(read[reversed ? length - 1 - i : i]), 4);
+            next[i] = code_letter(reversed && code < 4 ? 3 - code : code);
+        }
+        next += length;
+    }
+};
+
+template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
+    u8 digits[20];
+    i32 count = 0;
+    if (number < 0) sink.put('-'), number = -number;
+    do digits[count++] = (u8)('0' + number % 10);
+    while (number /= 10);
+    while (count) sink.put(digits[--count]);
+}
+
+template <class Sink> HOST_DEVICE void put_tag(Sink& sink, char a, char b, char type) {
+    sink.put('\t');
+    sink.put((u8)a);
+    sink.put((u8)b);
+    sink.put(':');
+    sink.put((u8)type);
+    sink.put(':');
+}
+
+struct Aligned {
+    const Reference* reference;
+    const u8* barrier_letters;
+    Words bases, mask;
+    i64 start;
+    const u32* operations;
+    i32 count;
+
+    HOST_DEVICE u8 text_letter(i64 position) const {
+        if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
+        return barrier_letters[reference->barrier_behind(position)];
+    }
+    // Marks of the differing columns among `length` (at most 32) matched ones.
+    HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {
+        unclear = (mask.at(query) | reference->barriers_at(place)) & first_bases(length);
+        return (differences(bases.at(query), reference->packed().at(place)) | unclear) & first_bases(length);
+    }
+};
+
+template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned& aligned) {
+    i64 query = 0, place = aligned.start, equal = 0;
+    for (i32 i = 0; i < aligned.count; ++i) {
+        i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
+        if (operation == MATCHED) {
+            for (i64 at = 0; at < length; at += 32) {
+                u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
+                i64 done = 0;
+                while (marks) {
+                    i64 column = first_marked(marks);
+                    marks ^= 1ull << (62 - 2 * column);
+                    put_number(sink, equal + column - done);
+                    sink.put(aligned.text_letter(place + at + column));
+                    equal = 0, done = column + 1;
+                }
+                equal += minimum(length - at, (i64)32) - done;
+            }
+            place += length;
+        } else if (operation == DELETED) {
+            put_number(sink, equal);
+            equal = 0;
+            sink.put('^');
+            for (i64 at = 0; at < length; ++at) sink.put(aligned.text_letter(place + at));
+            place += length;
+        }
+        if (operation != DELETED) query += length;
+    }
+    put_number(sink, equal);
+}
+
+// An item is a slot. A read whose alignment scores below min_score loses it (chosen becomes -1).
+KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, i32* chosen,
+                               const i64* operation_offsets, const u32* operations, const i32* operation_counts,
+                               const i64* reference_starts, i64* reference_ends, i32* contigs, i32* scores,
+                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
+                               SCORING_ARGUMENTS) {
+    Reference reference = REFERENCE;
+    Queries queries = QUERIES;
+    Scoring scoring = SCORING;
+    FOR_EACH(slot, begin, end) {
+        contigs[slot] = -1;
+        scores[slot] = edit_distances[slot] = 0;
+        reversed[slot] = 0;
+        reference_ends[slot] = 0;
+        if (chosen[slot] < 0) continue;
+        const Window& window = windows[slot * most_windows + chosen[slot]];
+        Aligned aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
+                           queries.mask(slot, window.orientation), reference_starts[slot],
+                           operations + operation_offsets[slot], operation_counts[slot]};
+        i64 query = 0, place = aligned.start;
+        i32 score = 0, edits = 0;
+        for (i32 i = 0; i < aligned.count; ++i) {
+            i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
+            if (operation == MATCHED) {
+                for (i64 at = 0; at < length; at += 32) {
+                    u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
+                    i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
+                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch - open * AMBIGUOUS_PENALTY;
+                    edits += different;
+                }
+            } else if (operation != CLIPPED) {
+                score -= scoring.gap_open + (i32)length * scoring.gap_extend;
+                edits += (i32)length;
+            }
+            if (operation != INSERTED && operation != CLIPPED) place += length;
+            if (operation != DELETED) query += length;
+        }
+        if (score < min_score) {
+            chosen[slot] = -1;
+            mapqs[slot] = 0;
+            continue;
+        }
+        contigs[slot] = (i32)reference.contig_of(aligned.start);
+        // The rival's score counted bonuses for ends that it reached; it is told without those that this place earned.
+        seconds[slot] = maximum(seconds[slot] - (window.score - score), 0);
+        scores[slot] = score;
+        edit_distances[slot] = edits;
+        reference_ends[slot] = place;
+        reversed[slot] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+    }
+}
+
+#define RECORD_ARGUMENTS                                                                                                \
+    const u8 *bytes, const i64 *name_starts, const i32 *name_lengths, const i64 *sequence_starts,                      \
+        const i64 *quality_starts, const i32 *slot_of, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters, \
+        const u8 *contig_names, const i64 *contig_name_offsets, const i64 *operation_offsets, const u32 *operations,   \
+        const i32 *operation_counts, const i64 *reference_starts, const i32 *contigs, const i32 *scores,               \
+        const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group,      \
+        i64 read_group_length
+
+struct Records {
+    const u8* bytes;
+    const i64* name_starts;
+    const i32* name_lengths;
+    const i64* sequence_starts;
+    const i64* quality_starts;
+    const i32* slot_of;
+    Queries queries;
+    Reference reference;
+    const u8* barrier_letters;
+    const u8* contig_names;
+    const i64* contig_name_offsets;
+    const i64* operation_offsets;
+    const u32* operations;
+    const i32* operation_counts;
+    const i64* reference_starts;
+    const i32* contigs;
+    const i32* scores;
+    const i32* seconds;
+    const i32* edit_distances;
+    const u8* reversed;
+    const u8* mapqs;
+    const u8* read_group;
+    i64 read_group_length;
+
+    template <class Sink> HOST_DEVICE void put_place(Sink& sink, i64 slot) const {
+        i64 contig = contigs[slot];
+        sink.put('\t');
+        sink.copy(contig_names + contig_name_offsets[contig], contig_name_offsets[contig + 1] - contig_name_offsets[contig]);
+        sink.put('\t');
+        put_number(sink, reference_starts[slot] - reference.contig_starts[contig] + 1);
+        sink.put('\t');
+        put_number(sink, mapqs[slot]);
+        sink.put('\t');
+        for (i32 i = 0; i < operation_counts[slot]; ++i) {
+            u32 operation = operations[operation_offsets[slot] + i];
+            put_number(sink, operation >> 4);
+            sink.put((u8)"MIDNS"[operation & 15]);
+        }
+    }
+    template <class Sink> HOST_DEVICE void put_tags(Sink& sink, i64 slot) const {
+        Words bases = queries.bases(slot, 0), mask = queries.mask(slot, 0);
+        if (reversed[slot] != (queries.flags[slot] & READ_FLIPPED)) bases = queries.bases(slot, 1), mask = queries.mask(slot, 1);
+        Aligned aligned = {&reference, barrier_letters, bases, mask, reference_starts[slot],
+                           operations + operation_offsets[slot], operation_counts[slot]};
+        put_tag(sink, 'N', 'M', 'i');
+        put_number(sink, edit_distances[slot]);
+        put_tag(sink, 'M', 'D', 'Z');
+        put_differences(sink, aligned);
+        put_tag(sink, 'A', 'S', 'i');
+        put_number(sink, scores[slot]);
+        put_tag(sink, 'X', 'S', 'i');
+        put_number(sink, seconds[slot]);
+    }
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
+        i64 slot = slot_of[record];
+        i32 length = queries.lengths[slot];
+        bool mapped = contigs[slot] >= 0, back = reversed[slot];
+        if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
+        else sink.put('*');
+        sink.put('\t');
+        put_number(sink, mapped ? (back ? 16 : 0) : 4);
+        if (mapped) put_place(sink, slot);
+        else sink.copy((const u8*)"\t*\t0\t0\t*", 8);
+        sink.copy((const u8*)"\t*\t0\t0\t", 7);
+        if (length) sink.bases(bytes + sequence_starts[record], length, back);
+        else sink.put('*');
+        sink.put('\t');
+        const u8* quality = bytes + quality_starts[record];
+        if (length == 0 || quality_starts[record] < 0) sink.put('*');
+        else if (back) sink.copy_reversed(quality, length);
+        else sink.copy(quality, length);
+        if (mapped) put_tags(sink, slot);
+        sink.copy(read_group, read_group_length);
+        sink.put('\n');
+    }
+};
+
+#define RECORDS                                                                                                        \
+    Records {                                                                                                          \
+        bytes, name_starts, name_lengths, sequence_starts, quality_starts, slot_of, QUERIES, REFERENCE,                \
+            barrier_letters, contig_names, contig_name_offsets, operation_offsets, operations, operation_counts,       \
+            reference_starts, contigs, scores, seconds, edit_distances, reversed, mapqs, read_group, read_group_length \
+    }
+
+// An item is a record, in the order of the input.
+KERNEL void measure_records(i64 begin, i64 end, RECORD_ARGUMENTS, i64* lengths_out) {
+    Records records = RECORDS;
+    FOR_EACH(record, begin, end) {
+        CountingSink sink = {0};
+        records.put(sink, record);
+        lengths_out[record] = sink.count;
+    }
+}
+
+// record_ends: the inclusive prefix sum of what measure_records gave.
+KERNEL void write_records(i64 begin, i64 end, RECORD_ARGUMENTS, const i64* record_ends, u8* out) {
+    Records records = RECORDS;
+    FOR_EACH(record, begin, end) {
+        ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
+        records.put(sink, record);
+    }
+}

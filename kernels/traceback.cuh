@@ -1,0 +1,92 @@
+// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair, with a byte a cell that tells
+// where the cell's three scores came from. Of equal paths the one is taken that leaves the diagonal last on the way
+// back, so that gaps stand as far left on the forward reference as they can.
+#pragma once
+#include "band.cuh"
+#include "scoring.cuh"
+#include "smith_waterman.cuh"
+
+enum Step { STOP = 0, DIAGONAL = 1, INSERTION = 2, DELETION = 3, STEP_BITS = 3, INSERTION_LONGER = 4, DELETION_LONGER = 8 };
+enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4 };
+
+struct Path {
+    i32 score;            // with bonuses
+    i64 reference_start;
+    i32 operations;
+};
+
+// Appends to a CIGAR that is built from its end; equal neighbours are merged.
+struct Cigar {
+    u32* operations;
+    i32 count;
+
+    HOST_DEVICE void add(CigarOperation operation, i32 length) {
+        if (length == 0) return;
+        if (count && (operations[count - 1] & 15) == (u32)operation) operations[count - 1] += (u32)length << 4;
+        else operations[count++] = (u32)length << 4 | (u32)operation;
+    }
+    HOST_DEVICE void reverse() {
+        for (i32 i = 0, j = count - 1; i < j; ++i, --j) {
+            u32 held = operations[i];
+            operations[i] = operations[j];
+            operations[j] = held;
+        }
+    }
+};
+
+HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
+    if (text == OUTSIDE) return NEVER;
+    if (query > 3 || text > 3) return -AMBIGUOUS_PENALTY;
+    return query == text ? scoring.match : -scoring.mismatch;
+}
+
+// steps: length * width bytes; scores: 2 * (width + 1) integers; operations: room for the CIGAR.
+HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32* scores, u32* operations) {
+    i32 width = band_width(band.length), best = 0, best_row = -1, best_column = 0;
+    i32* insertions = scores + width + 1;
+    for (i32 b = 0; b <= width; ++b) {
+        scores[b] = b < width ? scoring.clip_penalty : NEVER;
+        insertions[b] = NEVER;
+    }
+    for (i32 i = 0; i < band.length; ++i) {
+        i32 deletion = NEVER, query = band.query_code(i), reached = i + 1 == band.length ? scoring.clip_penalty : 0;
+        for (i32 b = 0; b < width; ++b) {
+            i32 diagonal = scores[b] + column_score(query, band.text_code(i + b), scoring);
+            i32 opened = scores[b + 1] - scoring.gap_open, insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
+            u8 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
+            i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion));
+            step |= here == diagonal && here > 0 ? DIAGONAL : here == 0 ? STOP : here == insertion ? INSERTION : DELETION;
+            scores[b] = here;
+            insertions[b] = insertion;
+            if (here + reached > best) best = here + reached, best_row = i, best_column = b;
+            opened = here - scoring.gap_open;
+            if (deletion > opened) step |= DELETION_LONGER;  // of the deletion that begins in the next column
+            deletion = maximum(opened, deletion) - scoring.gap_extend;
+            steps[(i64)i * width + b] = step;
+        }
+    }
+    Cigar cigar = {operations, 0};
+    i32 i = best_row, b = best_column;
+    cigar.add(CLIPPED, band.length - 1 - i);
+    u8 state = DIAGONAL;
+    while (i >= 0) {
+        u8 step = steps[(i64)i * width + b];
+        if (state == DIAGONAL) state = step & STEP_BITS;
+        if (state == STOP) break;
+        if (state == DIAGONAL) {
+            cigar.add(MATCHED, 1);
+            --i;
+        } else if (state == INSERTION) {
+            cigar.add(INSERTED, 1);
+            if (!(step & INSERTION_LONGER)) state = DIAGONAL;
+            --i, ++b;
+        } else {
+            cigar.add(DELETED, 1);
+            --b;
+            if (!(steps[(i64)i * width + b] & DELETION_LONGER)) state = DIAGONAL;
+        }
+    }
+    cigar.add(CLIPPED, i + 1);
+    cigar.reverse();
+    return Path{best, band.first + i + 1 + b, cigar.count};
+}

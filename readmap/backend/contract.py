@@ -1,0 +1,105 @@
+"""What a backend is: arrays on a device, and kernels launched over items."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from readmap.backend.signatures import Signature, signature
+from readmap.errors import BackendError
+
+#: A NumPy array on the CPU, a CuPy array on the GPU.
+Array = Any
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it."""
+
+    module: str
+    name: str
+
+    @property
+    def signature(self) -> Signature:
+        """The declaration in the source: parameter names and types in order, without `begin` and `end`."""
+        return signature(self.module, self.name)
+
+
+class Backend(abc.ABC):
+    """A device that holds arrays and runs kernels over the items 0 <= item < count.
+
+    Attributes:
+        name: what a user calls it, `cpu` or `cuda:N`.
+        xp: the array module, numpy or cupy.
+        lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words.
+        narrow_lanes: alignments that one item of a 16-bit alignment kernel scores.
+        scratch_bytes: memory that a stage may take for what it drops again.
+    """
+
+    name: str
+    xp: ModuleType
+    lanes: int
+    narrow_lanes: int
+    scratch_bytes: int
+
+    @abc.abstractmethod
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """An array of undefined contents on the device."""
+
+    @abc.abstractmethod
+    def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """A uint8 array in host memory from which copies to the device are fastest."""
+
+    @abc.abstractmethod
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
+        """The array on the device; on the CPU the array itself."""
+
+    @abc.abstractmethod
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        """The array as NumPy's, once all launches before have ended."""
+
+    @abc.abstractmethod
+    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
+        """Launch the variant of a kernel that `types` names, with checked arguments."""
+
+    @abc.abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all launches have ended."""
+
+    def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
+        """An array on the device filled with one value."""
+        array = self.empty(shape, dtype)
+        array.fill(value)
+        return array
+
+    def launch(self, kernel: Kernel, count: int, *arguments: Any) -> None:
+        """Run a kernel over `count` items.
+
+        Arrays and integers come in the order of the kernel's declaration. A dtype that is not the declared one, an
+        array that is not contiguous or lies elsewhere, an integer out of range: each a TypeError, never garbage.
+        """
+        types, checked = kernel.signature.check(arguments, self.xp.ndarray)
+        if count > 0:
+            self.run(kernel, types, count, checked)
+
+    def ends(self, counts: Array) -> tuple[Array, int]:
+        """The inclusive prefix sum of int64 counts, and their total."""
+        ends = self.xp.cumsum(counts)
+        return ends, int(ends[-1]) if len(ends) else 0
+
+    def offsets(self, counts: Array) -> tuple[Array, int]:
+        """The exclusive prefix sum of int64 counts with the total behind it, int64 [len + 1], and the total."""
+        offsets = self.empty(len(counts) + 1, np.int64)
+        offsets[:1].fill(0)
+        if len(counts):
+            self.xp.cumsum(counts, out=offsets[1:])
+        return offsets, int(offsets[-1])
+
+
+def unavailable(device: str, reason: str) -> BackendError:
+    """The error for a device that cannot be used."""
+    return BackendError(f"device {device} cannot be used: {reason}")

@@ -1,0 +1,95 @@
+"""The CPU: kernels compiled by the host's compiler, a slice of the items a call, the slices on threads."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import compiler
+from readmap.backend.contract import Array, Backend, Kernel
+from readmap.backend.signatures import DTYPES
+
+#: Items a call, so that one lasts well under half a second and an interrupt is heard.
+SLICE = 256
+
+_C_TYPES = {
+    "i8": ctypes.c_int8,
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "i32": ctypes.c_int32,
+    "u32": ctypes.c_uint32,
+    "i64": ctypes.c_int64,
+    "u64": ctypes.c_uint64,
+}
+
+
+def available_processors() -> int:
+    """The processors that this process may use, not those of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class CpuBackend(Backend):
+    """Threads of this process. ctypes drops the interpreter's lock during a call, so slices run in parallel."""
+
+    name = "cpu"
+    xp = np
+    lanes = 1
+    narrow_lanes = 16
+    scratch_bytes = 64 << 20
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or available_processors()
+        self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        return np.empty(shape, dtype)
+
+    def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        return np.empty(size, np.uint8)
+
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
+        return array
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        return np.asarray(array)
+
+    def synchronize(self) -> None:
+        pass
+
+    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
+        function = _function(kernel, types)
+        values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
+        starts = range(0, count, SLICE)
+        if self._pool is None or len(starts) == 1:
+            for start in starts:
+                function(start, min(start + SLICE, count), *values)
+            return
+        for _ in self._pool.map(lambda start: function(start, min(start + SLICE, count), *values), starts):
+            pass
+
+
+@functools.cache
+def _library(module: str, types: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    return ctypes.CDLL(str(compiler.library(module, types)))
+
+
+@functools.cache
+def _function(kernel: Kernel, types: tuple[tuple[str, str], ...]) -> Any:
+    from readmap.backend.signatures import GENERIC, generic_types
+
+    chosen = dict(types)
+    variant = tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(kernel.module))
+    function = getattr(_library(kernel.module, variant), kernel.name)
+    function.restype = None
+    function.argtypes = [ctypes.c_int64, ctypes.c_int64] + [
+        ctypes.c_void_p if p.array else _C_TYPES[p.type] for p in kernel.signature.parameters
+    ]
+    assert all(p.array or p.type in DTYPES for p in kernel.signature.parameters)
+    return function

@@ -1,0 +1,70 @@
+"""A CUDA GPU: CuPy holds the arrays, and the kernels are cubins that NVRTC made from the same sources."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import cache, nvrtc
+from readmap.backend.contract import Array, Backend, Kernel, unavailable
+from readmap.backend.cpu import available_processors
+from readmap.backend.signatures import GENERIC, generic_types
+
+BLOCK = 128
+
+
+class CudaBackend(Backend):
+    """One GPU, one compute stream, one Python thread that launches."""
+
+    lanes = 32
+    narrow_lanes = 2
+    scratch_bytes = 1 << 30
+
+    def __init__(self, number: int = 0, threads: int | None = None) -> None:
+        os.environ.setdefault("CUPY_CACHE_DIR", str(cache.folder() / "cupy"))
+        import cupy
+
+        devices = cupy.cuda.runtime.getDeviceCount()
+        if number >= devices:
+            raise unavailable(f"cuda:{number}", f"this machine has {devices} GPU(s), numbered from 0")
+        self.name = f"cuda:{number}"
+        self.xp = cupy
+        self.threads = threads or available_processors()
+        self.device = cupy.cuda.Device(number)
+        self.device.use()
+        self.architecture = f"sm_{self.device.compute_capability}"
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        return self.xp.empty(shape, dtype)
+
+    def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        memory = self.xp.cuda.alloc_pinned_memory(size)
+        return np.frombuffer(memory, np.uint8, size)
+
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
+        held = self.xp.empty(array.shape, array.dtype)
+        held.set(np.ascontiguousarray(array))
+        return held
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        return self.xp.asnumpy(array)  # type: ignore[no-any-return]
+
+    def synchronize(self) -> None:
+        self.xp.cuda.get_current_stream().synchronize()
+
+    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
+        chosen = dict(types)
+        variant = tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(kernel.module))
+        function = _module(self.device.id, kernel.module, variant, self.architecture).get_function(kernel.name)
+        grid = min((count + BLOCK - 1) // BLOCK, 1 << 30)
+        function((grid,), (BLOCK,), (np.int64(0), np.int64(count), *arguments))
+
+
+@functools.cache
+def _module(device: int, module: str, types: tuple[tuple[str, str], ...], architecture: str) -> Any:
+    import cupy
+
+    return cupy.RawModule(path=str(nvrtc.cubin(module, types, architecture)))

@@ -1,0 +1,48 @@
+"""NVRTC: kernels/*.cu as cubins. It needs neither a GPU nor a driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from readmap.backend import cache
+from readmap.backend.signatures import GENERIC, generic_types
+from readmap.backend.sources import digest, folder
+from readmap.errors import BackendError
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+FLAGS = ("-std=c++17",)
+
+
+def cubin(module: str, types: tuple[tuple[str, str], ...], architecture: str, into: Path | None = None) -> Path:
+    """The file of a module's variant for one architecture, compiled where the cache does not hold it."""
+    name = f"{module}-{architecture}-{digest(module, 'cuda', architecture, *FLAGS, repr(types))}.cubin"
+    path = folder() / f"{module}.cu"
+    return cache.kept(name, lambda out: _write(out, compile_cubin(path, architecture, types)), into)
+
+
+def _write(out: Path, data: bytes) -> None:
+    out.write_bytes(data)
+
+
+def compile_cubin(path: Path, architecture: str, types: tuple[tuple[str, str], ...] | None = None) -> bytes:
+    """The machine code of one kernels/*.cu file. Types left open are compiled at their first choice."""
+    try:
+        from cuda.core import Program, ProgramOptions
+    except ImportError:
+        raise BackendError(
+            "the GPU's kernels are not compiled yet and NVRTC is not installed: pip install 'readmap[cuda13]' (or cuda12)"
+        ) from None
+    if types is None:
+        types = tuple((name, GENERIC[name][0]) for name in generic_types(path.stem))
+    options = ProgramOptions(
+        std="c++17",
+        arch=architecture,
+        include_path=[str(path.parent)],
+        define_macro=[tuple(item) for item in types],
+        name=path.name,
+    )
+    try:
+        code = Program(path.read_text(), "c++", options).compile("cubin").code
+    except Exception as error:  # cuda.core raises its own NVRTCError, whose module moved between releases
+        raise BackendError(f"NVRTC could not compile {path} for {architecture}:\n{error}") from error
+    return bytes(code)

@@ -1,0 +1,132 @@
+"""Kernel declarations, read from the sources: the one place where argument types are written is the kernel itself."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from readmap.backend.sources import source
+
+DTYPES = {
+    "i8": np.dtype(np.int8),
+    "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
+    "i32": np.dtype(np.int32),
+    "u32": np.dtype(np.uint32),
+    "i64": np.dtype(np.int64),
+    "u64": np.dtype(np.uint64),
+    "Window": np.dtype(np.int64),  # an array of structures travels as rows of 64-bit words
+}
+
+#: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.
+GENERIC = {"suffix_t": ("u32", "u64")}
+
+_KERNEL = re.compile(r"KERNEL\s+void\s+(\w+)\s*\(([^)]*)\)")
+_MACRO = re.compile(r"^#define\s+(\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
+_LIST = re.compile(r"\b\w+_ARGUMENTS\b")
+_PARAMETER = re.compile(r"(?:const\s+)?(\w+)\s*(\*?)\s*(\w+)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its C name, its type's name, and whether it is an array."""
+
+    name: str
+    type: str
+    array: bool
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kernel's parameters behind `begin` and `end`."""
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+
+    def check(self, arguments: tuple[Any, ...], array_type: type) -> tuple[tuple[tuple[str, str], ...], list[Any]]:
+        """The generic types that the arguments decide, and the arguments with integers as NumPy scalars.
+
+        Raises TypeError where an argument is not what the kernel declares.
+        """
+        if len(arguments) != len(self.parameters):
+            raise TypeError(f"{self.kernel} takes {len(self.parameters)} arguments, got {len(arguments)}")
+        types: dict[str, str] = {}
+        checked = []
+        for parameter, argument in zip(self.parameters, arguments, strict=True):
+            where = f"{self.kernel}: argument {parameter.name}"
+            if not parameter.array:
+                checked.append(_scalar(where, parameter, argument))
+                continue
+            if not isinstance(argument, array_type):
+                raise TypeError(f"{where} is a {type(argument).__name__}, expected {array_type.__module__}.ndarray")
+            if not argument.flags.c_contiguous:  # type: ignore[attr-defined]
+                raise TypeError(f"{where} is not contiguous")
+            if parameter.type in GENERIC:
+                found = next((t for t in GENERIC[parameter.type] if DTYPES[t] == argument.dtype), None)  # type: ignore[attr-defined]
+                expected = types.setdefault(parameter.type, found or GENERIC[parameter.type][0])
+            else:
+                expected = parameter.type
+            if argument.dtype != DTYPES[expected]:  # type: ignore[attr-defined]
+                raise TypeError(f"{where} has dtype {argument.dtype}, expected {DTYPES[expected]}")  # type: ignore[attr-defined]
+            checked.append(argument)
+        return tuple(sorted(types.items())), checked
+
+
+def _scalar(where: str, parameter: Parameter, argument: Any) -> Any:
+    dtype = DTYPES[parameter.type]
+    if isinstance(argument, bool) or not isinstance(argument, (int, np.integer)):
+        raise TypeError(f"{where} is a {type(argument).__name__}, expected an integer")
+    limits = np.iinfo(dtype)
+    if not limits.min <= int(argument) <= limits.max:
+        raise TypeError(f"{where} is {argument}, which {dtype} does not hold")
+    return dtype.type(argument)
+
+
+@functools.cache
+def generic_types(module: str) -> tuple[str, ...]:
+    """The generic types that a module's kernels use."""
+    return tuple(name for name in GENERIC if any(p.type == name for s in signatures(module).values() for p in s.parameters))
+
+
+def signature(module: str, name: str) -> Signature:
+    """The declaration of kernels/<module>.cu's entry point `name`; KeyError where there is none."""
+    return signatures(module)[name]
+
+
+@functools.cache
+def signatures(module: str) -> dict[str, Signature]:
+    """Every entry point of a module."""
+    text, headers = source(module)
+    macros = dict(_MACRO.findall("\n".join([*headers, text])))
+    found = {}
+    for name, parameters in _KERNEL.findall(_expand_kernels(text, macros)):
+        found[name] = Signature(name, _parameters(parameters, macros))
+    return found
+
+
+def _expand_kernels(text: str, macros: dict[str, str]) -> str:
+    """Kernels that a macro of the module itself declares (`MACRO(name, ...)` at a line's start) are written out."""
+    body = _MACRO.sub("", text)
+    for macro, definition in macros.items():
+        if "KERNEL void name(" in definition:
+            for name in re.findall(rf"^{macro}\((\w+)", body, re.MULTILINE):
+                body += definition.replace("\\\n", " ").replace("KERNEL void name(", f"KERNEL void {name}(")
+    return body
+
+
+def _parameters(text: str, macros: dict[str, str]) -> tuple[Parameter, ...]:
+    while _LIST.search(text):
+        text = _LIST.sub(lambda found: macros[found[0]].replace("\\\n", " "), text)
+    parameters = []
+    for part in text.split(","):
+        words = _PARAMETER.fullmatch(part.strip())
+        if words is None:
+            raise ValueError(f"cannot read the parameter {part.strip()!r}")
+        parameters.append(Parameter(words[3], words[1], bool(words[2])))
+    if [p.name for p in parameters[:2]] != ["begin", "end"]:
+        raise ValueError("a kernel's first parameters are begin and end")
+    return tuple(parameters[2:])

@@ -1,0 +1,134 @@
+"""The folder on disk: manifest.json and plain .npy arrays, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from readmap.errors import IndexFolderError
+from readmap.index.reference import Contig
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index holds beside its arrays."""
+
+    table_bases: int
+    source: str
+    contigs: list[Contig]
+
+
+def default_folder(fasta: str) -> Path:
+    """Where the index of a FASTA file is kept: ref.fa and ref.fa.gz both have ref.fa.readmap."""
+    return Path(fasta.removesuffix(".gz") + ".readmap")
+
+
+def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
+    """Write under a temporary name beside `path`, then rename; raises IndexFolderError where `path` exists, unless forced."""
+    refuse_existing(path, force)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        entries = {}
+        for name, array in arrays.items():
+            np.save(temporary / f"{name}.npy", array)
+            entries[name] = {
+                "dtype": str(array.dtype),
+                "shape": list(array.shape),
+                "bytes": (temporary / f"{name}.npy").stat().st_size,
+                "blake2b": _checksum(temporary / f"{name}.npy"),
+            }
+        record = {
+            "format": "readmap index",
+            "version": FORMAT_VERSION,
+            "source": manifest.source,
+            "table_bases": manifest.table_bases,
+            "arrays": entries,
+            "contigs": [[contig.name, contig.length, contig.md5] for contig in manifest.contigs],
+        }
+        (temporary / MANIFEST).write_text(json.dumps(record, indent=1))
+        os.chmod(temporary, 0o777 & ~_umask())
+        if path.exists():
+            shutil.rmtree(path)
+        os.rename(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}, while writing the index", str(path)) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise IndexFolderError where the target exists and may not be replaced, or is no index."""
+    if not path.exists():
+        return
+    if not force:
+        raise IndexFolderError(f"{path} exists already: --force replaces it")
+    if not (path / MANIFEST).is_file():
+        raise IndexFolderError(f"{path} exists and is no readmap index: it is not replaced")
+
+
+def read(path: Path) -> tuple[Manifest, Arrays]:
+    """The manifest and the mapped arrays; version, sizes and headers are checked, checksums are not."""
+    record = _manifest(path)
+    arrays = {}
+    for name, entry in record["arrays"].items():
+        file = path / f"{name}.npy"
+        if not file.is_file():
+            raise IndexFolderError(f"{path}: {name}.npy is missing; build the index again")
+        size = file.stat().st_size
+        if size != entry["bytes"]:
+            raise IndexFolderError(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; build the index again")
+        try:
+            array = np.load(file, mmap_mode="r")
+        except ValueError as error:
+            raise IndexFolderError(f"{path}: {name}.npy is not an array: {error}") from error
+        if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
+            raise IndexFolderError(f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}")
+        arrays[name] = array
+    contigs = [Contig(name, length, md5) for name, length, md5 in record["contigs"]]
+    return Manifest(record["table_bases"], record["source"], contigs), arrays
+
+
+def verify_checksums(path: Path) -> None:
+    """Raise IndexFolderError where an array's bytes are not those that were written."""
+    for name, entry in _manifest(path)["arrays"].items():
+        found = _checksum(path / f"{name}.npy")
+        if found != entry["blake2b"]:
+            raise IndexFolderError(f"{path}: {name}.npy was altered: checksum {found}, expected {entry['blake2b']}")
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((path / MANIFEST).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexFolderError(f"{path} is no readmap index: it has no {MANIFEST}") from None
+    except json.JSONDecodeError as error:
+        raise IndexFolderError(f"{path}: {MANIFEST} is damaged: {error}") from error
+    if not isinstance(record, dict) or record.get("format") != "readmap index":
+        raise IndexFolderError(f"{path}: {MANIFEST} is not that of a readmap index")
+    if record.get("version") != FORMAT_VERSION:
+        raise IndexFolderError(f"{path} has format version {record.get('version')}, expected {FORMAT_VERSION}; build the index again")
+    return record
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

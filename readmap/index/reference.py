@@ -1,0 +1,125 @@
+"""FASTA -> Reference: packed words, contigs, and the intervals that no match may cross."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Backend, Kernel
+from readmap.formats.fasta import Fasta
+
+#: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
+PAD_BASES = 16_384
+
+#: Letters to what the suffix sorter reads: 0 a barrier, 1..4 A, C, G, T.
+_CODES = np.zeros(256, np.uint8)
+_CODES[np.frombuffer(b"ACGT", np.uint8)] = [1, 2, 3, 4]
+
+_PACK = Kernel("index", "pack_reference")
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Contig:
+    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters."""
+
+    name: str
+    length: int
+    md5: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """All contigs one behind the other, each followed by one barrier; coordinates are 0-based places in that text.
+
+    Attributes:
+        words: uint64, 32 bases each, the first in the high bits; A stands at barriers; padded by PAD_BASES.
+        barrier_blocks: uint64 bitmap, a bit for each 64 bases that hold a barrier, set behind the end.
+        barrier_starts, barrier_ends: int64 [barriers], sorted half-open intervals of equal letters; the last one is
+            everything behind the end.
+        barrier_letters: uint8 [barriers], the ambiguous letter, 0 between contigs.
+        contig_starts: int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1).
+        contigs: names, lengths and checksums, in order.
+    """
+
+    words: np.ndarray[Any, np.dtype[np.uint64]]
+    barrier_blocks: np.ndarray[Any, np.dtype[np.uint64]]
+    barrier_starts: Integers
+    barrier_ends: Integers
+    barrier_letters: Bytes
+    contig_starts: Integers
+    contigs: tuple[Contig, ...]
+
+    @property
+    def length(self) -> int:
+        """Bases and barriers in all."""
+        return int(self.contig_starts[-1])
+
+    @property
+    def bases(self) -> int:
+        """The sum of the contigs' lengths."""
+        return self.length - len(self.contigs)
+
+    @property
+    def ambiguous_bases(self) -> int:
+        """Bases that are no A, C, G or T."""
+        real = self.barrier_letters > 0
+        return int((self.barrier_ends - self.barrier_starts)[real].sum())
+
+
+def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
+    """The reference of a FASTA file's sequences, and its text for the suffix sorter, uint8 [length], 0 a barrier."""
+    lengths = np.diff(fasta.offsets)
+    starts = np.concatenate(([0], np.cumsum(lengths + 1))).astype(np.int64)
+    text = np.zeros(int(starts[-1]), np.uint8)
+    letters = np.zeros(int(starts[-1]), np.uint8)
+    contigs = []
+    for number, name in enumerate(fasta.names):
+        begin, end = int(fasta.offsets[number]), int(fasta.offsets[number + 1])
+        bases = fasta.bases[begin:end]
+        place = slice(int(starts[number]), int(starts[number]) + end - begin)
+        text[place] = _CODES[bases]
+        letters[place] = bases
+        contigs.append(Contig(name.decode("ascii", "replace"), end - begin, hashlib.md5(bases.data).hexdigest()))
+    barrier_starts, barrier_ends, barrier_letters = _barriers(text, letters)
+    del letters
+    words = backend.to_host(_packed(text, backend))
+    blocks = _blocks(barrier_starts, barrier_ends, len(text))
+    reference = Reference(words, blocks, barrier_starts, barrier_ends, barrier_letters, starts, tuple(contigs))
+    return reference, text
+
+
+def _packed(text: Bytes, backend: Backend) -> Any:
+    words = backend.empty((len(text) + PAD_BASES) // 32 + 1, np.uint64)
+    backend.launch(_PACK, len(words), backend.to_device(text), words, len(text))
+    return words
+
+
+def _barriers(text: Bytes, letters: Bytes) -> tuple[Integers, Integers, Bytes]:
+    places = np.flatnonzero(text == 0)
+    which = letters[places]
+    first = np.ones(len(places), bool)
+    first[1:] = (np.diff(places) != 1) | (which[1:] != which[:-1])
+    starts = places[first]
+    last = np.flatnonzero(np.append(first[1:], True))
+    ends = places[last] + 1
+    behind = np.iinfo(np.int64).max // 2
+    return (
+        np.append(starts, len(text)).astype(np.int64),
+        np.append(ends, behind).astype(np.int64),
+        np.append(which[first], 0).astype(np.uint8),
+    )
+
+
+def _blocks(starts: Integers, ends: Integers, length: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    count = ((length + PAD_BASES) // 64 // 64 + 1) * 64
+    change = np.zeros(count + 1, np.int32)
+    np.add.at(change, starts >> 6, 1)
+    np.add.at(change, np.minimum(((ends - 1) >> 6) + 1, count), -1)
+    marks = np.cumsum(change[:count]) > 0
+    return np.packbits(marks, bitorder="little").view(np.uint64)

@@ -1,0 +1,74 @@
+"""Reference -> SuffixArray and PrefixTable."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from pydivsufsort import divsufsort
+
+from readmap.backend import Backend, Kernel
+from readmap.index.reference import Bytes, Reference
+
+_FILL = Kernel("index", "fill_prefix_table")
+_CHECK = Kernel("index", "check_order")
+
+#: Bases that the prefix table resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
+MOST_TABLE_BASES = 12
+LEAST_TABLE_BASES = 6
+
+Suffixes = np.ndarray[Any, Any]
+
+
+def build_suffix_array(text: Bytes, force_64_bits: bool = False) -> Suffixes:
+    """The places of all suffixes that start at a base, in order: uint32, or uint64 where 32 bits do not hold them.
+
+    The order is over {barrier, A, C, G, T}; suffixes that start at a barrier sort first and are dropped.
+    """
+    order = divsufsort(text)
+    suffixes = order[len(text) - int(np.count_nonzero(text)) :]
+    if force_64_bits or len(text) > 2**32 - 1:
+        return suffixes.astype(np.uint64)
+    return suffixes.view(np.uint32) if suffixes.dtype == np.int32 else suffixes.astype(np.uint32)
+
+
+def table_bases(length: int) -> int:
+    """How many bases the prefix table of a reference resolves: about one suffix an entry."""
+    return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
+
+
+def reference_arguments(reference: Reference, backend: Backend) -> tuple[Any, ...]:
+    """The reference in the order of REFERENCE_ARGUMENTS of kernels/reference.cuh, its arrays on the device."""
+    arrays = (
+        reference.words,
+        reference.barrier_blocks,
+        reference.barrier_starts,
+        reference.barrier_ends,
+        reference.contig_starts,
+    )
+    return (*map(backend.to_device, arrays), len(reference.barrier_starts), len(reference.contigs))
+
+
+def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, backend: Backend) -> Suffixes:
+    """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1]."""
+    table = backend.empty(4**bases + 1, suffixes.dtype)
+    backend.launch(
+        _FILL,
+        len(suffixes) + 1,
+        *reference_arguments(reference, backend),
+        backend.to_device(suffixes),
+        table,
+        len(suffixes),
+        bases,
+    )
+    return backend.to_host(table)
+
+
+def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
+    """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    arguments = reference_arguments(reference, backend)
+    backend.launch(_CHECK, len(suffixes), *arguments, backend.to_device(suffixes), error, len(suffixes), reference.length)
+    rank = int(backend.to_host(error)[0])
+    return None if rank == 2**64 - 1 else rank

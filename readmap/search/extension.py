@@ -1,0 +1,124 @@
+"""Windows -> Extensions: banded alignment scores where gaps may pay, and the CIGARs of the chosen windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.index.index import DeviceIndex
+from readmap.search.parameters import WINDOWS, Scoring
+from readmap.search.queries import Queries
+from readmap.search.windows import Windows
+
+#: kernels/band.cuh: reads of up to LONG_READ bases are aligned in a band of NARROW_BAND diagonals, longer ones wider.
+LONG_READ, NARROW_BAND, WIDE_BAND = 512, 64, 256
+
+_COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
+_TRACE, _LAY = Kernel("extension", "trace_alignments"), Kernel("extension", "lay_alignments")
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """The alignment of every slot's chosen window.
+
+    Attributes:
+        offsets: int64 [reads + 1], where a slot's room in `operations` begins.
+        operations: uint32, length << 4 | operation as in BAM (0 M, 1 I, 2 D, 4 S), in reference order.
+        counts: int32 [reads], operations of each slot.
+        reference_starts: int64 [reads], where in the reference the alignment begins.
+    """
+
+    offsets: Array
+    operations: Array
+    counts: Array
+    reference_starts: Array
+
+
+def score_windows(windows: Windows, queries: Queries, selected: Array, index: DeviceIndex, scoring: Scoring, backend: Backend) -> None:
+    """Raise the scores of the selected slots' windows to those of their banded alignments."""
+    counts = backend.empty(len(selected), np.int64)
+    backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS)
+    ends, total = backend.ends(counts)
+    if total == 0:
+        return
+    tasks = backend.empty(total, np.int64)
+    backend.launch(_LIST, len(selected), selected, windows.rows, windows.counts, ends, tasks, WINDOWS)
+    # Slots are in the order of their lengths, and so are the tasks: those of long reads come last.
+    longest = queries.host_lengths[backend.to_host(selected)]
+    short = int(np.searchsorted(longest, LONG_READ, side="right"))
+    cut = int(ends[short - 1]) if short else 0
+    for part, wide in ((tasks[:cut], False), (tasks[cut:], True)):
+        if len(part) == 0:
+            continue
+        narrow = scoring.fits_16_bits(queries.longest if wide else min(queries.longest, LONG_READ))
+        lanes = backend.narrow_lanes if narrow else 1
+        kernel = Kernel("extension", ("score_narrow" if narrow else "score_single") + ("_long" if wide else ""))
+        backend.launch(
+            kernel,
+            -(-len(part) // lanes),
+            *queries.arguments,
+            *index.reference,
+            part,
+            windows.rows,
+            len(part),
+            WINDOWS,
+            *scoring.arguments(),
+        )
+
+
+def _rooms(lengths: Array, traced: Array, scoring: Scoring) -> Array:
+    """The most CIGAR operations of a read: every gap must be paid for by matches."""
+    gaps = (lengths.astype(np.int64) * scoring.match + 2 * scoring.clip_penalty) // (scoring.gap_open + scoring.gap_extend) + 1
+    return np.where(traced, 2 * gaps + 4, 3)
+
+
+def align_chosen(
+    windows: Windows, chosen: Array, traced: Array, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend
+) -> Extensions:
+    """The CIGAR of every slot's chosen window (int32 [reads], -1 for none); `traced`, uint8 [reads], marks those whose
+    alignment has gaps."""
+    marks = backend.to_host(traced) > 0
+    count = len(queries.host_lengths)
+    offsets = np.concatenate(([0], np.cumsum(_rooms(queries.host_lengths, marks, scoring))))
+    extensions = Extensions(
+        backend.to_device(offsets),
+        backend.empty(int(offsets[-1]), np.uint32),
+        backend.full(count, 0, np.int32),
+        backend.full(count, 0, np.int64),
+    )
+    results = (extensions.operations, extensions.counts, extensions.reference_starts)
+    backend.launch(_LAY, count, queries.lengths, windows.rows, chosen, extensions.offsets, *results, WINDOWS)
+    slots = np.flatnonzero(marks).astype(np.int64)
+    device_slots = backend.to_device(slots)
+    begin = 0
+    while begin < len(slots):
+        # The longest read of a part decides its scratch; parts shrink where reads are long.
+        part = min(len(slots) - begin, 65_536)
+        while True:
+            length = int(queries.host_lengths[slots[begin + part - 1]])
+            band = NARROW_BAND if length <= LONG_READ else WIDE_BAND
+            if part == 1 or part * length * band <= backend.scratch_bytes:
+                break
+            part = max(1, part // 2)
+        backend.launch(
+            _TRACE,
+            part,
+            *queries.arguments,
+            *index.reference,
+            device_slots,
+            windows.rows,
+            chosen,
+            extensions.offsets,
+            backend.empty(part * length * band, np.uint8),
+            backend.empty(part * 2 * (band + 1), np.int32),
+            *results,
+            begin,
+            length * band,
+            2 * (band + 1),
+            WINDOWS,
+            *scoring.arguments(),
+        )
+        begin += part
+    return extensions

@@ -1,0 +1,89 @@
+"""What a user may set, and the effort that is spent on a read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from readmap.errors import UsageError
+
+#: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
+LONGEST_READ = 10_000
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The scores of an alignment, bwa mem's by default; penalties are positive.
+
+    A gap of k bases costs gap_open + k * gap_extend. An alignment that reaches an end of the read is preferred to one
+    that is clipped there unless it scores more than clip_penalty less. A read whose alignment scores below min_score is
+    unmapped.
+    """
+
+    match: int = 1
+    mismatch: int = 4
+    gap_open: int = 6
+    gap_extend: int = 1
+    clip_penalty: int = 5
+    min_score: int = 30
+
+    def __post_init__(self) -> None:
+        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "clip_penalty": 0, "min_score": 0}
+        for name, least in lowest.items():
+            value = getattr(self, name)
+            if not least <= value <= 1000:
+                raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} to 1000")
+
+    def arguments(self) -> tuple[int, ...]:
+        """In the order of SCORING_ARGUMENTS of kernels/scoring.cuh."""
+        return self.match, self.mismatch, self.gap_open, self.gap_extend, self.clip_penalty
+
+    def fits_16_bits(self, length: int) -> bool:
+        """Whether no score of a read of that length leaves 16 bits."""
+        return self.match * length + 2 * self.clip_penalty + max(self.mismatch, self.gap_open + self.gap_extend) < 28_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How densely a read is searched.
+
+    Attributes:
+        stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
+        least_stride: and never more densely than this.
+        shortest_seed: a common prefix shorter than this is no seed.
+        neighbours: suffixes looked at from each position.
+        verified: diagonals verified a read, at most.
+        settled_loss: a read whose best place loses more than this against a perfect one is searched again, denser;
+        settled_gap: as is one with a rival within this many points of it.
+    """
+
+    stride: int
+    least_stride: int
+    shortest_seed: int
+    neighbours: int
+    verified: int
+    settled_loss: int
+    settled_gap: int
+
+    def stride_of(self, length: int) -> int:
+        """The stride for reads of one length."""
+        return min(max(self.stride * length // 150, self.least_stride), self.stride)
+
+
+#: Windows kept a read: what prototypes needed for the best copy of a repeat to be among them.
+WINDOWS = 8
+
+#: Phred that a mismatch costs at most: a difference of the sample is likelier than an error of a very good base.
+QUALITY_CAP = 25
+
+
+def efforts(suffixes: int) -> tuple[Effort, ...]:
+    """The passes over the reads of a batch, sparse first; each takes what the one before left unsettled.
+
+    Seeds of the dense pass are as short as chance allows: three bases more than tell one place in the reference.
+    """
+    chance = math.ceil(math.log(max(suffixes, 4), 4))
+    return (
+        Effort(12, 3, min(max(chance + 3, 12), 19), 16, 64, 10, 25),
+        Effort(4, 1, min(max(chance + 2, 10), 19), 64, 1024, 0, 0),
+    )

@@ -1,0 +1,80 @@
+"""Windows -> Placements: which window a read belongs to, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.index.index import DeviceIndex
+from readmap.search.parameters import QUALITY_CAP, WINDOWS, Effort, Scoring
+from readmap.search.queries import Queries, Reads
+from readmap.search.windows import Windows
+
+_PLACE = Kernel("placement", "place_reads")
+
+
+@dataclass(frozen=True)
+class Placements:
+    """The choice of every slot.
+
+    Attributes:
+        chosen: int32 [reads], the rank of the chosen window, -1 for none.
+        seconds: int32 [reads], the score of the best place beside it, 0 for none.
+        mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
+        traced: uint8 [reads], 1 where the alignment has gaps.
+        unsettled: uint8 [reads], 1 where a denser search may tell more.
+    """
+
+    chosen: Array
+    seconds: Array
+    mapqs: Array
+    traced: Array
+    unsettled: Array
+
+
+def no_placements(reads: int, backend: Backend) -> Placements:
+    """Every slot without a place."""
+    return Placements(
+        backend.full(reads, -1, np.int32),
+        backend.full(reads, 0, np.int32),
+        *(backend.full(reads, 0, np.uint8) for _ in range(3)),
+    )
+
+
+def place_reads(
+    placements: Placements,
+    windows: Windows,
+    reads: Reads,
+    queries: Queries,
+    selected: Array,
+    index: DeviceIndex,
+    effort: Effort,
+    scoring: Scoring,
+    backend: Backend,
+) -> None:
+    """Choose among the windows of the slots `selected`, int32."""
+    backend.launch(
+        _PLACE,
+        len(selected),
+        reads.bytes,
+        queries.order,
+        reads.quality_starts,
+        *queries.arguments,
+        queries.hashes,
+        selected,
+        *index.reference,
+        windows.rows,
+        windows.counts,
+        placements.chosen,
+        placements.seconds,
+        placements.mapqs,
+        placements.traced,
+        placements.unsettled,
+        WINDOWS,
+        QUALITY_CAP,
+        effort.settled_loss,
+        effort.settled_gap,
+        *scoring.arguments(),
+    )

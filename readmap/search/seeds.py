@@ -1,0 +1,64 @@
+"""Queries -> Seeds: the insertion point of every seed position, and the prefixes shared there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.index.index import DeviceIndex
+from readmap.search.parameters import Effort
+from readmap.search.queries import Queries
+
+_FIND = Kernel("seeds", "find_seeds")
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Nearest suffixes of the selected reads' positions, orientation 0 first, every `stride` bases.
+
+    Attributes:
+        offsets: int64 [selected + 1], where each read's seeds begin.
+        ranks: suffix type [seeds], how many suffixes sort before the query from the position on.
+        before, after: uint16 [seeds], bases shared with the suffixes at rank - 1 and at rank.
+        stride: bases between positions.
+    """
+
+    offsets: Array
+    ranks: Array
+    before: Array
+    after: Array
+    stride: int
+
+
+def find_seeds(queries: Queries, selected: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend) -> Seeds:
+    """Seeds of the slots `selected`, int32, whose reads are at least effort.shortest_seed long."""
+    lengths = queries.host_lengths[backend.to_host(selected)].astype(np.int64)
+    positions = (lengths - effort.shortest_seed) // stride + 1
+    offsets = np.concatenate(([0], np.cumsum(2 * positions)))
+    total = int(offsets[-1])
+    seeds = Seeds(
+        backend.to_device(offsets),
+        backend.empty(total, index.suffixes.dtype),
+        backend.empty(total, np.uint16),
+        backend.empty(total, np.uint16),
+        stride,
+    )
+    backend.launch(
+        _FIND,
+        2 * len(selected),
+        *queries.arguments,
+        selected,
+        seeds.offsets,
+        *index.reference,
+        index.suffixes,
+        index.prefix_table,
+        seeds.ranks,
+        seeds.before,
+        seeds.after,
+        index.suffix_count,
+        index.index.table_bases,
+        stride,
+    )
+    return seeds
