@@ -17,7 +17,7 @@ HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
 // none; traced: 1 where the alignment has gaps; unsettled: 1 where a denser search may tell more. Scores include the bonuses for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
+                        const i32* counts, const u8* cut, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
                         i64 most_windows, i32 quality_cap, i32 settled_loss, i32 settled_gap, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
@@ -59,6 +59,6 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         seconds[slot] = second;
         traced[slot] = own[best.window].score != own[best.window].ungapped;
         mapqs[slot] = (u8)phred_of(others, others + (1ull << 24));
-        unsettled[slot] = perfect - top > settled_loss || second > top - settled_gap;
+        unsettled[slot] = cut[slot] || perfect - top > settled_loss;
     }
 }

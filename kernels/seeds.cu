@@ -5,7 +5,7 @@
 #include "suffix_array.cuh"
 
 // An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on,
-// those of orientation 0 first, position p = index * stride. Three passes, so that the loads of a query's positions
+// those of orientation 0 first, position p = index * stride. Several passes, so that the loads of a query's positions
 // are under way together.
 KERNEL void find_seeds(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected, const i64* seed_offsets,
                        REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* prefix_table, suffix_t* ranks,
@@ -26,6 +26,8 @@ KERNEL void find_seeds(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected,
             ranks[first + i] = low;
             PREFETCH(&suffixes[low]);
         }
+        for (i64 i = 0; i < count; ++i)
+            PREFETCH(&reference_words[suffixes[minimum((i64)ranks[first + i], suffix_count - 1)] >> 5]);
         for (i64 i = 0; i < count; ++i) {
             Suffix query = {bases, i * stride, length - (i32)i * stride};
             if (queries.flags[slot] & READ_AMBIGUOUS) query.length = unambiguous_length(mask, query.position, query.length);

@@ -42,24 +42,57 @@ HOST_DEVICE Laid lay(const Reference& reference, const Queries& queries, i64 slo
     return laid;
 }
 
-// Kadane's maximum over the matches between differences; of equal segments the first.
-HOST_DEVICE Segment best_segment(const Laid& laid, i32 length, Scoring scoring) {
-    Segment best = {0, 0, 0};
-    i32 run = laid.begin == 0 ? scoring.clip_penalty : 0, from = laid.begin, last = laid.begin;
-    for (i32 i = laid.begin; i < laid.end; i += 32) {
+// How far a segment is worth extending, and what that scores.
+struct Reach {
+    i32 score, place;
+};
+
+const i32 DROP = 30;  // points below its best at which an extension ends
+
+HOST_DEVICE Reach reach_right(const Laid& laid, i32 from, i32 length, const Scoring& scoring) {
+    Reach best = {0, from};
+    i32 run = 0, last = from;
+    for (i32 i = from; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
         while (marks) {
             i32 at = first_marked(marks);
             u64 bit = 1ull << (62 - 2 * at);
             run += (i + at - last) * scoring.match;
-            if (run > best.score) best = Segment{run, from, i + at};
+            if (run > best.score) best = Reach{run, i + at};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
+            if (run + DROP < best.score) return best;
             last = i + at + 1;
-            if (run <= 0) run = 0, from = last;
             marks ^= bit;
         }
     }
     run += (laid.end - last) * scoring.match + (laid.end == length ? scoring.clip_penalty : 0);
-    if (run > best.score) best = Segment{run, from, laid.end};
-    return best;
+    return run > best.score ? Reach{run, laid.end} : best;
+}
+
+HOST_DEVICE Reach reach_left(const Laid& laid, i32 from, const Scoring& scoring) {
+    Reach best = {0, from};
+    i32 run = 0, last = from;
+    for (i32 i = from; i > laid.begin;) {
+        i32 start = maximum(i - 32, laid.begin);
+        u64 unclear, marks = laid.differing(start, unclear) & first_bases(i - start);
+        while (marks) {
+            u64 bit = marks & -marks;
+            i32 at = start + first_marked(bit);
+            run += (last - at - 1) * scoring.match;
+            if (run > best.score) best = Reach{run, at + 1};
+            run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
+            if (run + DROP < best.score) return best;
+            last = at;
+            marks ^= bit;
+        }
+        i = start;
+    }
+    run += (last - laid.begin) * scoring.match + (laid.begin == 0 ? scoring.clip_penalty : 0);
+    return run > best.score ? Reach{run, laid.begin} : best;
+}
+
+// The segment that scores best among those around the equal bases [begin, end).
+HOST_DEVICE Segment extend_segment(const Laid& laid, i32 begin, i32 end, i32 length, const Scoring& scoring) {
+    Reach left = reach_left(laid, begin, scoring), right = reach_right(laid, end, length, scoring);
+    return Segment{left.score + (end - begin) * scoring.match + right.score, left.place, right.place};
 }

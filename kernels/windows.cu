@@ -8,8 +8,9 @@
 #include "ungapped.cuh"
 #include "windows.cuh"
 
-const i32 KEPT = 24;     // diagonals kept while walking: windows and the neighbours that widen them
+const i32 KEPT = 32;     // diagonals kept while walking: windows and the neighbours that widen them
 const i32 SEEN = 256;    // slots of the table of diagonals met before; what is pushed out is verified again
+const i32 CUT_SHARE = 5; // a place that shares less than this part of the read at a seed is no loss at a limit
 const i32 SPREAD = 24;   // diagonals at most this far apart make one window
 
 struct Diagonal {
@@ -49,37 +50,66 @@ struct Walk {
     }
 };
 
-// Windows from the kept diagonals, best first; returns how many.
-HOST_DEVICE i32 join(const Walk& walk, const Reference& reference, Window* windows, i32 most, i32 perfect, i32 gap) {
-    i32 count = 0;
+// A window while it is put together: the stretch of the query that its segments cover, and what an alignment that
+// steps between their diagonals may score.
+struct Draft {
+    Window window;
+    i32 promise, begin, end;
+
+    HOST_DEVICE bool takes(const Diagonal& one, const Reference& reference) const {
+        i64 offset = one.diagonal - window.diagonal;
+        return one.orientation == window.orientation && offset >= -SPREAD && offset <= SPREAD &&
+               reference.contig_of(one.diagonal + one.segment.begin) == reference.contig_of(window.diagonal + window.begin);
+    }
+    HOST_DEVICE void add(const Diagonal& one, const Scoring& scoring) {
+        i32 offset = (i32)(one.diagonal - window.diagonal);
+        window.low = minimum(window.low, offset);
+        window.high = maximum(window.high, offset);
+        i32 shared = maximum(minimum(end, one.segment.end) - maximum(begin, one.segment.begin), 0);
+        i32 gain = one.segment.score - shared * scoring.match - scoring.gap_open - maximum(offset, -offset) * scoring.gap_extend;
+        if (gain <= 0 || (one.segment.begin >= begin && one.segment.end <= end)) return;
+        promise += gain;
+        begin = minimum(begin, one.segment.begin);
+        end = maximum(end, one.segment.end);
+    }
+};
+
+// Windows from the kept diagonals, the most promising first; returns how many.
+HOST_DEVICE i32 join(const Walk& walk, const Reference& reference, Window* windows, i32 most, i32 perfect, const Scoring& scoring) {
+    Draft drafts[KEPT];
+    i32 count = 0, written = 0;
     for (i32 i = 0; i < walk.count; ++i) {
         const Diagonal& one = walk.kept[i];
         i32 home = 0;
-        for (; home < count; ++home) {
-            i64 offset = one.diagonal - windows[home].diagonal;
-            if (one.orientation != windows[home].orientation || offset < -SPREAD || offset > SPREAD) continue;
-            if (reference.contig_of(one.diagonal + one.segment.begin) !=
-                reference.contig_of(windows[home].diagonal + windows[home].begin))
-                continue;
-            windows[home].low = minimum(windows[home].low, (i32)offset);
-            windows[home].high = maximum(windows[home].high, (i32)offset);
-            break;
+        while (home < count && !drafts[home].takes(one, reference)) ++home;
+        if (home < count) {
+            drafts[home].add(one, scoring);
+            continue;
         }
-        if (home < count || count == most) continue;
         Segment segment = one.segment;
-        windows[count++] = Window{one.diagonal, segment.score, segment.score, segment.begin, segment.end,
-                                  0, 0, one.orientation, perfect - segment.score > gap};
+        bool align = perfect - segment.score > scoring.gap_open + scoring.gap_extend;
+        drafts[count++] = Draft{Window{one.diagonal, segment.score, segment.score, segment.begin, segment.end, 0, 0,
+                                       one.orientation, align},
+                                segment.score, segment.begin, segment.end};
     }
-    // Far below the best, no gap makes up for what is missing.
-    for (i32 i = 1; i < count; ++i)
-        if (2 * windows[i].score < windows[0].score) windows[i].align = 0;
-    return count;
+    for (i32 first = 0; written < minimum(count, most); ++written) {
+        i32 best = -1;
+        for (i32 i = 0; i < count; ++i)
+            if (drafts[i].promise >= 0 && (best < 0 || drafts[i].promise > drafts[best].promise)) best = i;
+        if (written == 0) first = drafts[best].promise;
+        windows[written] = drafts[best].window;
+        // Far below the best, no gap makes up for what is missing.
+        if (2 * drafts[best].promise < first) windows[written].align = 0;
+        drafts[best].promise = -1;
+    }
+    return written;
 }
 
-// An item is a read, selected[item]; it writes windows[slot * most ...], best first, and counts[slot].
+// An item is a read, selected[item]; it writes windows[slot * most ...], best first, counts[slot], and cut[slot]: 1 where
+// the walk ended at a limit, so that there may be places that it did not see.
 KERNEL void find_windows(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
                          const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
-                         REFERENCE_ARGUMENTS, const suffix_t* suffixes, Window* windows, i32* counts, i64 suffix_count,
+                         REFERENCE_ARGUMENTS, const suffix_t* suffixes, Window* windows, i32* counts, u8* cut, i64 suffix_count,
                          i32 stride, i32 shortest_seed, i32 neighbours, i32 most_verified, i32 most_windows,
                          SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
@@ -91,29 +121,41 @@ KERNEL void find_windows(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes,
         Walk walk;
         walk.count = walk.verified = 0;
         for (i32 i = 0; i < SEEN; ++i) walk.seen[i] = 0;
-        for (i32 seed = 0; seed < 2 * seeds && walk.verified < most_verified; ++seed) {
+        cut[slot] = 0;
+        for (i32 seed = 0; seed < 2 * seeds; ++seed) {
+            if (seed == seeds) walk.verified = 0;
             i32 orientation = seed >= seeds, position = (seed - orientation * seeds) * stride;
             i64 low = (i64)ranks[first + seed] - 1, high = low + 1;
             i32 shared_low = before[first + seed], shared_high = after[first + seed];
             Suffix query = {queries.bases(slot, orientation), position, 0};
-            for (i32 taken = 0; taken < neighbours; ++taken) {
+            if (seed + 4 < 2 * seeds) PREFETCH(&suffixes[ranks[first + seed + 4]]);
+            if (seed + 2 < 2 * seeds) {
+                i64 near = minimum((i64)ranks[first + seed + 2], suffix_count - 1);
+                PREFETCH(&reference_words[suffixes[near] >> 5]);
+            }
+            for (i32 taken = 0;; ++taken) {
                 i32 shared = maximum(shared_low, shared_high);
-                if (shared < shortest_seed || walk.verified >= most_verified) break;
+                if (shared < shortest_seed) break;
+                if (taken == neighbours || walk.verified >= most_verified) {
+                    cut[slot] |= shared * CUT_SHARE >= length;
+                    break;
+                }
                 bool up = shared_high >= shared_low;
                 i64 place = (i64)suffixes[up ? high : low], diagonal = place - position;
                 if (!walk.met(diagonal, orientation)) {
                     ++walk.verified;
                     Laid laid = lay(reference, queries, slot, orientation, diagonal, position);
-                    Segment segment = best_segment(laid, length, scoring);
+                    Segment segment = extend_segment(laid, position, position + shared, length, scoring);
                     walk.keep(Diagonal{diagonal, mix(hashes[slot] ^ mix((u64)diagonal)), segment, orientation});
                 }
                 query.length = shared;
+                i64 ahead = up ? high + 3 : low - 3;
+                if (ahead >= 0 && ahead < suffix_count) PREFETCH(&reference_words[suffixes[ahead] >> 5]);
                 if (up) shared_high = ++high < suffix_count ? common_prefix(reference, query, (i64)suffixes[high]) : 0;
                 else shared_low = --low >= 0 ? common_prefix(reference, query, (i64)suffixes[low]) : 0;
             }
         }
-        counts[slot] = join(walk, reference, windows + slot * most_windows, most_windows, scoring.perfect(length),
-                            scoring.gap_open + scoring.gap_extend);
+        counts[slot] = join(walk, reference, windows + slot * most_windows, most_windows, scoring.perfect(length), scoring);
     }
 }
 

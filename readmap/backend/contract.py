@@ -59,6 +59,10 @@ class Backend(abc.ABC):
         """The array on the device; on the CPU the array itself."""
 
     @abc.abstractmethod
+    def hold(self, array: np.ndarray[Any, Any]) -> Array:
+        """The array where kernels read it fastest at random places: device memory, or large pages of the host's."""
+
+    @abc.abstractmethod
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         """The array as NumPy's, once all launches before have ended."""
 

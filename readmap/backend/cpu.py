@@ -57,6 +57,9 @@ class CpuBackend(Backend):
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         return array
 
+    def hold(self, array: np.ndarray[Any, Any]) -> Array:
+        return np.array(array)  # NumPy asks for large pages, which a mapped file does not have
+
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
 

@@ -49,6 +49,9 @@ class CudaBackend(Backend):
         held.set(np.ascontiguousarray(array))
         return held
 
+    def hold(self, array: np.ndarray[Any, Any]) -> Array:
+        return self.to_device(array)
+
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return self.xp.asnumpy(array)  # type: ignore[no-any-return]
 

@@ -103,8 +103,8 @@ def place(index: Index, backend: Backend) -> DeviceIndex:
     return DeviceIndex(
         index,
         reference_arguments(index.reference, backend),
-        backend.to_device(index.suffixes),
-        backend.to_device(index.prefix_table),
+        backend.hold(index.suffixes),
+        backend.hold(index.prefix_table),
         backend.to_device(index.reference.barrier_letters),
         backend.to_device(np.frombuffer(b"".join(names), np.uint8)),
         backend.to_device(offsets),

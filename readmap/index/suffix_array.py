@@ -47,7 +47,7 @@ def reference_arguments(reference: Reference, backend: Backend) -> tuple[Any, ..
         reference.barrier_ends,
         reference.contig_starts,
     )
-    return (*map(backend.to_device, arrays), len(reference.barrier_starts), len(reference.contigs))
+    return (*map(backend.hold, arrays), len(reference.barrier_starts), len(reference.contigs))
 
 
 def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, backend: Backend) -> Suffixes:

@@ -67,6 +67,7 @@ def place_reads(
         *index.reference,
         windows.rows,
         windows.counts,
+        windows.cut,
         placements.chosen,
         placements.seconds,
         placements.mapqs,

@@ -38,15 +38,17 @@ class Windows:
     Attributes:
         rows: int64 [reads * WINDOWS, 5]; on the host `rows.view(WINDOW)` names the fields.
         counts: int32 [reads].
+        cut: uint8 [reads], 1 where the walk ended at a limit and may have missed a place.
     """
 
     rows: Array
     counts: Array
+    cut: Array
 
 
 def no_windows(reads: int, backend: Backend) -> Windows:
     """Room for the windows of all slots, none found yet."""
-    return Windows(backend.empty((reads * WINDOWS, 5), np.int64), backend.full(reads, 0, np.int32))
+    return Windows(backend.empty((reads * WINDOWS, 5), np.int64), backend.full(reads, 0, np.int32), backend.full(reads, 0, np.uint8))
 
 
 def find_windows(
@@ -72,6 +74,7 @@ def find_windows(
         index.suffixes,
         windows.rows,
         windows.counts,
+        windows.cut,
         index.suffix_count,
         seeds.stride,
         effort.shortest_seed,

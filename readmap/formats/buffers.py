@@ -1,0 +1,77 @@
+"""A fixed number of buffers that go round between the reader and whoever uses what it read."""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+
+
+class BufferPool:
+    """At most `count` buffers, allocated when first needed: the memory of an input that never ends stays bounded.
+
+    allocate: returns uint8 [nbytes], C-contiguous; pinned memory where a GPU reads it. It is called on the thread
+    that takes a buffer. nbytes: the least size of a buffer.
+    """
+
+    def __init__(self, allocate: Callable[[int], Bytes], nbytes: int, count: int) -> None:
+        self._allocate = allocate
+        self._nbytes = nbytes
+        self._free: queue.SimpleQueue[Buffer] = queue.SimpleQueue()
+        self._is_closed = False
+        for _ in range(count):
+            self._free.put(Buffer(self))
+
+    def take(self, nbytes: int = 0) -> "Buffer":
+        """A buffer of at least `nbytes` bytes, held once. Waits until one is free. Its bytes are undefined."""
+        buffer = self._free.get()
+        wanted = max(nbytes, self._nbytes)
+        if len(buffer.data) < wanted:
+            buffer.data = np.empty(0, np.uint8)  # frees the smaller one before the larger one is allocated
+            buffer.data = self._allocate(wanted)
+        buffer.hold()
+        return buffer
+
+    def give_back(self, buffer: "Buffer") -> None:
+        """Lets the next `take` have it."""
+        if not self._is_closed:
+            self._free.put(buffer)
+
+    def close(self) -> None:
+        """Frees the buffers, those that are held when they are released: they and the pool refer to each other."""
+        self._is_closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._free.get_nowait()
+
+
+class Buffer:
+    """Bytes that several holders share; the last one's release gives it back to the pool.
+
+    data: uint8 [nbytes].
+    """
+
+    def __init__(self, pool: BufferPool) -> None:
+        self.data: Bytes = np.empty(0, np.uint8)
+        self._pool = pool
+        self._holders = 0
+        self._lock = threading.Lock()
+
+    def hold(self) -> None:
+        """Asks for one more release."""
+        with self._lock:
+            self._holders += 1
+
+    def release(self) -> None:
+        """Ends one hold. Raises ValueError where there is none: the bytes may be another's by then."""
+        with self._lock:
+            if not self._holders:
+                raise ValueError("a buffer was released more often than held")
+            self._holders -= 1
+            is_free = not self._holders
+        if is_free:
+            self._pool.give_back(self)

@@ -1,0 +1,175 @@
+"""The bytes of a file or of standard input, inflated where they are gzip, delivered into the caller's buffer."""
+
+import io
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from readmap.errors import DataError
+from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, inflate, read_up_to
+
+# Below this, handing slices of a read to threads costs more than it saves.
+PARALLEL_READ_BYTES = 8 << 20
+# What people take for FASTA and FASTQ.
+OTHER_FORMATS = {
+    b"BAM\1": "BAM",
+    b"CRAM": "CRAM",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\3\4": "zip",
+    b"\xef\xbb\xbf": "text behind a byte order mark",
+}
+
+
+class ByteSource(ABC):
+    """The bytes of one input, in order; a context manager.
+
+    name: what messages call it, the path or "standard input".
+    """
+
+    name: str
+
+    @abstractmethod
+    def readinto(self, target: memoryview) -> int:
+        """The number of bytes written to the front of `target`: its length, or less at the end or before a fault.
+
+        target: writable, one byte an item. 0 says that the input is at its end. Raises DataError for broken gzip
+        and OSError from reading, once the bytes before the fault are delivered (of a corrupt piece, a megabyte at
+        most, none is).
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the file and ends the threads; standard input stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_bytes(path: str, threads: int = 1) -> ByteSource:
+    """The bytes of the file at `path`, or of standard input where it is "-". gzip is told by its magic and inflated.
+
+    threads: how many read a plain file or inflate blocked gzip; of other gzip one inflates ahead if there are
+    several. Raises OSError where the file cannot be opened or read.
+    """
+    if path == "-":
+        file, name = io.FileIO(0, closefd=False), "standard input"
+    else:
+        file, name = io.FileIO(path), path
+    try:
+        head = read_up_to(file, BLOCK_HEADER.size)
+        if head.startswith(GZIP_MAGIC):
+            return PieceSource(name, inflate(file, name, head, threads), file)
+        return _PlainSource(file, name, head, threads)
+    except BaseException:
+        file.close()
+        raise
+
+
+def describe_start(data: bytes) -> str:
+    """The first of the bytes in words for a message, with the format that it points to."""
+    if data[:1] in (b"\r", b"\n"):
+        return "a blank line"
+    found = f"'{chr(data[0])}'" if 32 <= data[0] < 127 else f"byte 0x{data[0]:02x}"
+    formats = [name for magic, name in OTHER_FORMATS.items() if data.startswith(magic)]
+    return f"{found} (it looks like {formats[0]})" if formats else found
+
+
+class _PlainSource(ByteSource):
+    """A file's own bytes; `head` is what has been read of them."""
+
+    def __init__(self, file: io.FileIO, name: str, head: bytes, threads: int) -> None:
+        self.name = name
+        self._file = file
+        self._head = head
+        self._threads = threads
+        is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 and is_regular else None
+
+    def readinto(self, target: memoryview) -> int:
+        filled = min(len(self._head), len(target))
+        target[:filled] = self._head[:filled]
+        self._head = self._head[filled:]
+        if self._pool and len(target) >= PARALLEL_READ_BYTES:
+            return filled + self._read_slices(self._pool, target[filled:])
+        while count := self._file.readinto(target[filled:]):
+            filled += count
+        return filled
+
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown()
+        self._file.close()
+
+    def _read_slices(self, pool: ThreadPoolExecutor, target: memoryview) -> int:
+        start = self._file.tell()
+        cuts = [len(target) * i // self._threads for i in range(self._threads + 1)]
+
+        def read_slice(begin: int, end: int) -> int:
+            at = begin
+            while at < end and (count := os.preadv(self._file.fileno(), [target[at:end]], start + at)):
+                at += count
+            return at
+
+        filled = 0
+        for end, reached in zip(cuts[1:], pool.map(read_slice, cuts[:-1], cuts[1:]), strict=True):
+            filled = reached
+            if reached < end:
+                break
+        self._file.seek(start + filled)
+        return filled
+
+
+class PieceSource(ByteSource):
+    """The bytes that a generator yields in pieces. An error is held back until all before it is delivered.
+
+    pieces: not one of them empty; its threads, if any, end when it is closed. file: what it reads, closed with it.
+    """
+
+    def __init__(self, name: str, pieces: Generator[bytes, None, None], file: io.FileIO | None = None) -> None:
+        self.name = name
+        self._file = file
+        self._pieces = pieces
+        self._piece = b""
+        self._at = 0
+        self._fault: DataError | OSError | None = None
+
+    def readinto(self, target: memoryview) -> int:
+        filled = 0
+        while filled < len(target) and (self._at < len(self._piece) or self._next_piece()):
+            count = min(len(target) - filled, len(self._piece) - self._at)
+            # By numpy, as it lets the inflating threads run meanwhile.
+            np.copyto(
+                np.frombuffer(target, np.uint8, count, filled), np.frombuffer(self._piece, np.uint8, count, self._at)
+            )
+            filled += count
+            self._at += count
+        if self._fault and not filled and len(target):
+            raise self._fault
+        return filled
+
+    def close(self) -> None:
+        self._pieces.close()
+        if self._file:
+            self._file.close()
+
+    def _next_piece(self) -> bool:
+        self._at, self._piece = 0, b""
+        if not self._fault:
+            try:
+                self._piece = next(self._pieces, b"")
+            except (DataError, OSError) as fault:
+                self._fault = fault
+        return bool(self._piece)

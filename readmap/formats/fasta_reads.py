@@ -1,0 +1,64 @@
+"""FASTA reads, normalised to two lines a record, so that they are parsed as FASTQ is."""
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.formats.compression import ByteSource
+from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE, last_line_start
+
+# Small enough for all that is computed of a piece to stay in the cache.
+PIECE_BYTES = 1 << 19
+HEADER_MARK = ord(">")
+
+
+def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:
+    """The records as header line and sequence line, in pieces of whole records.
+
+    Line breaks inside a sequence are dropped; without a sequence its line is empty. CR before LF goes as well.
+    start: the first bytes of `source`, already read; they begin with '>'. Raises what `source` raises.
+    """
+    raw = np.empty(max(PIECE_BYTES, 2 * len(start)), np.uint8)
+    raw[: len(start)] = np.frombuffer(start, np.uint8)
+    filled = len(start)
+    is_at_end = False
+    while not is_at_end:
+        # One byte is kept for the newline that the file's last line may lack.
+        count = source.readinto(raw.data[filled:-1])
+        filled += count
+        is_at_end = not count
+        if is_at_end and raw[filled - 1] != NEWLINE:
+            raw[filled] = NEWLINE
+            filled += 1
+        end = filled if is_at_end else last_line_start(raw[:filled], HEADER_MARK)
+        if end:
+            yield _to_two_lines(raw[:end]).tobytes()
+            raw[: filled - end] = raw[end:filled].copy()
+            filled -= end
+        elif filled == len(raw) - 1:
+            raw = np.concatenate([raw, np.empty_like(raw)])
+
+
+def _to_two_lines(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The same for some whole records: uint8 [nbytes], starts with '>' and ends with a newline."""
+    is_break = raw == NEWLINE
+    newlines = np.flatnonzero(is_break)
+    starts = np.flatnonzero(raw == HEADER_MARK)
+    # For the first start this looks at the last byte, which is a newline as well.
+    starts = starts[raw[starts - 1] == NEWLINE]
+    header_ends = newlines[np.searchsorted(newlines, starts)]
+    record_ends = np.append(starts[1:], len(raw)) - 1
+    is_return = raw == CARRIAGE_RETURN
+    if is_return.any():
+        is_break[:-1] |= is_return[:-1] & is_break[1:]
+    is_kept = ~is_break
+    is_kept[header_ends] = True
+    is_kept[record_ends] = True
+    # Most files have two lines a record already, and picking bytes is the slowest step by far.
+    kept: NDArray[np.uint8] = raw if is_kept.all() else raw[is_kept]
+    is_empty = header_ends == record_ends
+    if is_empty.any():
+        # Such a record has one newline where two are wanted.
+        kept = np.insert(kept, np.cumsum(is_kept)[header_ends[is_empty]], NEWLINE)
+    return kept

@@ -1,0 +1,195 @@
+"""The contents of gzip data in pieces: members one after the other, the blocks of blocked gzip by several threads.
+
+Blocked gzip is bgzip's: every member holds at most 64 KB and tells its own length in its header.
+"""
+
+import contextlib
+import io
+import itertools
+import struct
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar, cast
+
+from isal import igzip_lib
+
+from readmap.errors import DataError
+
+File = io.RawIOBase | io.BufferedIOBase
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+GZIP_MAGIC = b"\x1f\x8b"
+BLOCK_HEADER = struct.Struct("<4s 6x H 2s H H")
+BLOCK_BYTES = 1 << 16
+# Inflated bytes come in pieces of at most this size: still in the cache when they are copied to their place.
+PIECE_BYTES = 1 << 20
+PIECES_AHEAD = 8
+READ_BYTES = 1 << 17
+# The least input a member starts with: isal 1.9 forgets what it knows of a header that its input cuts, and the
+# extra field alone may have 65,535 bytes.
+HEADER_BYTES = 80_000
+# Compressed bytes that one thread takes at a time, about 30 blocks.
+GROUP_BYTES = 1 << 19
+# isal's stub has its exception as an instance.
+IsalError = cast(type[Exception], igzip_lib.IsalError)
+
+
+def inflate(file: File, name: str, head: bytes, threads: int) -> Generator[bytes, None, None]:
+    """The contents of gzip data in pieces of 1 byte to 1 MiB, in order.
+
+    head: the first 18 bytes of the data or all there are, already read from `file`. name: for messages. threads:
+    how many inflate blocked gzip; of other gzip one thread inflates ahead if there are several.
+    Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
+    pieces before that place. Closing the generator ends the threads.
+    """
+    if _block_length(head, 0):
+        return _inflate_blocks(file, name, head, threads)
+    members = _inflate_members(file, name, head, 0)
+    return members if threads == 1 else _one_ahead(members)
+
+
+def read_up_to(file: File, count: int) -> bytes:
+    """The next `count` bytes, or fewer at the end: pipes give what they hold, which may be less than is to come."""
+    parts = []
+    while count and (part := file.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _inflate_members(file: File, name: str, data: bytes, done: int) -> Generator[bytes, None, None]:
+    """The contents of members one after the other.
+
+    data: the first bytes of a member, already read. done: bytes delivered before, for messages.
+    """
+    while data:
+        if len(data) < HEADER_BYTES:
+            data += read_up_to(file, READ_BYTES)
+        member = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
+        while not member.eof:
+            if member.needs_input:
+                data = data or read_up_to(file, READ_BYTES)
+                if not data:
+                    raise DataError(f"{name}: the gzip data break off after {done} inflated bytes, in mid-stream")
+            try:
+                piece = member.decompress(data, PIECE_BYTES)
+            except IsalError as error:
+                raise _corrupt(name, done, str(error)) from None
+            data = b""
+            done += len(piece)
+            if piece:
+                yield piece
+        data = _next_member(file, name, member.unused_data)
+
+
+def _next_member(file: File, name: str, data: bytes) -> bytes:
+    """The first bytes of the member that follows, or nothing at the end. Zeros that pad the file are skipped."""
+    behind = 0
+    while data := data or read_up_to(file, READ_BYTES):
+        rest = data.lstrip(b"\0")
+        behind += len(data) - len(rest)
+        if len(rest) == 1:
+            rest += read_up_to(file, READ_BYTES)
+        if rest.startswith(GZIP_MAGIC):
+            return rest
+        if rest:
+            while rest:
+                behind += len(rest)
+                rest = read_up_to(file, READ_BYTES)
+            raise DataError(f"{name}: the file carries {behind} bytes that are not gzip behind its end")
+        data = b""
+    return b""
+
+
+def _inflate_blocks(file: File, name: str, data: bytes, threads: int) -> Generator[bytes, None, None]:
+    """The contents of blocked gzip. From where it is no longer in whole blocks, it is inflated as any gzip."""
+    done = 0
+    groups = _BlockGroups(file, data)
+    ahead = 1 if threads == 1 else 2 * threads
+    with contextlib.closing(_ahead(_inflate_group, groups, threads, ahead)) as results:
+        for pieces, reason in results:
+            for piece in pieces:
+                done += len(piece)
+                yield piece
+            if reason:
+                raise _corrupt(name, done, reason)
+    yield from _inflate_members(file, name, _next_member(file, name, groups.rest), done)
+
+
+class _BlockGroups:
+    """An iterable of groups of whole blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
+
+    rest: behind the last group, what was read and is no whole block.
+    """
+
+    def __init__(self, file: File, data: bytes) -> None:
+        self.rest = data
+        self._file = file
+
+    def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:
+        while True:
+            data = self.rest + read_up_to(self._file, GROUP_BYTES)
+            ends = [0]
+            while (length := _block_length(data, ends[-1])) and ends[-1] + length <= len(data):
+                ends.append(ends[-1] + length)
+            self.rest = data[ends[-1] :]
+            if len(ends) == 1:
+                return
+            yield data, ends
+
+
+def _block_length(data: bytes, start: int) -> int:
+    """The length of the block that starts there by its header (SAM specification, section 4.1), or 0 if it is none."""
+    if len(data) - start < BLOCK_HEADER.size:
+        return 0
+    magic, extra_length, field, field_length, length = BLOCK_HEADER.unpack_from(data, start)
+    is_block = (magic, extra_length, field, field_length) == (b"\x1f\x8b\x08\x04", 6, b"BC", 2)
+    return int(length) + 1 if is_block else 0
+
+
+def _inflate_group(group: tuple[bytes, list[int]]) -> tuple[list[bytes], str]:
+    """The contents of the blocks up to the first corrupt one, without empty ones, and what is wrong with it or ''."""
+    data, ends = group
+    view = memoryview(data)
+    pieces = []
+    try:
+        for start, end in itertools.pairwise(ends):
+            piece = igzip_lib.decompress(view[start:end], igzip_lib.DECOMP_GZIP, bufsize=BLOCK_BYTES)
+            if piece:
+                pieces.append(piece)
+    except IsalError as error:
+        return pieces, str(error)
+    return pieces, ""
+
+
+def _one_ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """The same pieces, made by a thread of their own."""
+    made = _ahead(lambda source: next(source, b""), itertools.repeat(pieces), 1, PIECES_AHEAD)
+    with contextlib.closing(made):
+        yield from itertools.takewhile(len, made)
+
+
+def _ahead(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int
+) -> Generator[Result, None, None]:
+    """function(item) of all items in order; threads make up to `ahead` of them before they are asked for."""
+    if ahead == 1:
+        yield from map(function, items)
+        return
+    pool = ThreadPoolExecutor(threads)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) == ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _corrupt(name: str, done: int, reason: str) -> DataError:
+    return DataError(f"{name}: the gzip data are corrupt after {done} inflated bytes ({reason})")
