@@ -60,7 +60,9 @@ def command() -> list[str]:
         ) from None
 
 
-def library(module: str, types: tuple[tuple[str, str], ...], for_level: str | None = None, into: Path | None = None) -> Path:
+def library(
+    module: str, types: tuple[tuple[str, str], ...], for_level: str | None = None, into: Path | None = None
+) -> Path:
     """The shared library of a module's variant, compiled where the cache does not hold it."""
     chosen = for_level or level()
     machine = f"{platform.system()}-{platform.machine()}"

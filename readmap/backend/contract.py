@@ -11,6 +11,7 @@ import numpy as np
 
 from readmap.backend.signatures import Signature, signature
 from readmap.errors import BackendError
+from readmap.formats.buffers import Buffer, BufferPool
 
 #: A NumPy array on the CPU, a CuPy array on the GPU.
 Array = Any
@@ -38,6 +39,9 @@ class Backend(abc.ABC):
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words.
         narrow_lanes: alignments that one item of a 16-bit alignment kernel scores.
         scratch_bytes: memory that a stage may take for what it drops again.
+        chunk_bytes: bytes of reads that are mapped together.
+        memory_error: what is raised where the device's memory does not suffice.
+        threads: of the host, for whatever runs there.
     """
 
     name: str
@@ -45,6 +49,9 @@ class Backend(abc.ABC):
     lanes: int
     narrow_lanes: int
     scratch_bytes: int
+    chunk_bytes: int
+    memory_error: type[Exception]
+    threads: int
 
     @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -65,6 +72,14 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         """The array as NumPy's, once all launches before have ended."""
+
+    @abc.abstractmethod
+    def download(self, array: Array, pool: BufferPool) -> Buffer:
+        """The bytes of a uint8 array in a buffer of the pool, held once, for another thread to read and release."""
+
+    @abc.abstractmethod
+    def release_memory(self) -> None:
+        """Give back what freed arrays still keep."""
 
     @abc.abstractmethod
     def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:

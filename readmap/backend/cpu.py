@@ -13,6 +13,7 @@ import numpy as np
 from readmap.backend import compiler
 from readmap.backend.contract import Array, Backend, Kernel
 from readmap.backend.signatures import DTYPES
+from readmap.formats.buffers import Buffer, BufferPool
 
 #: Items a call, so that one lasts well under half a second and an interrupt is heard.
 SLICE = 256
@@ -43,6 +44,8 @@ class CpuBackend(Backend):
     lanes = 1
     narrow_lanes = 16
     scratch_bytes = 64 << 20
+    chunk_bytes = 8 << 20
+    memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or available_processors()
@@ -62,6 +65,14 @@ class CpuBackend(Backend):
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
+
+    def download(self, array: Array, pool: BufferPool) -> Buffer:
+        buffer = pool.take(array.nbytes)
+        buffer.data[: array.nbytes] = array
+        return buffer
+
+    def release_memory(self) -> None:
+        pass
 
     def synchronize(self) -> None:
         pass

@@ -12,6 +12,7 @@ from readmap.backend import cache, nvrtc
 from readmap.backend.contract import Array, Backend, Kernel, unavailable
 from readmap.backend.cpu import available_processors
 from readmap.backend.signatures import GENERIC, generic_types
+from readmap.formats.buffers import Buffer, BufferPool
 
 BLOCK = 128
 
@@ -22,6 +23,7 @@ class CudaBackend(Backend):
     lanes = 32
     narrow_lanes = 2
     scratch_bytes = 1 << 30
+    chunk_bytes = 256 << 20
 
     def __init__(self, number: int = 0, threads: int | None = None) -> None:
         os.environ.setdefault("CUPY_CACHE_DIR", str(cache.folder() / "cupy"))
@@ -35,6 +37,7 @@ class CudaBackend(Backend):
         self.threads = threads or available_processors()
         self.device = cupy.cuda.Device(number)
         self.device.use()
+        self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -54,6 +57,14 @@ class CudaBackend(Backend):
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return self.xp.asnumpy(array)  # type: ignore[no-any-return]
+
+    def download(self, array: Array, pool: BufferPool) -> Buffer:
+        buffer = pool.take(array.nbytes)
+        array.get(out=buffer.data[: array.nbytes])
+        return buffer
+
+    def release_memory(self) -> None:
+        self.xp.get_default_memory_pool().free_all_blocks()
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()

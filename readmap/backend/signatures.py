@@ -89,7 +89,9 @@ def _scalar(where: str, parameter: Parameter, argument: Any) -> Any:
 @functools.cache
 def generic_types(module: str) -> tuple[str, ...]:
     """The generic types that a module's kernels use."""
-    return tuple(name for name in GENERIC if any(p.type == name for s in signatures(module).values() for p in s.parameters))
+    return tuple(
+        name for name in GENERIC if any(p.type == name for s in signatures(module).values() for p in s.parameters)
+    )
 
 
 def signature(module: str, name: str) -> Signature:

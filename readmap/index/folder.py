@@ -89,13 +89,17 @@ def read(path: Path) -> tuple[Manifest, Arrays]:
             raise IndexFolderError(f"{path}: {name}.npy is missing; build the index again")
         size = file.stat().st_size
         if size != entry["bytes"]:
-            raise IndexFolderError(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; build the index again")
+            raise IndexFolderError(
+                f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; build the index again"
+            )
         try:
             array = np.load(file, mmap_mode="r")
         except ValueError as error:
             raise IndexFolderError(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
-            raise IndexFolderError(f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}")
+            raise IndexFolderError(
+                f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}"
+            )
         arrays[name] = array
     contigs = [Contig(name, length, md5) for name, length, md5 in record["contigs"]]
     return Manifest(record["table_bases"], record["source"], contigs), arrays
@@ -119,7 +123,9 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != "readmap index":
         raise IndexFolderError(f"{path}: {MANIFEST} is not that of a readmap index")
     if record.get("version") != FORMAT_VERSION:
-        raise IndexFolderError(f"{path} has format version {record.get('version')}, expected {FORMAT_VERSION}; build the index again")
+        raise IndexFolderError(
+            f"{path} has format version {record.get('version')}, expected {FORMAT_VERSION}; build the index again"
+        )
     return record
 
 

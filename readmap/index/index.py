@@ -51,16 +51,16 @@ class Index:
     def open(cls, path: str | Path) -> Index:
         """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole."""
         manifest, arrays = folder.read(Path(path))
-        reference = Reference(
-            **{name: arrays[name] for name in _REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs)
-        )
+        reference = Reference(**{name: arrays[name] for name in _REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs))
         return cls(reference, arrays["suffix_array"], arrays["prefix_table"], manifest.table_bases, manifest.source)
 
     def write(self, path: str | Path, force: bool = False) -> None:
         """Keep the index in a folder, whole or not at all; raises IndexFolderError where `path` exists, unless forced."""
         arrays = {name: getattr(self.reference, name) for name in _REFERENCE_ARRAYS}
         arrays |= {"suffix_array": self.suffixes, "prefix_table": self.prefix_table}
-        folder.write(Path(path), folder.Manifest(self.table_bases, self.source, list(self.reference.contigs)), arrays, force)
+        folder.write(
+            Path(path), folder.Manifest(self.table_bases, self.source, list(self.reference.contigs)), arrays, force
+        )
 
     def check(self, backend: Backend) -> None:
         """Raise IndexFolderError where the suffix array is not in order."""

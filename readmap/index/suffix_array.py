@@ -69,6 +69,8 @@ def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -
     """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
     error = backend.full(1, -1, np.int64).view(np.uint64)
     arguments = reference_arguments(reference, backend)
-    backend.launch(_CHECK, len(suffixes), *arguments, backend.to_device(suffixes), error, len(suffixes), reference.length)
+    backend.launch(
+        _CHECK, len(suffixes), *arguments, backend.to_device(suffixes), error, len(suffixes), reference.length
+    )
     rank = int(backend.to_host(error)[0])
     return None if rank == 2**64 - 1 else rank

@@ -91,9 +91,9 @@ def measure_alignments(
 
 
 def format_records(
-    alignments: Alignments, reads: Reads, queries: Queries, index: DeviceIndex, read_group: Array, records: int, backend: Backend
+    alignments: Alignments, reads: Reads, queries: Queries, index: DeviceIndex, read_group: Array, backend: Backend
 ) -> Array:
-    """The SAM records of the batch's first `records` reads in the order of the input, uint8 on the device.
+    """The SAM records of a batch in the order of the input, uint8 on the device.
 
     read_group: uint8, the tag with its tab in front, or empty.
     """
@@ -123,9 +123,9 @@ def format_records(
         read_group,
         len(read_group),
     )
-    lengths = backend.empty(records, np.int64)
-    backend.launch(_MEASURE_RECORDS, records, *arguments, lengths)
+    lengths = backend.empty(reads.count, np.int64)
+    backend.launch(_MEASURE_RECORDS, reads.count, *arguments, lengths)
     ends, total = backend.ends(lengths)
     out = backend.empty(total, np.uint8)
-    backend.launch(_WRITE_RECORDS, records, *arguments, ends, out)
+    backend.launch(_WRITE_RECORDS, reads.count, *arguments, ends, out)
     return out

@@ -36,7 +36,9 @@ class Extensions:
     reference_starts: Array
 
 
-def score_windows(windows: Windows, queries: Queries, selected: Array, index: DeviceIndex, scoring: Scoring, backend: Backend) -> None:
+def score_windows(
+    windows: Windows, queries: Queries, selected: Array, index: DeviceIndex, scoring: Scoring, backend: Backend
+) -> None:
     """Raise the scores of the selected slots' windows to those of their banded alignments."""
     counts = backend.empty(len(selected), np.int64)
     backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS)
@@ -70,12 +72,20 @@ def score_windows(windows: Windows, queries: Queries, selected: Array, index: De
 
 def _rooms(lengths: Array, traced: Array, scoring: Scoring) -> Array:
     """The most CIGAR operations of a read: every gap must be paid for by matches."""
-    gaps = (lengths.astype(np.int64) * scoring.match + 2 * scoring.clip_penalty) // (scoring.gap_open + scoring.gap_extend) + 1
+    gaps = (lengths.astype(np.int64) * scoring.match + 2 * scoring.clip_penalty) // (
+        scoring.gap_open + scoring.gap_extend
+    ) + 1
     return np.where(traced, 2 * gaps + 4, 3)
 
 
 def align_chosen(
-    windows: Windows, chosen: Array, traced: Array, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend
+    windows: Windows,
+    chosen: Array,
+    traced: Array,
+    queries: Queries,
+    index: DeviceIndex,
+    scoring: Scoring,
+    backend: Backend,
 ) -> Extensions:
     """The CIGAR of every slot's chosen window (int32 [reads], -1 for none); `traced`, uint8 [reads], marks those whose
     alignment has gaps."""

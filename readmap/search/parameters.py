@@ -40,7 +40,9 @@ class Scoring:
 
     def fits_16_bits(self, length: int) -> bool:
         """Whether no score of a read of that length leaves 16 bits."""
-        return self.match * length + 2 * self.clip_penalty + max(self.mismatch, self.gap_open + self.gap_extend) < 28_000
+        return (
+            self.match * length + 2 * self.clip_penalty + max(self.mismatch, self.gap_open + self.gap_extend) < 28_000
+        )
 
 
 @dataclass(frozen=True)

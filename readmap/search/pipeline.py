@@ -1,4 +1,4 @@
-"""The way of a batch: from the bytes of its reads to the bytes of their SAM records, stage by stage."""
+"""The way of a batch, stage by stage: from its reads to their alignments."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.index.index import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.extension import align_chosen, score_windows
 from readmap.search.parameters import Effort, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
-from readmap.search.queries import Queries, Reads, find_reads, pack_queries
+from readmap.search.queries import Queries, Reads, pack_queries
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import Windows, find_windows, no_windows
 
@@ -27,13 +27,12 @@ class Mapped:
     alignments: Alignments
 
 
-def map_batch(data: Array, records: int, lines_a_record: int, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Mapped:
-    """Map the records of a chunk's bytes, uint8 on the device."""
-    reads = find_reads(data, records, lines_a_record, backend)
+def map_batch(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Mapped:
+    """Map a batch of at least one read."""
     queries = pack_queries(reads, backend)
-    windows = no_windows(records, backend)
-    placements = no_placements(records, backend)
-    selected = np.arange(records, dtype=np.int32)
+    windows = no_windows(reads.count, backend)
+    placements = no_placements(reads.count, backend)
+    selected = np.arange(reads.count, dtype=np.int32)
     for effort in efforts(index.suffix_count):
         for stride, slots in _by_stride(selected, queries, effort):
             _search(slots, stride, effort, windows, placements, reads, queries, index, scoring, backend)
@@ -50,7 +49,9 @@ def _by_stride(selected: Any, queries: Queries, effort: Effort) -> list[tuple[in
     begin = int(np.searchsorted(lengths, effort.shortest_seed))
     while begin < len(selected):
         stride = effort.stride_of(int(lengths[begin]))
-        end = begin + int(np.searchsorted(lengths[begin:], _next_length(int(lengths[begin]), stride, effort, int(lengths[-1]))))
+        end = begin + int(
+            np.searchsorted(lengths[begin:], _next_length(int(lengths[begin]), stride, effort, int(lengths[-1])))
+        )
         groups.append((stride, selected[begin:end]))
         begin = end
     return groups

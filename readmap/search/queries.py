@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.errors import DataError
 from readmap.search.parameters import LONGEST_READ
 
 BLOCK_BYTES = 4096  # of kernels/reads.cu
@@ -28,8 +27,8 @@ class Reads:
         name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
         sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
         quality_starts: int64 [reads], -1 where a read has no qualities.
-        error: uint64 [1], the smallest (record << 8 | code), all ones where no record is bad.
-        count: reads.
+        count: reads in front of the first bad record.
+        bad: what is wrong with that record, an error code of kernels/reads.cu; None where all are good.
     """
 
     bytes: Array
@@ -38,8 +37,8 @@ class Reads:
     sequence_starts: Array
     lengths: Array
     quality_starts: Array
-    error: Array
     count: int
+    bad: int | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,8 @@ class Queries:
         lengths: int32 [reads] by slot; flags, hashes: uint8, uint64 [reads] by slot.
         longest: bases of the longest read.
         replaced: ambiguous letters other than N, which are written as N.
-        slot_lengths: lengths on the host, or one int where all are equal.
+        host_lengths: int32 [reads] by slot, on the host.
+        arguments: what kernels take as QUERY_ARGUMENTS.
     """
 
     order: Array
@@ -78,37 +78,26 @@ def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend)
     backend.launch(_FIND, blocks, data, ends, line_ends, len(data))
     if lines != records * lines_a_record:
         raise AssertionError(f"a chunk of {records} records has {lines} lines")
-    reads = Reads(
-        data,
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        backend.full(1, -1, np.int64).view(np.uint64),
-        records,
-    )
-    backend.launch(
-        _PARSE,
-        records,
-        data,
-        line_ends,
-        reads.name_starts,
-        reads.name_lengths,
-        reads.sequence_starts,
-        reads.lengths,
-        reads.quality_starts,
-        reads.error,
-        lines_a_record,
-        LONGEST_READ,
-    )
-    return reads
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    dtypes = (np.int64, np.int32, np.int64, np.int32, np.int64)  # names, their lengths, sequences, lengths, qualities
+    fields = tuple(backend.empty(records, dtype) for dtype in dtypes)
+    backend.launch(_PARSE, records, data, line_ends, *fields, error, lines_a_record, LONGEST_READ)
+    return _before_error(Reads(data, *fields, records, None), error, backend)
+
+
+def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
+    """The reads in front of the first bad one; later stages see no others."""
+    found = int(backend.to_host(error)[0])
+    if found == 2**64 - 1:
+        return reads
+    count, code = found >> 8, found & 255
+    names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+    return replace(reads, count=count, bad=code, **{name: getattr(reads, name)[:count] for name in names})
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
-    lengths = backend.to_host(reads.lengths)
-    order, host_lengths = _by_length(np.minimum(lengths, LONGEST_READ))
+    order, host_lengths = _by_length(backend.to_host(reads.lengths))
     slot_of = np.empty_like(order)
     slot_of[order] = np.arange(len(order), dtype=np.int32)
     longest_in_block = host_lengths[backend.lanes - 1 :: backend.lanes]
@@ -128,13 +117,11 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         reads.bytes,
         device_order,
         reads.sequence_starts,
-        reads.quality_starts,
         slot_lengths,
         block_offsets,
         words,
         flags,
         hashes,
-        reads.error,
         counters,
         backend.lanes,
     )
@@ -159,38 +146,3 @@ def _by_length(lengths: Any) -> tuple[Any, Any]:
         return np.arange(len(lengths), dtype=np.int32), lengths
     order = np.argsort(lengths, kind="stable").astype(np.int32)
     return order, lengths[order]
-
-
-def first_error(reads: Reads, backend: Backend) -> tuple[int, int] | None:
-    """The number of the first bad record, from 0, and what is wrong with it (an index into ERRORS)."""
-    error = int(backend.to_host(reads.error)[0])
-    return None if error == 2**64 - 1 else (error >> 8, error & 255)
-
-
-def describe_error(data: np.ndarray[Any, Any], record: int, code: int, lines_a_record: int, path: str, first_record: int) -> DataError:
-    """The error of a bad record, from the chunk's bytes on the host."""
-    lines = bytes(data).split(b"\n", (record + 1) * lines_a_record)[record * lines_a_record :][:lines_a_record]
-    lines = [line.removesuffix(b"\r") for line in lines]
-    header, sequence = lines[0], lines[1]
-    name = header[1:].split()[0].decode("ascii", "replace") if header[1:].split() else "unnamed"
-    where = f"{path}, record {first_record + record + 1} ({name}): "
-    if code == 1:
-        marker = "@" if lines_a_record == 4 else ">"
-        where = f"{path}, record {first_record + record + 1}: "
-        return DataError(f"{where}expected a header that begins with '{marker}', found {_shown(header)}")
-    if code == 2:
-        return DataError(f"{where}expected a line that begins with '+', found {_shown(lines[2])}")
-    if code == 3:
-        return DataError(f"{where}quality has {len(lines[3])} characters, sequence has {len(sequence)}")
-    if code == 4:
-        at = next(i for i, base in enumerate(sequence.upper()) if base not in b"ACGTUNRYKMSWBDHV")
-        return DataError(f"{where}expected a nucleotide at base {at + 1}, found {_shown(sequence[at : at + 1])}")
-    if code == 5:
-        return DataError(f"{where}the read has {len(sequence)} bases, at most {LONGEST_READ} are mapped")
-    at = next(i for i, quality in enumerate(lines[3]) if not 33 <= quality <= 126)
-    return DataError(f"{where}quality {at + 1} is {_shown(lines[3][at : at + 1])}, expected '!' to '~'")
-
-
-def _shown(text: bytes) -> str:
-    shown = text[:30].decode("ascii", "backslashreplace")
-    return f"'{shown}'" if text else "an empty line"

@@ -32,7 +32,9 @@ class Seeds:
     stride: int
 
 
-def find_seeds(queries: Queries, selected: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend) -> Seeds:
+def find_seeds(
+    queries: Queries, selected: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend
+) -> Seeds:
     """Seeds of the slots `selected`, int32, whose reads are at least effort.shortest_seed long."""
     lengths = queries.host_lengths[backend.to_host(selected)].astype(np.int64)
     positions = (lengths - effort.shortest_seed) // stride + 1

@@ -48,7 +48,11 @@ class Windows:
 
 def no_windows(reads: int, backend: Backend) -> Windows:
     """Room for the windows of all slots, none found yet."""
-    return Windows(backend.empty((reads * WINDOWS, 5), np.int64), backend.full(reads, 0, np.int32), backend.full(reads, 0, np.uint8))
+    return Windows(
+        backend.empty((reads * WINDOWS, 5), np.int64),
+        backend.full(reads, 0, np.int32),
+        backend.full(reads, 0, np.uint8),
+    )
 
 
 def find_windows(

@@ -1,0 +1,46 @@
+"""What is wrong with a record, in words; the codes are those of kernels/reads.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from readmap.errors import DataError
+from readmap.search.parameters import LONGEST_READ
+
+NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE = range(1, 7)
+
+
+def describe(
+    data: np.ndarray[Any, Any], record: int, code: int, lines_a_record: int, path: str, number: int
+) -> DataError:
+    """The error of record `record` of a chunk's bytes; `number` is what a user calls it, from 1."""
+    lines = bytes(data).split(b"\n", (record + 1) * lines_a_record)[record * lines_a_record :][:lines_a_record]
+    header, sequence, *rest = (line.removesuffix(b"\r") for line in lines)
+    if code == NO_HEADER:
+        marker = "@" if lines_a_record == 4 else ">"
+        return DataError(
+            f"{path}, record {number}: expected a header that begins with '{marker}', found {_shown(header)}"
+        )
+    words = header[1:].split()
+    name = words[0].decode("ascii", "replace") if words else "unnamed"
+    return DataError(f"{path}, record {number} ({name}): {_complaint(code, sequence, rest)}")
+
+
+def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:
+    if code == NO_SEPARATOR:
+        return f"expected a line that begins with '+', found {_shown(rest[0])}"
+    if code == QUALITY_LENGTH:
+        return f"quality has {len(rest[1])} characters, sequence has {len(sequence)}"
+    if code == TOO_LONG:
+        return f"the read has {len(sequence)} bases, at most {LONGEST_READ} are mapped"
+    if code == NOT_A_BASE:
+        at = next(i for i, base in enumerate(sequence.upper()) if base not in b"ACGTUNRYKMSWBDHV")
+        return f"expected a nucleotide at base {at + 1}, found {_shown(sequence[at : at + 1])}"
+    at = next(i for i, quality in enumerate(rest[1]) if not 33 <= quality <= 126)
+    return f"expected a quality of '!' to '~' at base {at + 1}, found {_shown(rest[1][at : at + 1])}"
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:30].decode("ascii", "backslashreplace")) if text else "an empty line"

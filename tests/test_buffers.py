@@ -1,0 +1,57 @@
+"""Buffers that go round."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from readmap.formats.buffers import BufferPool
+
+
+def test_a_buffer_comes_back_behind_its_last_holder() -> None:
+    pool = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 10, 2)
+    first = pool.take()
+    second = pool.take()
+    assert first is not second
+    first.hold()
+    second.release()
+    first.release()
+    assert pool.take() is second
+    first.release()
+    assert pool.take() is first
+    first.release()
+    with pytest.raises(ValueError, match="released more often than held"):
+        first.release()
+
+
+def test_larger_buffers_are_made_when_wanted() -> None:
+    sizes: list[int] = []
+
+    def allocate(nbytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        sizes.append(nbytes)
+        return np.empty(nbytes, np.uint8)
+
+    pool = BufferPool(allocate, 10, 1)
+    for wanted, length in ((0, 10), (10, 10), (25, 25), (5, 25)):
+        buffer = pool.take(wanted)
+        assert len(buffer.data) == length
+        buffer.release()
+    assert sizes == [10, 25]
+
+
+def test_a_closed_pool_frees_its_memory() -> None:
+    gc.disable()
+    try:
+        pool = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 10, 2)
+        free, held = pool.take(), pool.take()
+        memories = [weakref.ref(free.data), weakref.ref(held.data)]
+        free.release()
+        pool.close()
+        del free
+        assert memories[0]() is None
+        held.release()
+        del held
+        assert memories[1]() is None
+    finally:
+        gc.enable()

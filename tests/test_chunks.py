@@ -1,0 +1,313 @@
+"""Reads in chunks: whatever the sizes, all records once, in order, and errors behind all that is whole."""
+
+import gzip
+import pathlib
+import queue
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from readmap.errors import DataError
+from readmap.formats import fasta_reads, lines
+from readmap.formats.chunks import Chunk, Format, read_chunks
+
+SIZES = [1, 33, 64, 100, 1 << 20]
+
+
+def allocate(nbytes: int) -> NDArray[np.uint8]:
+    """Memory full of what a reader must not take for its own: newlines."""
+    return np.full(nbytes, 10, np.uint8)
+
+
+@dataclass
+class Read:
+    """What came out of some chunks."""
+
+    data: bytes = b""
+    records: list[int] = field(default_factory=list)
+    formats: list[Format] = field(default_factory=list)
+    error: str = ""
+
+
+def read(paths: list[str], chunk_bytes: int = 1 << 20, batch_reads: int | None = None, threads: int = 1) -> Read:
+    """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
+    result = Read()
+    positions: dict[str, int] = {}
+    try:
+        for chunk in read_chunks(paths, allocate, chunk_bytes, batch_reads, threads):
+            data = chunk.data.tobytes()
+            assert chunk.data.dtype == np.uint8
+            assert data.endswith(b"\n")
+            assert data.count(b"\n") == chunk.records * chunk.format.value
+            assert 1 <= chunk.records <= (batch_reads or chunk.records)
+            assert chunk.first_record == positions.get(chunk.path, 0)
+            assert np.shares_memory(chunk.data, chunk.buffer.data)
+            positions[chunk.path] = chunk.first_record + chunk.records
+            result.data += data
+            result.records.append(chunk.records)
+            result.formats.append(chunk.format)
+            chunk.release()
+    except DataError as error:
+        result.error = str(error)
+    return result
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "reads.fq"
+
+
+def read_bytes(path: pathlib.Path, data: bytes, chunk_bytes: int = 1 << 20, batch_reads: int | None = None) -> Read:
+    path.write_bytes(data)
+    return read([str(path)], chunk_bytes, batch_reads)
+
+
+RECORD = b"@r1 x\nACGT\n+\nIIII\n"
+TRICKY = b"@r1\nAC\n+\n@@\n" + b"@@\nA\n+@\n@\n" + b"@\nACGT\n+\n>>>>\n"
+EMPTY_READ = b"@r\n\n+\n\n"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", b""),
+        (b"\n", b""),
+        (b"\r\n\n\n" * 100, b""),
+        (RECORD, RECORD),
+        (RECORD[:-1], RECORD),
+        (RECORD * 5, RECORD * 5),
+        (RECORD * 5 + b"\n", RECORD * 5),
+        (RECORD * 5 + b"\r\n\r\n\n", RECORD * 5),
+        (RECORD * 5 + b"\n" * 4, RECORD * 5),
+        (RECORD * 5 + b"\r\n" * 500, RECORD * 5),
+        (TRICKY * 3, TRICKY * 3),
+        (EMPTY_READ, EMPTY_READ),
+        (EMPTY_READ * 3 + b"\n" * 9, EMPTY_READ * 3),
+        (RECORD.replace(b"\n", b"\r\n") * 3, RECORD.replace(b"\n", b"\r\n") * 3),
+        (RECORD + b"@long\n" + b"A" * 5000 + b"\n+\n" + b"I" * 5000 + b"\n" + RECORD,) * 2,
+    ],
+)
+def test_fastq(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> None:
+    for batch_reads in (None, 1, 2, 1000):
+        result = read_bytes(path, data, size, batch_reads)
+        assert (result.data, result.error) == (expected, "")
+        assert set(result.formats) <= {Format.FASTQ}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("tail", "place", "found"),
+    [
+        (b"@r9 x\nACGT\n", "record 4 (r9)", 2),
+        (b"@r9\nACGT\n+\n", "record 4 (r9)", 3),
+        (b"@r9", "record 4 (r9)", 1),
+        (b"@r9\tx\r\nACGT\r\n+\r\n", "record 4 (r9)", 3),
+        (b"@r9\nACGT\n\n", "record 4 (r9)", 2),
+        (b"@\nACGT\n", "record 4", 2),
+        (b"IIII\n", "record 4", 1),
+        (b"@r9\n\n+\n", "record 4 (r9)", 3),
+    ],
+)
+def test_truncated_fastq(path: pathlib.Path, tail: bytes, place: str, found: int, size: int) -> None:
+    result = read_bytes(path, RECORD * 3 + tail, size)
+    assert result.data == RECORD * 3
+    assert result.error == f"{path}, {place}: record is truncated: expected 4 lines, found {found}"
+
+
+@pytest.mark.parametrize("size", [1, 33, 64])
+def test_blank_records_between_records(path: pathlib.Path, size: int) -> None:
+    result = read_bytes(path, RECORD * 3 + b"\n" * 1000 + RECORD, size)
+    assert result.data == RECORD * 3
+    assert result.error == f"{path}, record 4: expected '@', found a blank line"
+
+
+def test_one_chunk_where_it_fits(path: pathlib.Path) -> None:
+    assert read_bytes(path, RECORD * 10).records == [10]
+    assert read_bytes(path, RECORD * 10, 1 << 20, 4).records == [4, 4, 2]
+    assert read_bytes(path, RECORD * 10, len(RECORD) * 4 + 1).records == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"ACGT\n", "'A'"),
+        (b"\n\nACGT\n", "a blank line"),
+        (b"\n" * 100_000 + b"@r\n", "a blank line"),
+        (b"BAM\1", "'B' (it looks like BAM)"),
+        (b"\0", "byte 0x00"),
+    ],
+)
+def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) -> None:
+    assert read_bytes(path, data).error == (
+        f"{path}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {found}"
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b">a\nACGT\n", b">a\nACGT\n"),
+        (b">a\nACGT", b">a\nACGT\n"),
+        (b">a x\r\nAC\r\nGT\r\n", b">a x\nACGT\n"),
+        (b">a\nAC\nG>T\nA\n>b\nT\n", b">a\nACG>TA\n>b\nT\n"),
+        (b">a\n>b\nA\n>c\n\n>d", b">a\n\n>b\nA\n>c\n\n>d\n\n"),
+        (b">\n>\n>\n", b">\n\n>\n\n>\n\n"),
+        (b">a\n\nAC\n\n\nGT\n\n>b\n\n\n", b">a\nACGT\n>b\n\n"),
+        (b">a\rb\nA\rC\r\n", b">a\rb\nA\rC\n"),
+        (b">a\n" + b"ACGT\n" * 500 + b">b\nA\n", b">a\n" + b"ACGT" * 500 + b"\n>b\nA\n"),
+        (b">a>\n>>\n", b">a>\n\n>>\n\n"),
+    ],
+)
+def test_fasta(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> None:
+    for batch_reads in (None, 1, 2):
+        result = read_bytes(path, data, size, batch_reads)
+        assert (result.data, result.error) == (expected, "")
+        assert set(result.formats) == {Format.FASTA}
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_several_files_of_several_kinds(tmp_path: pathlib.Path, threads: int) -> None:
+    contents = [RECORD * 3, b"", gzip.compress(TRICKY), b">a\nAC\nGT\n", b"\n", RECORD]
+    paths = [tmp_path / f"reads_{number}" for number in range(len(contents))]
+    for path, data in zip(paths, contents, strict=True):
+        path.write_bytes(data)
+    result = read([str(path) for path in paths], 64, threads=threads)
+    assert (result.data, result.error) == (RECORD * 3 + TRICKY + b">a\nACGT\n" + RECORD, "")
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("size", SIZES)
+def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, threads: int) -> None:
+    path.write_bytes(gzip.compress(RECORD * 20) + b"garbage")
+    result = read([str(path)], size, threads=threads)
+    assert result.data == RECORD * 20
+    assert "carries 7 bytes that are not gzip" in result.error
+    path.write_bytes(gzip.compress(b">a\nACGT\n" * 20)[:-3])
+    result = read([str(path)], size, threads=threads)
+    # The last record may go on where the file breaks off.
+    assert result.data == b">a\nACGT\n" * 19
+    assert "break off" in result.error
+
+
+def slow_fastq(data: bytes) -> list[bytes]:
+    """The records of well-formed FASTQ, blank lines at its end dropped."""
+    text_lines = (data if data.endswith(b"\n") else data + b"\n").split(b"\n")[:-1]
+    records = [b"\n".join(text_lines[i : i + 4]) + b"\n" for i in range(0, len(text_lines), 4)]
+    while records and not records[-1].strip(b"\r\n"):
+        records.pop()
+    return records
+
+
+line = st.text("ACGT@>+I \r", max_size=12).map(str.encode)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(line, line, line, line), max_size=8),
+    st.binary(max_size=0) | st.text("\n", max_size=9).map(str.encode),
+    st.integers(1, 200),
+    st.none() | st.integers(1, 4),
+    st.integers(1, 16),
+    st.booleans(),
+)
+def test_fastq_round_trip(
+    records: list[tuple[bytes, ...]], blank: bytes, size: int, batch_reads: int | None, block: int, is_gzip: bool
+) -> None:
+    data = b"".join(b"@%s\n%s\n+%s\n%s\n" % record for record in records) + blank
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK_BYTES", block)
+        result = read_bytes(
+            pathlib.Path(folder) / "reads", gzip.compress(data, 1) if is_gzip else data, size, batch_reads
+        )
+    assert result.error == ""
+    assert result.data == b"".join(slow_fastq(data))
+
+
+def slow_fasta(data: bytes) -> bytes:
+    """FASTA with two lines a record."""
+    out: list[list[bytes]] = []
+    for text_line in data.replace(b"\r\n", b"\n").split(b"\n"):
+        if text_line.startswith(b">"):
+            out.append([text_line, b""])
+        else:
+            out[-1][1] += text_line
+    return b"".join(b"%s\n%s\n" % (header, sequence) for header, sequence in out)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("A>\n\r", max_size=60).map(str.encode), st.integers(1, 100), st.integers(1, 60), st.booleans())
+def test_fasta_round_trip(text: bytes, size: int, piece: int, has_end: bool) -> None:
+    data = b">" + text + (b"\n" if has_end else b"")
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fasta_reads, "PIECE_BYTES", piece)
+        patch.setattr(lines, "BLOCK_BYTES", 7)
+        result = read_bytes(pathlib.Path(folder) / "reads", data, size)
+    assert result.error == ""
+    # A CR that ends the file gets its newline first.
+    assert result.data == slow_fasta(data if data.endswith(b"\n") else data + b"\n")
+
+
+def test_a_fixed_number_of_buffers(path: pathlib.Path) -> None:
+    path.write_bytes(RECORD * 1000)
+    sizes: list[int] = []
+
+    def count(nbytes: int) -> NDArray[np.uint8]:
+        sizes.append(nbytes)
+        return allocate(nbytes)
+
+    for chunk in read_chunks([str(path)] * 2, count, 100):
+        chunk.release()
+    assert sizes == [100, 100, 100]
+
+
+def test_the_reader_waits_for_a_release(path: pathlib.Path) -> None:
+    path.write_bytes(RECORD * 50)
+    arrived: queue.Queue[Chunk | None] = queue.Queue()
+
+    def run() -> None:
+        for chunk in read_chunks([str(path)], allocate, 100, buffers=2):
+            arrived.put(chunk)
+        arrived.put(None)
+
+    reader = threading.Thread(target=run)
+    reader.start()
+    held = [arrived.get(timeout=10), arrived.get(timeout=10)]
+    reader.join(0.05)
+    assert reader.is_alive()
+    assert arrived.empty()
+    data = b""
+    while chunk := held.pop(0):
+        data += chunk.data.tobytes()
+        chunk.release()
+        if held[-1]:
+            held.append(arrived.get(timeout=10))
+    assert data == RECORD * 50
+    reader.join(10)
+
+
+def test_chunks_of_a_buffer_share_it(path: pathlib.Path) -> None:
+    path.write_bytes(RECORD * 3)
+    chunks = list(read_chunks([str(path)], allocate, 1000, batch_reads=1))
+    assert len({id(chunk.buffer) for chunk in chunks}) == 1
+    for chunk in chunks:
+        assert chunk.data.tobytes() == RECORD
+        chunk.release()
+    with pytest.raises(ValueError, match="released more often than held"):
+        chunks[0].release()
+
+
+def test_missing_file_comes_behind_the_files_before(path: pathlib.Path) -> None:
+    path.write_bytes(RECORD)
+    chunks: Iterator[Chunk] = read_chunks([str(path), str(path) + ".missing"], allocate, 100)
+    next(chunks).release()
+    with pytest.raises(FileNotFoundError):
+        next(chunks)

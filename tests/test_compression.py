@@ -1,0 +1,272 @@
+"""Bytes in: plain, gzip, blocked gzip; what is broken is told, after what is whole."""
+
+import contextlib
+import gzip
+import os
+import pathlib
+import random
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Generator, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readmap.errors import DataError
+from readmap.formats.compression import ByteSource, PieceSource, describe_start, open_bytes
+from readmap.formats.gzip_data import READ_BYTES
+
+TEXT = b"".join(b"@r%d\nACGTTGCA%d\n+\nIIIIFFFF%d\n" % (i, i % 7, i * i % 9973) for i in range(20_000))
+BLOCK = 65280
+EOF_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+
+ThreadCount = pytest.mark.parametrize("threads", [1, 4])
+
+
+def blocked(data: bytes, block: int = BLOCK) -> bytes:
+    """What bgzip writes."""
+    blocks = []
+    for start in range(0, len(data), block):
+        piece = data[start : start + block]
+        body = zlib.compress(piece, 1, -15)
+        head = struct.pack("<4sIBBH2sHH", b"\x1f\x8b\x08\x04", 0, 0, 255, 6, b"BC", 2, len(body) + 25)
+        blocks.append(head + body + struct.pack("<II", zlib.crc32(piece), len(piece)))
+    return b"".join(blocks) + EOF_BLOCK
+
+
+def with_header(data: bytes, flags: int) -> bytes:
+    """A gzip member whose header has the fields that the flags ask for."""
+    head = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+    if flags & 4:
+        head += struct.pack("<H", 60_000) + b"AB" + struct.pack("<H", 59_996) + bytes(59_996)
+    if flags & 8:
+        head += b"name\0"
+    if flags & 16:
+        head += b"comment\0"
+    if flags & 2:
+        head += struct.pack("<H", zlib.crc32(head) & 0xFFFF)
+    return head + gzip.compress(data)[10:]
+
+
+def drain(source: ByteSource, step: int = 1 << 20, parts: list[bytes] | None = None) -> bytes:
+    """All bytes, asked for `step` at a time; `parts` has them even where an error ends them."""
+    target = memoryview(bytearray(step))
+    parts = [] if parts is None else parts
+    while count := source.readinto(target):
+        parts.append(bytes(target[:count]))
+    return b"".join(parts)
+
+
+def drain_to_fault(source: ByteSource, step: int = 1 << 20) -> tuple[bytes, str]:
+    """The bytes before the error, and its message."""
+    parts: list[bytes] = []
+    with pytest.raises(DataError) as error:
+        drain(source, step, parts)
+    with pytest.raises(DataError):
+        drain(source, step)
+    return b"".join(parts), str(error.value)
+
+
+Opener = Callable[..., ByteSource]
+
+
+@pytest.fixture
+def opened(tmp_path: pathlib.Path) -> Iterator[Opener]:
+    """Writes bytes to a file and opens it."""
+    with contextlib.ExitStack() as stack:
+
+        def write_and_open(data: bytes, threads: int = 1) -> ByteSource:
+            path = tmp_path / "reads.fq.gz"
+            path.write_bytes(data)
+            return stack.enter_context(open_bytes(str(path), threads))
+
+        yield write_and_open
+
+
+CONTENTS = {
+    "plain": TEXT,
+    "empty": b"",
+    "one byte": b"\x1f",
+    "gzip": gzip.compress(TEXT),
+    "members": gzip.compress(TEXT[:1000]) + gzip.compress(b"") + gzip.compress(TEXT[1000:]),
+    "padded": gzip.compress(TEXT) + bytes(1000),
+    "padded by more than a read": gzip.compress(TEXT) + bytes(READ_BYTES + 3),
+    "padded between": gzip.compress(TEXT[:1000]) + bytes(512) + gzip.compress(TEXT[1000:]),
+    "blocked": blocked(TEXT),
+    "small blocks": blocked(TEXT, 999),
+    "two blocked": blocked(TEXT[:100_000]) + blocked(TEXT[100_000:]),
+    "blocked without its end": blocked(TEXT)[: -len(EOF_BLOCK)],
+    "blocked, padded": blocked(TEXT) + bytes(700),
+    "blocked, then gzip": blocked(TEXT[:200_000]) + gzip.compress(TEXT[200_000:]),
+    "gzip, then blocked": gzip.compress(TEXT[:1000]) + blocked(TEXT[1000:]),
+    "gzip of nothing": gzip.compress(b""),
+    "blocked nothing": EOF_BLOCK,
+}
+
+
+@ThreadCount
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_contents(opened: Opener, kind: str, threads: int) -> None:
+    data = CONTENTS[kind]
+    expected = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    assert drain(opened(data, threads)) == expected
+    assert drain(opened(data, threads), 997) == expected
+
+
+@pytest.mark.parametrize("flags", range(0, 32, 2))
+def test_every_header_field(opened: Opener, flags: int) -> None:
+    # The second header begins in the middle of a read: isal loses a header that its input cuts.
+    noise = random.Random(flags).randbytes(READ_BYTES - 50)
+    assert drain(opened(with_header(noise, 0) + with_header(TEXT, flags))) == noise + TEXT
+
+
+@ThreadCount
+@pytest.mark.parametrize("whole", [gzip.compress(TEXT), blocked(TEXT)], ids=["gzip", "blocked"])
+def test_it_breaks_off(opened: Opener, whole: bytes, threads: int) -> None:
+    for cut in (len(whole) // 2, len(whole) // 3, len(whole) - len(EOF_BLOCK) - 3, 18, 11, 3):
+        data, message = drain_to_fault(opened(whole[:cut], threads))
+        assert TEXT.startswith(data)
+        assert message.endswith(f"reads.fq.gz: the gzip data break off after {len(data)} inflated bytes, in mid-stream")
+        assert len(data) >= zlib_prefix(whole[:cut])
+
+
+def zlib_prefix(data: bytes) -> int:
+    """How many bytes zlib gets out of a file that is cut off, less what isal may still keep back."""
+    count = 0
+    while data:
+        member = zlib.decompressobj(31)
+        count += len(member.decompress(data))
+        data = member.unused_data
+    return count - 1000
+
+
+@ThreadCount
+@pytest.mark.parametrize("place", [-8, -1], ids=["checksum", "length"])
+def test_trailer_is_checked(opened: Opener, place: int, threads: int) -> None:
+    data = bytearray(gzip.compress(TEXT[:1000]))
+    data[place] ^= 1
+    read, message = drain_to_fault(opened(bytes(data), threads))
+    assert "reads.fq.gz: the gzip data are corrupt after" in message
+    assert TEXT.startswith(read)
+
+
+@ThreadCount
+def test_corrupt_block_follows_whole_ones(opened: Opener, threads: int) -> None:
+    data = bytearray(blocked(TEXT))
+    third = len(blocked(TEXT[: 2 * BLOCK])) - len(EOF_BLOCK)
+    data[third + 2000] ^= 0xFF
+    read, message = drain_to_fault(opened(bytes(data), threads))
+    assert read == TEXT[: 2 * BLOCK]
+    assert f"corrupt after {2 * BLOCK} inflated bytes" in message
+
+
+@ThreadCount
+@pytest.mark.parametrize("whole", [gzip.compress(TEXT), blocked(TEXT)], ids=["gzip", "blocked"])
+@pytest.mark.parametrize("garbage", [b"x", b"\x1f", b"garbage", bytes(10) + b"\x1fx", b"@" * 300_000])
+def test_garbage_behind_the_end(opened: Opener, whole: bytes, garbage: bytes, threads: int) -> None:
+    data, message = drain_to_fault(opened(whole + garbage, threads))
+    assert data == TEXT
+    assert message.endswith(f"the file carries {len(garbage)} bytes that are not gzip behind its end")
+
+
+def test_faults_do_not_depend_on_the_step(opened: Opener) -> None:
+    whole = gzip.compress(TEXT) + b"garbage"
+    assert drain_to_fault(opened(whole), 1000) == drain_to_fault(opened(whole), 1 << 22)
+
+
+@ThreadCount
+def test_large_plain_file_is_read_by_slices(opened: Opener, threads: int) -> None:
+    data = TEXT * 16
+    assert len(data) > 9 << 20
+    assert drain(opened(data, threads), 9 << 20) == data
+    source = opened(data, threads)
+    small = memoryview(bytearray(100))
+    assert source.readinto(small) == 100
+    assert bytes(small) + drain(source, 9 << 20) == data
+
+
+@contextlib.contextmanager
+def standard_input(descriptor: int) -> Iterator[None]:
+    saved = os.dup(0)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 0)
+        os.close(saved)
+
+
+@ThreadCount
+@pytest.mark.parametrize("kind", ["plain", "gzip", "members", "blocked", "empty", "blocked, then gzip"])
+def test_standard_input_is_a_pipe(kind: str, threads: int) -> None:
+    data = CONTENTS[kind]
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        with open(writing, "wb", buffering=0) as pipe:
+            for start in range(0, len(data), 5000):
+                pipe.write(data[start : start + 5000])
+
+    feeder = threading.Thread(target=feed)
+    with standard_input(reading):
+        feeder.start()
+        with open_bytes("-", threads) as source:
+            assert source.name == "standard input"
+            assert drain(source, 9 << 20) == (TEXT if data else b"")
+        os.fstat(0)
+    feeder.join()
+
+
+@ThreadCount
+def test_standard_input_is_a_file(tmp_path: pathlib.Path, threads: int) -> None:
+    path = tmp_path / "reads.fq"
+    path.write_bytes(b"skipped" + TEXT * 16)
+    descriptor = os.open(path, os.O_RDONLY)
+    os.lseek(descriptor, 7, os.SEEK_SET)
+    with standard_input(descriptor), open_bytes("-", threads) as source:
+        assert drain(source, 9 << 20) == TEXT * 16
+
+
+def test_files_that_cannot_be_opened(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"missing\.fq"):
+        open_bytes(str(tmp_path / "missing.fq"))
+    with pytest.raises(IsADirectoryError):
+        open_bytes(str(tmp_path))
+
+
+@ThreadCount
+def test_closing_early_ends_the_threads(opened: Opener, threads: int) -> None:
+    before = threading.active_count()
+    for data in (blocked(TEXT * 4), gzip.compress(TEXT * 4, 1), TEXT * 16):
+        with opened(data, threads) as source:
+            source.readinto(memoryview(bytearray(100)))
+        assert threading.active_count() == before
+
+
+def test_empty_target(opened: Opener) -> None:
+    for data in (TEXT, gzip.compress(TEXT)[:100]):
+        assert opened(data).readinto(memoryview(bytearray())) == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=9)), st.integers(1, 7), st.booleans())
+def test_pieces_in_any_step(pieces: list[bytes], step: int, is_faulty: bool) -> None:
+    def generate() -> Generator[bytes, None, None]:
+        yield from pieces
+        if is_faulty:
+            raise DataError("faulty")
+
+    source = PieceSource("pieces", generate())
+    read = drain_to_fault(source, step)[0] if is_faulty else drain(source, step)
+    assert read == b"".join(pieces)
+
+
+def test_descriptions_of_a_start() -> None:
+    assert describe_start(b"ACGT") == "'A'"
+    assert describe_start(b"\xff") == "byte 0xff"
+    assert describe_start(b"\r\n") == "a blank line"
+    assert describe_start(b"BAM\1...") == "'B' (it looks like BAM)"
+    assert describe_start(b"\x28\xb5\x2f\xfd\0") == "'(' (it looks like zstd)"
