@@ -22,6 +22,7 @@ HOST_DEVICE u64 likelihood(i32 phred) {
 // The largest phred in 0..60 of which the likelihood is at least part / whole.
 HOST_DEVICE i32 phred_of(u64 part, u64 whole) {
     i32 phred = 0;
+#pragma unroll 1
     while (phred < 60 && (part << 20) <= (likelihood(phred + 1) * (whole >> 4))) ++phred;
     return phred;
 }

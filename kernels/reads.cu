@@ -56,6 +56,18 @@ HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
     return (i32)minimum(end - name.begin, (i64)LONGEST_NAME);
 }
 
+HOST_DEVICE bool all_bases(const u8* bytes, Line sequence) {
+    i32 bad = 0;
+    for (i64 i = sequence.begin; i < sequence.end; ++i) bad |= base_code(bytes[i]) == 5;
+    return !bad;
+}
+
+HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
+    i32 bad = 0;
+    for (i64 i = quality.begin; i < quality.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~';
+    return !bad;
+}
+
 // An item is a record. quality_starts holds -1 where a read has no qualities.
 KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_ends, i64* name_starts, i32* name_lengths,
                           i64* sequence_starts, i32* lengths, i64* quality_starts, u64* error, i64 lines_a_record,
@@ -66,12 +78,14 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_e
         i64 length = sequence.end - sequence.begin;
         if (header.begin == header.end || bytes[header.begin] != (lines_a_record == 4 ? '@' : '>'))
             report(error, record, NO_HEADER);
+        if (!all_bases(bytes, sequence)) report(error, record, NOT_A_BASE);
         if (length > longest_read) report(error, record, TOO_LONG);
         i64 quality_start = -1;
         if (lines_a_record == 4) {
             Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
             if (separator.begin == separator.end || bytes[separator.begin] != '+') report(error, record, NO_SEPARATOR);
             if (quality.end - quality.begin != length) report(error, record, QUALITY_LENGTH);
+            if (!all_printable(bytes, quality)) report(error, record, QUALITY_RANGE);
             quality_start = quality.begin;
         }
         ++header.begin;
@@ -97,8 +111,8 @@ HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
 
 // An item is a slot; order[slot] is its record. counters: 0 ambiguous letters other than N.
 KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
-                         const i64* quality_starts, const i32* lengths, const i64* block_offsets, u64* words, u8* flags,
-                         u64* hashes, u64* error, u64* counters, i64 lanes) {
+                         const i32* lengths, const i64* block_offsets, u64* words, u8* flags, u64* hashes, u64* counters,
+                         i64 lanes) {
     FOR_EACH(slot, begin, end) {
         i64 record = order[slot], block = slot / lanes;
         i32 length = lengths[slot];
@@ -107,14 +121,13 @@ KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, 
         const u8* read = bytes + sequence_starts[record];
         i32 flipped = is_flipped(read, length);
         u64 hash = (u64)length, forward = 0, reverse = 0, forward_mask = 0, reverse_mask = 0;
-        i32 ambiguous = 0, other = 0, bad = 0;
+        i32 ambiguous = 0, other = 0;
         i64 plane_words = plane / lanes;
         for (i64 i = 0, word = 0; word < plane_words; ++i) {
             i32 code = 0, back = 0;
             if (i < length) {
                 u8 letter = read[i];
                 code = base_code(letter);
-                bad |= code == 5;
                 other += code == 4 && (letter & 0xDF) != 'N';
                 back = complement(minimum<i32>(base_code(read[length - 1 - i]), 4));
             }
@@ -132,12 +145,6 @@ KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, 
                 ++word;
             }
         }
-        if (quality_starts[record] >= 0)
-            for (i32 i = 0; i < length; ++i) {
-                u8 quality = bytes[quality_starts[record] + i];
-                if (quality < '!' || quality > '~') report(error, record, QUALITY_RANGE);
-            }
-        if (bad) report(error, record, NOT_A_BASE);
         if (other) atomic_add(counters, (u64)other);
         flags[slot] = (u8)((flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
         hashes[slot] = hash;

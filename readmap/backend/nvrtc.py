@@ -38,8 +38,8 @@ def compile_cubin(path: Path, architecture: str, types: tuple[tuple[str, str], .
         std="c++17",
         arch=architecture,
         include_path=[str(path.parent)],
-        define_macro=[tuple(item) for item in types],
-        name=path.name,
+        define_macro=list(types) or None,
+        name=str(path),
     )
     try:
         code = Program(path.read_text(), "c++", options).compile("cubin").code
