@@ -1,30 +1,35 @@
 // How likely a read belongs elsewhere, in phred, from integers alone.
 //
-// Every window has a penalty in phred: the probability that a read from there would look as it does. Where no gap is
-// involved it sums the base qualities of the mismatches, each capped, since a difference may be a variant whatever the
-// sequencer says. The error of the best place is the sum of the others' likelihoods over its own.
+// The error of the best place is the sum of the others' likelihoods over its own. A place's likelihood is that of a read
+// from there looking as this one does: each difference is an error of the sequencer, which the base's quality tells, or
+// a difference of the sample, which is the likelier the more of them the best place needs.
 #pragma once
 #include "ungapped.cuh"
 #include "windows.cuh"
 
 const i32 NO_QUALITY = 25;      // phred of a base whose quality is not told
-const i32 PHRED_A_POINT = 6;    // of an alignment score: a mismatch costs 5 points and about 30 phred
-const i32 NEGLIGIBLE = 100;     // phred beyond which a rival adds nothing
+const i32 NEGLIGIBLE = 72;      // phred from which on a rival adds nothing
+const i32 THIRD = 5;            // phred of one of the three other bases
+const i32 CLEAN_BASES = 150;    // bases with one difference that a sample is thought to have shown before the read
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
-    const u64 tenth[10] = {16777216, 13326602, 10585679, 8408493, 6679095, 5305384, 4214209, 3347459, 2658975, 2112092};
-    u64 value = tenth[phred % 10];
-    for (i32 i = phred / 10; i > 0; --i) value = (value + 5) / 10;
-    return value;
+    const u32 units[10] = {16777216, 13326602, 10585679, 8408493, 6679095, 5305384, 4214209, 3347459, 2658975, 2112092};
+    const u32 tens[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    return (units[phred % 10] + tens[phred / 10] / 2) / tens[phred / 10];
 }
 
 // The largest phred in 0..60 of which the likelihood is at least part / whole.
 HOST_DEVICE i32 phred_of(u64 part, u64 whole) {
     i32 phred = 0;
-#pragma unroll 1
-    while (phred < 60 && (part << 20) <= (likelihood(phred + 1) * (whole >> 4))) ++phred;
+    while (phred < 60 && (part << 24) <= likelihood(phred + 1) * whole) ++phred;
     return phred;
+}
+
+// -10 log10(10^(-a / 10) + 10^(-b / 10)), rounded.
+HOST_DEVICE i32 either(i32 a, i32 b) {
+    i32 apart = maximum(a, b) - minimum(a, b);
+    return minimum(a, b) - (apart < 2 ? 3 : apart < 5 ? 2 : apart < 10 ? 1 : 0);
 }
 
 struct Qualities {
@@ -35,15 +40,25 @@ struct Qualities {
     HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
 };
 
-// Differences outside the window's segment count no more than clipping them costs in points.
-HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 cap, const Scoring& scoring) {
+// Phred of a difference of the sample, where a read of `length` bases shows so many at its best place.
+HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length) {
+    return THIRD + phred_of((u64)(1 + differences), (u64)(CLEAN_BASES + length));
+}
+
+// What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.
+HOST_DEVICE i32 in_phred(i32 points, i32 variant, const Scoring& scoring) {
+    return points * variant / (scoring.match + scoring.mismatch);
+}
+
+// The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
+HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant, const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
     for (i32 i = laid.begin; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
         for (marks &= ~unclear; marks;) {
             i32 place = i + first_marked(marks);
             marks ^= 1ull << (62 - 2 * (place - i));
-            i32 phred = clamp(qualities.at(place), 2, cap);
+            i32 phred = maximum(either(qualities.at(place) + THIRD, variant), 1);
             if (place < window.begin) left += phred;
             else if (place >= window.end) right += phred;
             else inside += phred;
@@ -53,5 +68,5 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
     left = laid.begin > 0 ? most : left, right = laid.end < qualities.length ? most : right;
     i32 left_points = window.begin ? window.begin * scoring.match + scoring.clip_penalty : 0;
     i32 right_points = window.end < qualities.length ? (qualities.length - window.end) * scoring.match + scoring.clip_penalty : 0;
-    return inside + minimum(left, left_points * PHRED_A_POINT) + minimum(right, right_points * PHRED_A_POINT);
+    return inside + minimum(left, in_phred(left_points, variant, scoring)) + minimum(right, in_phred(right_points, variant, scoring));
 }

@@ -1,16 +1,18 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
 #include "mapping_quality.cuh"
 
-const i32 NEAR = 25;  // points below the best within which a rival's base qualities are looked at
-
-struct Choice {
-    i32 window, penalty;
-    u64 tie;
-};
+const i32 NEAR = 25;      // points below the best within which a rival counts
+const i32 NO_PENALTY = -1;
 
 HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
     i64 offset = a.diagonal - b.diagonal;
     return 2 * maximum(offset, -offset) <= length;
+}
+
+// Phred by which window a explains the read better than b does. Where one of them has gaps, points tell.
+HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
+    if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
+    return in_phred(a.score - b.score, variant, scoring);
 }
 
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
@@ -18,46 +20,48 @@ HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
                         const i32* counts, const u8* cut, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
-                        i64 most_windows, i32 quality_cap, i32 settled_loss, i32 settled_gap, SCORING_ARGUMENTS) {
+                        i64 most_windows, i32 settled_loss, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item];
-        i32 count = counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length);
+        i32 count = counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length), best = -1;
         const Window* own = windows + slot * most_windows;
         for (i32 i = 0; i < count; ++i) top = maximum(top, own[i].score);
+        i32 variant = phred_of_variant((perfect - top) / (scoring.match + scoring.mismatch), length);
         i64 quality_start = quality_starts[order[slot]];
-        Choice best = {-1, 0, 0};
         i32 penalties[64];
+        u64 least = 0;
         for (i32 i = 0; i < count; ++i) {
             const Window& window = own[i];
-            penalties[i] = (perfect - window.score) * PHRED_A_POINT;
-            if (window.score == window.ungapped && window.score >= top - NEAR && (window.score < perfect)) {
+            penalties[i] = NO_PENALTY;
+            if (window.score == window.ungapped && window.score >= top - NEAR) {
                 bool reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
                 Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, reversed};
                 Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
-                penalties[i] = ungapped_penalty(laid, window, qualities, quality_cap, scoring);
+                penalties[i] = ungapped_penalty(laid, window, qualities, variant, scoring);
             }
             if (window.score < top) continue;
             u64 tie = mix(hashes[slot] ^ mix((u64)window.diagonal));
-            if (best.window < 0 || penalties[i] < best.penalty || (penalties[i] == best.penalty && tie < best.tie))
-                best = Choice{i, penalties[i], tie};
+            bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];  // gaps last
+            if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
         }
-        chosen[slot] = best.window;
+        chosen[slot] = best;
         seconds[slot] = 0;
         mapqs[slot] = traced[slot] = 0;
         unsettled[slot] = 1;
-        if (best.window < 0) continue;
+        if (best < 0) continue;
         u64 others = 0;
         i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
-            if (i == best.window || same_place(own[i], own[best.window], length)) continue;
+            if (i == best || same_place(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
-            others += likelihood(clamp(penalties[i] - best.penalty, 0, 72));
+            i32 phred = maximum(lead(own[best], penalties[best], own[i], penalties[i], variant, scoring), 0);
+            if (phred < NEGLIGIBLE) others += likelihood(phred);
         }
         seconds[slot] = second;
-        traced[slot] = own[best.window].score != own[best.window].ungapped;
+        traced[slot] = own[best].score != own[best].ungapped;
         mapqs[slot] = (u8)phred_of(others, others + (1ull << 24));
         unsettled[slot] = cut[slot] || perfect - top > settled_loss;
     }

@@ -99,7 +99,7 @@ HOST_DEVICE i32 join(const Walk& walk, const Reference& reference, Window* windo
         if (written == 0) first = drafts[best].promise;
         windows[written] = drafts[best].window;
         // Far below the best, no gap makes up for what is missing.
-        if (2 * drafts[best].promise < first) windows[written].align = 0;
+        if (3 * drafts[best].promise < first) windows[written].align = 0;
         drafts[best].promise = -1;
     }
     return written;

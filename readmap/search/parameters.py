@@ -73,7 +73,7 @@ class Effort:
 
 
 #: Windows kept a read: what prototypes needed for the best copy of a repeat to be among them.
-WINDOWS = 8
+WINDOWS = 16
 
 #: Phred that a mismatch costs at most: a difference of the sample is likelier than an error of a very good base.
 QUALITY_CAP = 25

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.index import DeviceIndex
-from readmap.search.parameters import QUALITY_CAP, WINDOWS, Effort, Scoring
+from readmap.search.parameters import WINDOWS, Effort, Scoring
 from readmap.search.queries import Queries, Reads
 from readmap.search.windows import Windows
 
@@ -74,8 +74,6 @@ def place_reads(
         placements.traced,
         placements.unsettled,
         WINDOWS,
-        QUALITY_CAP,
         effort.settled_loss,
-        effort.settled_gap,
         *scoring.arguments(),
     )
