@@ -1,7 +1,8 @@
 // Everything that NVRTC and the host's C++ compiler disagree on; no other file asks which of the two reads it.
 //
 // A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
-// thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads.
+// thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
+// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here.
 #pragma once
 
 typedef signed char i8;
@@ -20,7 +21,16 @@ typedef unsigned long long u64;
 #define FOR_EACH(item, begin, end)                                                             \
     for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end);        \
          item += (i64)gridDim.x * blockDim.x)
+#define GROUP_WIDTH 32
+#define FOR_EACH_GROUP(item, begin, end)                                                                              \
+    for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH; item < (end);               \
+         item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
 #define PREFETCH(address) ((void)0)
+
+const i32 BLOCK_THREADS = 128;  // of every launch
+
+HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
+HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
@@ -32,7 +42,12 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 #define KERNEL extern "C"
 #define HOST_DEVICE inline __attribute__((always_inline))
 #define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
+#define GROUP_WIDTH 1
+#define FOR_EACH_GROUP FOR_EACH
 #define PREFETCH(address) __builtin_prefetch(address)
+
+HOST_DEVICE i32 group_lane() { return 0; }
+HOST_DEVICE bool group_any(bool mine) { return mine; }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }

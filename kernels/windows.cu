@@ -1,52 +1,85 @@
 // Windows: the places where a read may belong.
 //
-// From each seed the nearest suffixes are walked outwards, the longer common prefix first. Each names a diagonal; a
-// diagonal that was not met before is verified, the whole read against the reference there. That is so cheap that it
-// ranks hundreds of copies of a repeat by what distinguishes them. The best diagonals are kept, and those closer than
-// half a band are one window.
+// From each seed the nearest suffixes are walked outwards, the longer common prefix first. Each names a diagonal, on
+// which the read is verified around the seed. That is so cheap that it ranks hundreds of copies of a repeat by what
+// distinguishes them. The best diagonals are kept, and those closer than half a band are one window.
+#include "diagonals.cuh"
 #include "suffix_array.cuh"
-#include "ungapped.cuh"
 #include "windows.cuh"
 
-const i32 KEPT = 32;     // diagonals kept while walking: windows and the neighbours that widen them
-const i32 SEEN = 256;    // slots of the table of diagonals met before; what is pushed out is verified again
 const i32 CUT_SHARE = 5; // a place that shares less than this part of the read at a seed is no loss at a limit
 const i32 SPREAD = 24;   // diagonals at most this far apart make one window
 
-struct Diagonal {
-    i64 diagonal;
-    u64 tie;  // decides between equal scores
-    Segment segment;
-    i32 orientation;
+// The seeds of one read: places on the grid of both orientations.
+struct Grid {
+    const Reference& reference;
+    const Queries& queries;
+    const suffix_t* suffixes;
+    i64 suffix_count;
+    const suffix_t* ranks;
+    const u16* before;
+    const u16* after;
+    i64 slot;
+    u64 hash;
+    i32 seeds, stride, shortest_seed, neighbours;  // seeds of one orientation
+
+    HOST_DEVICE void prefetch(i32 seed) const {
+        if (seed + 4 < 2 * seeds) PREFETCH(&suffixes[ranks[seed + 4]]);
+        if (seed + 2 < 2 * seeds)
+            PREFETCH(&reference.words[suffixes[minimum((i64)ranks[seed + 2], suffix_count - 1)] >> 5]);
+    }
 };
 
-// Smaller is better: by score, then by a hash of read and place that favours no copy of a repeat.
-HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
-    if (a.segment.score != b.segment.score) return a.segment.score > b.segment.score;
-    if (a.tie != b.tie) return a.tie < b.tie;
-    return a.orientation < b.orientation;
-}
+// The suffixes around one seed, the longer common prefix first.
+struct Neighbours {
+    Suffix query;
+    i64 low, high;
+    i32 shared_low, shared_high, taken, orientation;
+    bool cut;  // whether the walk ended at its limit, where it may have missed a place
 
-struct Walk {
-    Diagonal kept[KEPT];  // best first
-    i32 count;
-    i32 verified;
-    u32 seen[SEEN];
-
-    HOST_DEVICE bool met(i64 diagonal, i32 orientation) {
-        u64 hash = mix((u64)diagonal * 2 + (u64)orientation + 1);
-        u32 print = (u32)(hash >> 32) | 1u, *slot = &seen[hash & (SEEN - 1)];
-        if (*slot == print) return true;
-        *slot = print;
-        return false;
+    HOST_DEVICE void start(const Grid& grid, i32 seed) {
+        orientation = seed >= grid.seeds;
+        query = Suffix{grid.queries.bases(grid.slot, orientation), (seed - orientation * grid.seeds) * grid.stride, 0};
+        low = (i64)grid.ranks[seed] - 1, high = low + 1;
+        shared_low = grid.before[seed], shared_high = grid.after[seed];
+        taken = 0;
+        cut = false;
     }
-    HOST_DEVICE void keep(const Diagonal& fresh) {
-        for (i32 i = 0; i < count; ++i)
-            if (kept[i].diagonal == fresh.diagonal && kept[i].orientation == fresh.orientation) return;
-        if (count == KEPT && !better(fresh, kept[KEPT - 1])) return;
-        i32 i = count < KEPT ? count++ : KEPT - 1;
-        for (; i > 0 && better(fresh, kept[i - 1]); --i) kept[i] = kept[i - 1];
-        kept[i] = fresh;
+    // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
+    HOST_DEVICE bool named_before(const Grid& grid, i64 place) const {
+        if (query.position < grid.stride || place < grid.stride) return false;
+        i64 position = query.position - grid.stride, start = place - grid.stride;
+        u64 x = differences(query.bases.at(position), grid.reference.packed().at(start)) & first_bases(grid.stride);
+        if (grid.queries.flags[grid.slot] & READ_AMBIGUOUS)
+            x |= grid.queries.mask(grid.slot, orientation).at(position) & first_bases(grid.stride);
+        return !x && grid.reference.reach(start, grid.stride) == grid.stride;
+    }
+    // The next diagonal, verified; false where there is none.
+    HOST_DEVICE bool next(const Grid& grid, const Scoring& scoring, Diagonal& found) {
+        i32 length = grid.queries.lengths[grid.slot];
+        while (true) {
+            i32 shared = maximum(shared_low, shared_high);
+            if (shared < grid.shortest_seed) return false;
+            if (taken++ == grid.neighbours) {
+                cut = shared * CUT_SHARE >= length;
+                return false;
+            }
+            bool up = shared_high >= shared_low;
+            i64 place = (i64)grid.suffixes[up ? high : low], ahead = up ? high + 4 : low - 4;
+            if (ahead >= 0 && ahead < grid.suffix_count) PREFETCH(&grid.reference.words[grid.suffixes[ahead] >> 5]);
+            query.length = shared;
+            if (up)
+                shared_high = ++high < grid.suffix_count ? common_prefix(grid.reference, query, (i64)grid.suffixes[high]) : 0;
+            else
+                shared_low = --low >= 0 ? common_prefix(grid.reference, query, (i64)grid.suffixes[low]) : 0;
+            if (named_before(grid, place)) continue;
+            i64 diagonal = place - query.position;
+            i32 position = (i32)query.position;
+            Laid laid = lay(grid.reference, grid.queries, grid.slot, orientation, diagonal, position);
+            Segment segment = extend_segment(laid, position, position + shared, length, scoring);
+            found = Diagonal{diagonal, mix(grid.hash ^ mix((u64)diagonal)), segment, orientation};
+            return true;
+        }
     }
 };
 
@@ -75,11 +108,11 @@ struct Draft {
 };
 
 // Windows from the kept diagonals, the most promising first; returns how many.
-HOST_DEVICE i32 join(const Walk& walk, const Reference& reference, Window* windows, i32 most, i32 perfect, const Scoring& scoring) {
+HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& reference, Window* windows, i32 most, i32 perfect, const Scoring& scoring) {
     Draft drafts[KEPT];
     i32 count = 0, written = 0;
-    for (i32 i = 0; i < walk.count; ++i) {
-        const Diagonal& one = walk.kept[i];
+    for (i32 i = 0; i < kept_count; ++i) {
+        const Diagonal& one = kept[i];
         i32 home = 0;
         while (home < count && !drafts[home].takes(one, reference)) ++home;
         if (home < count) {
@@ -110,52 +143,37 @@ HOST_DEVICE i32 join(const Walk& walk, const Reference& reference, Window* windo
 KERNEL void find_windows(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
                          const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
                          REFERENCE_ARGUMENTS, const suffix_t* suffixes, Window* windows, i32* counts, u8* cut, i64 suffix_count,
-                         i32 stride, i32 shortest_seed, i32 neighbours, i32 most_verified, i32 most_windows,
-                         SCORING_ARGUMENTS) {
+                         i32 stride, i32 shortest_seed, i32 neighbours, i32 most_windows, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
-    FOR_EACH(item, begin, end) {
+    FOR_EACH_GROUP(item, begin, end) {
         i64 slot = selected[item], first = seed_offsets[item];
-        i32 length = queries.lengths[slot], seeds = (i32)((seed_offsets[item + 1] - first) / 2);
-        Walk walk;
-        walk.count = walk.verified = 0;
-        for (i32 i = 0; i < SEEN; ++i) walk.seen[i] = 0;
-        cut[slot] = 0;
-        for (i32 seed = 0; seed < 2 * seeds; ++seed) {
-            if (seed == seeds) walk.verified = 0;
-            i32 orientation = seed >= seeds, position = (seed - orientation * seeds) * stride;
-            i64 low = (i64)ranks[first + seed] - 1, high = low + 1;
-            i32 shared_low = before[first + seed], shared_high = after[first + seed];
-            Suffix query = {queries.bases(slot, orientation), position, 0};
-            if (seed + 4 < 2 * seeds) PREFETCH(&suffixes[ranks[first + seed + 4]]);
-            if (seed + 2 < 2 * seeds) {
-                i64 near = minimum((i64)ranks[first + seed + 2], suffix_count - 1);
-                PREFETCH(&reference_words[suffixes[near] >> 5]);
-            }
-            for (i32 taken = 0;; ++taken) {
-                i32 shared = maximum(shared_low, shared_high);
-                if (shared < shortest_seed) break;
-                if (taken == neighbours || walk.verified >= most_verified) {
-                    cut[slot] |= shared * CUT_SHARE >= length;
-                    break;
-                }
-                bool up = shared_high >= shared_low;
-                i64 place = (i64)suffixes[up ? high : low], diagonal = place - position;
-                if (!walk.met(diagonal, orientation)) {
-                    ++walk.verified;
-                    Laid laid = lay(reference, queries, slot, orientation, diagonal, position);
-                    Segment segment = extend_segment(laid, position, position + shared, length, scoring);
-                    walk.keep(Diagonal{diagonal, mix(hashes[slot] ^ mix((u64)diagonal)), segment, orientation});
-                }
-                query.length = shared;
-                i64 ahead = up ? high + 3 : low - 3;
-                if (ahead >= 0 && ahead < suffix_count) PREFETCH(&reference_words[suffixes[ahead] >> 5]);
-                if (up) shared_high = ++high < suffix_count ? common_prefix(reference, query, (i64)suffixes[high]) : 0;
-                else shared_low = --low >= 0 ? common_prefix(reference, query, (i64)suffixes[low]) : 0;
+        i32 seeds = (i32)((seed_offsets[item + 1] - first) / 2);
+        Grid grid = {reference, queries, suffixes, suffix_count, ranks + first, before + first, after + first, slot,
+                     hashes[slot], seeds, stride, shortest_seed, neighbours};
+        Diagonals diagonals;
+        bool missed = false;
+        for (i32 round = 0; round < 2 * seeds; round += GROUP_WIDTH) {
+            i32 seed = round + group_lane();
+            bool more = seed < 2 * seeds;
+            Neighbours walk;
+            if (more) grid.prefetch(seed), walk.start(grid, seed);
+            while (group_any(more)) {
+                Diagonal found = {};
+                bool real = more && walk.next(grid, scoring, found);
+                diagonals.offer(found, real);
+                if (more && !real) missed = missed || walk.cut;
+                more = real;
             }
         }
-        counts[slot] = join(walk, reference, windows + slot * most_windows, most_windows, scoring.perfect(length), scoring);
+        missed = group_any(missed);
+        const Diagonal* kept = diagonals.gather();
+        if (group_lane() == 0) {
+            cut[slot] = missed;
+            counts[slot] = join(kept, diagonals.count, reference, windows + slot * most_windows, most_windows,
+                                scoring.perfect(queries.lengths[slot]), scoring);
+        }
     }
 }
 

@@ -19,10 +19,14 @@ Array = Any
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it."""
+    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
+
+    `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of kernels/portable.cuh).
+    """
 
     module: str
     name: str
+    grouped: bool = False
 
     @property
     def signature(self) -> Signature:

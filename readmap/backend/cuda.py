@@ -14,7 +14,8 @@ from readmap.backend.cpu import available_processors
 from readmap.backend.signatures import GENERIC, generic_types
 from readmap.formats.buffers import Buffer, BufferPool
 
-BLOCK = 128
+BLOCK = 128  # BLOCK_THREADS of kernels/portable.cuh
+WARP = 32
 
 
 class CudaBackend(Backend):
@@ -73,7 +74,8 @@ class CudaBackend(Backend):
         chosen = dict(types)
         variant = tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(kernel.module))
         function = _module(self.device.id, kernel.module, variant, self.architecture).get_function(kernel.name)
-        grid = min((count + BLOCK - 1) // BLOCK, 1 << 30)
+        block_items = BLOCK // WARP if kernel.grouped else BLOCK
+        grid = min(-(-count // block_items), 1 << 30)
         function((grid,), (BLOCK,), (np.int64(0), np.int64(count), *arguments))
 
 

@@ -54,7 +54,6 @@ class Effort:
         least_stride: and never more densely than this.
         shortest_seed: a common prefix shorter than this is no seed.
         neighbours: suffixes looked at from each position.
-        verified: diagonals verified a read, at most.
         settled_loss: a read whose best place loses more than this against a perfect one is searched again, denser;
         settled_gap: as is one with a rival within this many points of it.
     """
@@ -63,7 +62,6 @@ class Effort:
     least_stride: int
     shortest_seed: int
     neighbours: int
-    verified: int
     settled_loss: int
     settled_gap: int
 
@@ -86,6 +84,6 @@ def efforts(suffixes: int) -> tuple[Effort, ...]:
     """
     chance = math.ceil(math.log(max(suffixes, 4), 4))
     return (
-        Effort(12, 3, min(max(chance + 3, 12), 19), 16, 64, 10, 25),
-        Effort(4, 1, min(max(chance + 2, 10), 19), 64, 1024, 0, 0),
+        Effort(12, 3, min(max(chance + 3, 12), 19), 16, 10, 25),
+        Effort(4, 1, min(max(chance + 2, 10), 19), 64, 0, 0),
     )

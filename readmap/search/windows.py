@@ -13,7 +13,7 @@ from readmap.search.parameters import WINDOWS, Effort, Scoring
 from readmap.search.queries import Queries
 from readmap.search.seeds import Seeds
 
-_FIND = Kernel("windows", "find_windows")
+_FIND = Kernel("windows", "find_windows", grouped=True)
 
 #: struct Window of kernels/windows.cuh, five 64-bit words.
 WINDOW = np.dtype(
@@ -83,7 +83,6 @@ def find_windows(
         seeds.stride,
         effort.shortest_seed,
         effort.neighbours,
-        effort.verified,
         WINDOWS,
         *scoring.arguments(),
     )

@@ -1,0 +1,7 @@
+"""`python -m readmap` is the command `readmap`."""
+
+import sys
+
+from readmap.cli import main
+
+sys.exit(main())

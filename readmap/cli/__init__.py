@@ -1,0 +1,59 @@
+"""The command line: parse, call, exit code."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from readmap import __version__
+from readmap.cli import compile, index, info, search
+from readmap.cli.guard import guarded, leave, signals_interrupt
+from readmap.cli.report import Session
+
+app = typer.Typer(
+    name="readmap",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("index", epilog=index.EXAMPLES)(index.index)
+app.command("search", epilog=search.EXAMPLES)(search.search)
+app.command("map", epilog=search.EXAMPLES, hidden=True)(search.search)
+app.command("info", epilog=info.EXAMPLES)(info.info)
+app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"readmap {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="[bold]Start with:[/] readmap index ref.fa, then readmap search reads.fq -x ref.fa -o out.sam")
+def readmap(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Map short DNA reads to a reference, on a GPU where there is one and on the CPU where there is none."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 (data, machine), 2 (usage) or 130 (interrupt).
+
+    argv: the arguments behind `readmap`; None takes the process's own and, after a failure, ends the process.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
+    command = typer.main.get_command(app)
+    with signals_interrupt():
+        code = guarded(
+            lambda: command.main(arguments, "readmap", standalone_mode=False, obj=session),
+            debug="--debug" in arguments,
+        )
+    if argv is None and code:
+        leave(code)
+    return code

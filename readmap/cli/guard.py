@@ -1,0 +1,122 @@
+"""From exceptions and signals to one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+from readmap.errors import ReadmapError, UsageError
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+#: Signals that end a command as Ctrl-C does; one that the caller ignores, as nohup does, stays ignored.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Result = TypeVar("Result")
+
+
+def guarded(command: Callable[[], object], debug: bool) -> int:
+    """The exit code of a command: 0, 1 for bad data or a failing machine, 2 for usage, 130 for an interrupt.
+
+    A broken pipe is told by the code 1 alone: whoever closed it knows, and what they have is not all.
+    """
+    try:
+        returned = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return returned if isinstance(returned, int) else 0
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else FAILED
+    except BrokenPipeError:
+        code = FAILED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        code, message = _told(error)
+        tell(f"error: {message}")
+    if code == INTERRUPTED:
+        tell("interrupted")
+    return code
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    if isinstance(error, UsageError):
+        return MISUSED, str(error)
+    if isinstance(error, ReadmapError):
+        return FAILED, str(error)
+    if isinstance(error, MemoryError):
+        return FAILED, f"the memory does not suffice{f': {error}' if str(error) else ''}"
+    if isinstance(error, OSError):
+        reason = error.strerror or str(error) or type(error).__name__
+        return FAILED, reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+    # Told by what it has and not by its class, which moved from click to typer.
+    if message := getattr(error, "format_message", None):
+        context = getattr(error, "ctx", None)
+        hint = f" ({context.command_path} --help tells more)" if context else ""
+        return MISUSED, f"{message()}{hint}"
+    return FAILED, f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}"
+
+
+def tell(message: str) -> None:
+    """Print a line on standard error, where there is one, with readmap's name before it and no control characters."""
+    shown = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in message)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(f"readmap: {shown}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt as SIGINT does; a second signal does not disturb the cleaning."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    before = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) in usual}
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    try:
+        for number in before:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def in_background(work: Callable[[], Result]) -> Result:
+    """What `work` returns or raises. Another thread does it, since a long call of C would keep this one from hearing signals."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it crosses to the caller's thread
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="readmap-work", daemon=True).start()
+    return future.result()
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without waiting for threads, which may wait for an input that never comes."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)

@@ -1,0 +1,56 @@
+"""Options that several commands share, and the values that need more than a type."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from readmap.errors import UsageError
+
+REPORTS = "Reports"
+RESOURCES = "Resources"
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "-t",
+        "--threads",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="CPU threads (default: the processors that this process may use).",
+        show_default=False,
+        rich_help_panel=RESOURCES,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Tell errors and nothing else.", show_default=False, rich_help_panel=REPORTS),
+]
+Json = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write what is told for programs too; - is standard output.",
+        show_default=False,
+        rich_help_panel=REPORTS,
+    ),
+]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", help="Show an error's traceback.", show_default=False, rich_help_panel=REPORTS),
+]
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_size(option: str, text: str) -> int:
+    """The bytes of a size such as 500M or 1.5G, in powers of 1024; raises UsageError where it is none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if size < 1:
+        raise UsageError(f"{option} {text}: expected a size such as 8G or 500M")
+    return size

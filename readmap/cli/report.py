@@ -1,0 +1,137 @@
+"""What a command tells: lines and progress on standard error, and a record for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from readmap import __version__
+from readmap.errors import UsageError
+from readmap.formats.output import Output, open_output
+from readmap.index.reference import Contig
+
+#: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
+SCHEMA = 1
+
+STANDARD_OUTPUT = (None, "-")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of readmap: the command line as it was typed, and when it began (time.perf_counter)."""
+
+    command_line: str
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        """Since the call began."""
+        return time.perf_counter() - self.began
+
+
+class Report:
+    """What one command tells; a context manager, which drops the record of a command that fails.
+
+    The record's file is opened first, so that a place that cannot be written is told before the work.
+    """
+
+    def __init__(self, session: Session, quiet: bool, record_path: str | None) -> None:
+        self._session = session
+        self._quiet = quiet
+        self._record: Output | None = open_output(record_path) if record_path is not None else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._record:
+            self._record.abort()
+
+    def say(self, line: str) -> None:
+        """Print a line on standard error, unless that is to be quiet, closed or full."""
+        if not self._quiet and sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(line, file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def progress(self, shares_terminal: bool = False) -> Iterator[Callable[[str], None]]:
+        """A function that shows where the work is, on a terminal that shows nothing else."""
+        if self._quiet or shares_terminal or sys.stderr is None or not sys.stderr.isatty():
+            yield lambda text: None
+            return
+        columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+            task = shown.add_task("start", total=None)
+            yield lambda text: shown.update(task, description=text)
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Write the record, with what all commands tell, to its file if one is wanted."""
+        if self._record is None:
+            return
+        common = {
+            "schema": SCHEMA,
+            "command": self._session.command_line,
+            "versions": _versions(),
+            "total_seconds": round(self._session.seconds, 4),
+            "peak_memory_bytes": peak_memory(),
+        }
+        self._record.write(json.dumps(common | record, indent=1).encode() + b"\n")
+        self._record.commit()
+
+    def cost(self) -> str:
+        """The time since the call began and the most memory, in words."""
+        return f"{self._session.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
+
+
+def refuse_same_output(record_path: str | None, output: str | None) -> None:
+    """Raise UsageError where --json names what the command's own output goes to."""
+    both_stdout = record_path == "-" and output in STANDARD_OUTPUT
+    if both_stdout or (record_path and output and os.path.realpath(record_path) == os.path.realpath(output)):
+        raise UsageError(f"--json {record_path} is where the output goes: name another file")
+
+
+def _versions() -> dict[str, str | None]:
+    """CuPy's is told where it was loaded."""
+    cupy = getattr(sys.modules.get("cupy"), "__version__", None)
+    return {"readmap": __version__, "python": platform.python_version(), "numpy": np.__version__, "cupy": cupy}
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def reference_checksum(contigs: Sequence[Contig]) -> str:
+    """BLAKE2b (128 bits) of the contigs' MD5s in order, a line each: equal where all sequences are."""
+    return hashlib.blake2b("".join(f"{contig.md5}\n" for contig in contigs).encode(), digest_size=16).hexdigest()
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes in words."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def printable(text: str) -> str:
+    """Text that any stream takes: file names may hold bytes that are no UTF-8."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")

@@ -1,0 +1,247 @@
+"""What readmap computes, in slow and obvious Python: the kernels are held to this.
+
+A reference is its contigs' letters; its text is those contigs, upper case, each followed by one barrier, and every
+ambiguous base is a barrier as well. Alignments are tuples of CIGAR operations in SAM's sense.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from readmap.search.parameters import Scoring
+
+BARRIER = "!"  # sorts before A
+AMBIGUOUS = "NRYKMSWBDHV"
+AMBIGUOUS_PENALTY = 1
+IMPOSSIBLE = -(10**9)
+
+Cigar = list[tuple[int, str]]
+
+_COMPLEMENTS = dict(zip("ACGT", "TGCA", strict=True))
+
+
+def clean(letters: str) -> str:
+    """The letters as A, C, G, T or N: upper case, U as T, any other IUPAC letter as N."""
+    return re.sub("[^ACGT]", "N", letters.upper().replace("U", "T"))
+
+
+def reverse_complement(letters: str) -> str:
+    return "".join(_COMPLEMENTS.get(letter, "N") for letter in reversed(clean(letters)))
+
+
+def canonical(letters: str) -> str:
+    """The smaller of a read and its reverse complement, in the order A, C, G, T, N."""
+    return min(clean(letters), reverse_complement(letters), key=lambda s: ["ACGTN".index(letter) for letter in s])
+
+
+def pack(letters: str, words: int) -> list[int]:
+    """So many 64-bit words: two bits a base, the first base highest, A where there is none or an ambiguous one."""
+    bits = "".join(f"{max('ACGT'.find(letter), 0):02b}" for letter in letters.ljust(32 * words, "A"))
+    return [int(bits[i : i + 64], 2) for i in range(0, 64 * words, 64)]
+
+
+def pack_mask(letters: str, words: int) -> list[int]:
+    """So many 64-bit words that mark ambiguous bases: 01 where there is one, else 00."""
+    bits = "".join("01" if letter == "N" else "00" for letter in letters.ljust(32 * words, "A"))
+    return [int(bits[i : i + 64], 2) for i in range(0, 64 * words, 64)]
+
+
+def text_of(contigs: Sequence[str]) -> str:
+    return "".join(clean(contig).replace("N", BARRIER) + BARRIER for contig in contigs)
+
+
+def suffix_order(text: str) -> list[int]:
+    """The places of the suffixes that start at a base, in their order."""
+    return sorted((place for place in range(len(text)) if text[place] != BARRIER), key=lambda place: text[place:])
+
+
+def prefix_table(text: str, bases: int) -> list[int]:
+    """Entry x counts the suffixes whose first bases, A from a barrier on, are smaller than the word of number x."""
+    counts = [0] * (4**bases + 1)
+    for place in range(len(text)):
+        if text[place] != BARRIER:
+            prefix = text[place : place + bases].split(BARRIER)[0].ljust(bases, "A")
+            counts[int("".join(str("ACGT".index(letter)) for letter in prefix), 4) + 1] += 1
+    for x in range(4**bases):
+        counts[x + 1] += counts[x]
+    return counts
+
+
+def common_prefix(text: str, place: int, query: str) -> int:
+    """How many bases of the query the text shares from a place on; no barrier is shared."""
+    shared = 0
+    while shared < len(query) and place + shared < len(text) and text[place + shared] == query[shared]:
+        shared += 1
+    return shared
+
+
+def insertion_point(text: str, order: Sequence[int], query: str) -> int:
+    """How many suffixes sort before the query; one that begins with it does not."""
+    return sum(text[place : place + len(query)] < query for place in order)
+
+
+def column_score(base: str, letter: str, scoring: Scoring) -> int:
+    """Of a read's base over a reference's letter."""
+    if base not in "ACGT" or letter not in "ACGT":
+        return -AMBIGUOUS_PENALTY
+    return scoring.match if base == letter else -scoring.mismatch
+
+
+def segment(
+    read: str, contig: str, diagonal: int, begin: int, end: int, drop: int, scoring: Scoring
+) -> tuple[int, int, int]:
+    """Score, begin and end of the best gapless stretch around the equal bases read[begin:end] on a diagonal.
+
+    Each side is extended as long as it falls no more than `drop` below its best; of equal ones the shortest is taken.
+    """
+
+    def extend(positions: Sequence[int]) -> tuple[int, int]:
+        best = (0, 0)
+        score = 0
+        for taken, i in enumerate(positions, 1):
+            if not 0 <= i + diagonal < len(contig):
+                break
+            column = column_score(read[i], contig[i + diagonal], scoring)
+            score += column
+            if column < 0 and score + drop < best[0]:
+                break
+            told = score + (scoring.clip_penalty if taken == len(positions) else 0)
+            best = max(best, (told, -taken))
+        return best[0], -best[1]
+
+    left, more_left = extend(range(begin - 1, -1, -1)) if begin else (scoring.clip_penalty, 0)
+    right, more_right = extend(range(end, len(read))) if end < len(read) else (scoring.clip_penalty, 0)
+    return left + (end - begin) * scoring.match + right, begin - more_left, end + more_right
+
+
+def local_score(read: str, contig: str, scoring: Scoring, diagonals: range | None = None) -> int:
+    """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
+
+    diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
+    An alignment of nothing at the read's end has that end's bonus as well.
+    """
+    rows, columns = len(read), len(contig)
+    allowed = diagonals or range(-rows - 1, columns + 1)
+    best = 0
+    # Index j is the number of the contig's bases that are used up.
+    best_above = [scoring.clip_penalty if j - 1 - (-1) in allowed else IMPOSSIBLE for j in range(columns + 1)]
+    inserted_above = [IMPOSSIBLE] * (columns + 1)
+    for i in range(rows):
+        best_here, inserted_here = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
+        deleted = IMPOSSIBLE
+        bonus = scoring.clip_penalty if i == rows - 1 else 0
+        for j in range(max(0, i + allowed.start + 1), min(columns + 1, i + allowed.stop + 1)):
+            inserted = max(best_above[j] - scoring.gap_open, inserted_above[j]) - scoring.gap_extend
+            matched = best_above[j - 1] + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
+            here = max(0, matched, inserted, deleted)
+            best = max(best, here + bonus)
+            deleted = max(here - scoring.gap_open, deleted) - scoring.gap_extend
+            best_here[j], inserted_here[j] = here, inserted
+        best_above, inserted_above = best_here, inserted_here
+    return best
+
+
+def parse_cigar(text: str) -> Cigar:
+    """The operations of a CIGAR as SAM writes it."""
+    assert re.fullmatch(r"\*|([1-9]\d*[MIDS])+", text), text
+    return [(int(length), operation) for length, operation in re.findall(r"(\d+)([MIDS])", text)]
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """What an alignment's CIGAR amounts to: its score without bonuses, its NM and MD, and how much it takes up."""
+
+    score: int
+    edit_distance: int
+    differences: str
+    query_length: int
+    reference_length: int
+
+
+def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Rescored:
+    """Column by column. read: in the orientation of the alignment; contig: with its IUPAC letters; start: 0-based."""
+    score = edits = equal = at = 0
+    place = start
+    differences = ""
+    for length, operation in cigar:
+        if operation == "M":
+            for _ in range(length):
+                column = column_score(clean(read[at]), contig[place], scoring)
+                score += column
+                if read[at].upper() == contig[place] and contig[place] in "ACGT":
+                    equal += 1
+                else:
+                    differences += f"{equal}{contig[place]}"
+                    edits, equal = edits + 1, 0
+                at, place = at + 1, place + 1
+        elif operation == "D":
+            differences += f"{equal}^{contig[place : place + length]}"
+            equal, place = 0, place + length
+        else:
+            at += length
+        if operation in "ID":
+            edits += length
+            score -= scoring.gap_open + length * scoring.gap_extend
+    return Rescored(score, edits, f"{differences}{equal}", at, place - start)
+
+
+def bonuses(cigar: Cigar, scoring: Scoring) -> int:
+    """What an alignment earns for the ends of the read that it reaches."""
+    ends = [cigar[0][1], cigar[-1][1]]
+    return sum(scoring.clip_penalty for operation in ends if operation != "S")
+
+
+def gaps_that_could_stand_further_left(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Cigar:
+    """The gaps that one base to the left would score the same: a matched column would go from their left to their right."""
+    found = []
+    at, place = 0, start
+    for before, (length, operation) in zip([(0, "S"), *cigar], cigar, strict=False):
+        if operation in "ID" and before[1] == "M" and before[0] > 1:
+            now = column_score(read[at - 1], contig[place - 1], scoring)
+            query_end = at + (length if operation == "I" else 0)
+            place_end = place + (length if operation == "D" else 0)
+            if column_score(read[query_end - 1], contig[place_end - 1], scoring) == now:
+                found.append((length, operation))
+        at += length if operation != "D" else 0
+        place += length if operation in "MD" else 0
+    return found
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A mapped read as SAM tells it; start is 0-based on the contig."""
+
+    contig: str
+    start: int
+    reverse: bool
+    mapq: int
+    cigar: str
+    second: int
+
+
+def sam_record(
+    name: str,
+    read: str,
+    quality: str | None,
+    placed: Placed | None,
+    letters: str,
+    scoring: Scoring,
+    read_group: str = "",
+) -> str:
+    """The line of a read as it was sequenced. letters: of the contig. read_group: the tag with its tab, or nothing."""
+    shown, marks = clean(read), quality
+    if placed and placed.reverse:
+        shown, marks = reverse_complement(read), quality and quality[::-1]
+    name = re.split("[ \t]", name)[0]
+    if len(name) > 2 and name.endswith(("/1", "/2")):
+        name = name[:-2]
+    fields = [name[:254] or "*", "4", "*", "0", "0", "*"]
+    tags = ""
+    if placed:
+        place = [placed.contig, str(placed.start + 1), str(placed.mapq), placed.cigar]
+        fields = [fields[0], "16" if placed.reverse else "0", *place]
+        told = rescore(parse_cigar(placed.cigar), shown, letters, placed.start, scoring)
+        tags = f"\tNM:i:{told.edit_distance}\tMD:Z:{told.differences}\tAS:i:{told.score}\tXS:i:{placed.second}"
+    return "\t".join([*fields, "*", "0", "0", shown or "*", marks or "*"]) + tags + read_group + "\n"
