@@ -8,18 +8,12 @@
 // Codes of a column beside 0..3: an ambiguous base of the read, one of the reference, a place outside the contig.
 enum { READ_UNCLEAR = 4, TEXT_UNCLEAR = 5, OUTSIDE = 6 };
 
-const i32 NARROW_BAND = 64;   // reads of up to LONG_READ bases: indels of some 30 bases
-const i32 WIDE_BAND = 256;    // longer reads, in which differences of length add up
-const i32 LONG_READ = 512;
-
-HOST_DEVICE i32 band_width(i32 length) { return length <= LONG_READ ? NARROW_BAND : WIDE_BAND; }
-
 struct Band {
     Words bases, mask;
     const Reference* reference;
     i64 first;                     // reference position of column 0 in row 0
     i64 contig_begin, contig_end;
-    i32 length;
+    i32 length, width;
     bool read_unclear, text_unclear;
 
     HOST_DEVICE i32 query_code(i32 row) const {
@@ -34,16 +28,16 @@ struct Band {
         return reference->packed().base(position);
     }
     HOST_DEVICE bool plain() const {
-        return !read_unclear && !text_unclear && first >= contig_begin && first + length + band_width(length) <= contig_end;
+        return !text_unclear && first >= contig_begin && first + length + width <= contig_end;
     }
 };
 
 HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
-    i32 length = queries.lengths[slot];
+    i32 length = queries.lengths[slot], width = band_width(window.band);
     i64 contig = reference.contig_of(window.diagonal + window.begin);
-    i64 first = window.diagonal + (window.low + window.high) / 2 - band_width(length) / 2;
+    i64 first = window.diagonal + (window.low + window.high) / 2 - width / 2;
     i64 begin = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
-    i64 low = maximum(first, begin), high = minimum(first + length + band_width(length), end);
+    i64 low = maximum(first, begin), high = minimum(first + length + width, end);
     return Band{queries.bases(slot, window.orientation),
                 queries.mask(slot, window.orientation),
                 &reference,
@@ -51,6 +45,7 @@ HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64
                 begin,
                 end,
                 length,
+                width,
                 (queries.flags[slot] & READ_AMBIGUOUS) != 0,
                 !reference.clear(low, maximum(high, low + 1))};
 }

@@ -20,20 +20,22 @@ HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
     }
 }
 
-// A group's width is its longest read's; tasks of different widths do not meet in a launch.
-#define SCORE_WINDOWS(name, Lane, WIDTH)                                                                                \
+// Tasks of different bands do not meet in a launch.
+#define SCORE_WINDOWS(name, Lane, KIND)                                                                                 \
     KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* tasks, Window* windows,      \
                      i64 task_count, i64 most_windows, SCORING_ARGUMENTS) {                                            \
         Reference reference = REFERENCE;                                                                               \
         Queries queries = QUERIES;                                                                                     \
         FOR_EACH(group, begin, end)                                                                                    \
-            score_group<Lane, WIDTH>(reference, queries, tasks, windows, group, task_count, most_windows, SCORING);   \
+            score_group<Lane, KIND>(reference, queries, tasks, windows, group, task_count, most_windows, SCORING);     \
     }
 
-SCORE_WINDOWS(score_narrow, Narrow, NARROW_BAND)
-SCORE_WINDOWS(score_narrow_long, Narrow, WIDE_BAND)
-SCORE_WINDOWS(score_single, Single, NARROW_BAND)
-SCORE_WINDOWS(score_single_long, Single, WIDE_BAND)
+SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
+SCORE_WINDOWS(score_16_bits_middle, Narrow, 64)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 256)
+SCORE_WINDOWS(score_32_bits_narrow, Single, 32)
+SCORE_WINDOWS(score_32_bits_middle, Single, 64)
+SCORE_WINDOWS(score_32_bits_wide, Single, 256)
 
 // An item is a slot of `traced`; its own part of steps and scores is chosen by item - begin_item, which counts from the
 // launch's first. It fills the read's part of `operations`.

@@ -12,11 +12,13 @@ struct Single {
     HOST_DEVICE i32 get(i32) const { return value; }
 };
 HOST_DEVICE Single operator+(Single a, Single b) { return Single{a.value + b.value}; }
-HOST_DEVICE Single operator-(Single a, Single b) { return Single{a.value - b.value}; }
+HOST_DEVICE Single operator^(Single a, Single b) { return Single{a.value ^ b.value}; }
 HOST_DEVICE Single larger(Single a, Single b) { return Single{maximum(a.value, b.value)}; }
+// Lane by lane the larger of a + b and c; with _or_zero the largest of those and 0.
+HOST_DEVICE Single add_larger(Single a, Single b, Single c) { return Single{maximum(a.value + b.value, c.value)}; }
+HOST_DEVICE Single add_larger_or_zero(Single a, Single b, Single c) { return Single{maximum(maximum(a.value + b.value, c.value), 0)}; }
 // Lane by lane: where a == b, x, else y.
 HOST_DEVICE Single if_equal(Single a, Single b, Single x, Single y) { return a.value == b.value ? x : y; }
-HOST_DEVICE Single if_above(Single a, Single b, Single x, Single y) { return a.value > b.value ? x : y; }
 
 #ifdef __CUDACC__
 
@@ -32,14 +34,14 @@ struct Narrow {
     HOST_DEVICE i32 get(i32 lane) const { return (i16)(value >> (16 * lane)); }
 };
 HOST_DEVICE Narrow operator+(Narrow a, Narrow b) { return Narrow{__vadd2(a.value, b.value)}; }
-HOST_DEVICE Narrow operator-(Narrow a, Narrow b) { return Narrow{__vsub2(a.value, b.value)}; }
+HOST_DEVICE Narrow operator^(Narrow a, Narrow b) { return Narrow{a.value ^ b.value}; }
 HOST_DEVICE Narrow larger(Narrow a, Narrow b) { return Narrow{__vmaxs2(a.value, b.value)}; }
+HOST_DEVICE Narrow add_larger(Narrow a, Narrow b, Narrow c) { return Narrow{__viaddmax_s16x2(a.value, b.value, c.value)}; }
+HOST_DEVICE Narrow add_larger_or_zero(Narrow a, Narrow b, Narrow c) {
+    return Narrow{__viaddmax_s16x2_relu(a.value, b.value, c.value)};
+}
 HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) {
     u32 mask = __vcmpeq2(a.value, b.value);
-    return Narrow{(x.value & mask) | (y.value & ~mask)};
-}
-HOST_DEVICE Narrow if_above(Narrow a, Narrow b, Narrow x, Narrow y) {
-    u32 mask = __vcmpgts2(a.value, b.value);
     return Narrow{(x.value & mask) | (y.value & ~mask)};
 }
 
@@ -55,9 +57,10 @@ struct Narrow {
     HOST_DEVICE i32 get(i32 lane) const { return value[lane]; }
 };
 HOST_DEVICE Narrow operator+(Narrow a, Narrow b) { return Narrow{a.value + b.value}; }
-HOST_DEVICE Narrow operator-(Narrow a, Narrow b) { return Narrow{a.value - b.value}; }
+HOST_DEVICE Narrow operator^(Narrow a, Narrow b) { return Narrow{a.value ^ b.value}; }
 HOST_DEVICE Narrow larger(Narrow a, Narrow b) { return Narrow{a.value > b.value ? a.value : b.value}; }
+HOST_DEVICE Narrow add_larger(Narrow a, Narrow b, Narrow c) { return larger(a + b, c); }
+HOST_DEVICE Narrow add_larger_or_zero(Narrow a, Narrow b, Narrow c) { return larger(larger(a + b, c), Narrow{}); }
 HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) { return Narrow{a.value == b.value ? x.value : y.value}; }
-HOST_DEVICE Narrow if_above(Narrow a, Narrow b, Narrow x, Narrow y) { return Narrow{a.value > b.value ? x.value : y.value}; }
 
 #endif

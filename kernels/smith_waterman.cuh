@@ -4,7 +4,8 @@
 //   D(i, b) = max(H(i, b-1) - open, D(i, b-1)) - extend          a base of the reference against none
 //   H(i, b) = max(0, H(i-1, b) + score, I, D)                    H(-1, b) = clip_penalty: the read's end is reached
 //
-// The result is the largest H, plus clip_penalty in the read's last row.
+// The result is the largest H, plus clip_penalty in the read's last row. What is kept of a row is H - open - extend,
+// of which D in the same row and I in the next one take the larger with what they extend.
 #pragma once
 #include "band.cuh"
 #include "lanes.cuh"
@@ -12,60 +13,74 @@
 
 const i32 NEVER = -4096;  // below any sum that still counts, and far from the end of 16 bits
 
-template <class Lane, i32 WIDTH> struct BandedScores {
-    Lane scores[WIDTH + 1], insertions[WIDTH + 1], text[WIDTH];  // text is a ring: column b of row i at (i + b) % WIDTH
+// A letter's code, apart from every other's by more than a mismatch costs; the text holds the complement, so that one
+// exclusive or with the query gives -1 where the letters are equal and less than -SPACING where not.
+const i32 SPACING = 2048;
 
-    template <bool PLAIN> HOST_DEVICE Lane row(Lane query, i32 i, const Scoring& scoring, Lane best) {
-        const Lane zero = Lane::all(0), open = Lane::all(scoring.gap_open), extend = Lane::all(scoring.gap_extend);
-        const Lane match = Lane::all(scoring.match), mismatch = Lane::all(-scoring.mismatch);
-        const Lane unclear = Lane::all(-AMBIGUOUS_PENALTY), never = Lane::all(NEVER), three = Lane::all(3);
-        Lane deletion = never;
+template <class Lane, i32 WIDTH> struct BandedScores {
+    Lane rows[WIDTH + 1], insertions[WIDTH + 1];
+    Lane text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
+
+    // `floor` is what a differing letter scores in each lane: less than a mismatch costs where the read is ambiguous.
+    template <bool PLAIN> HOST_DEVICE Lane row(Lane query, Lane floor, i32 i, const Scoring& scoring, Lane best) {
+        const i32 first_gap = scoring.gap_open + scoring.gap_extend;
+        const Lane match = Lane::all(scoring.match + first_gap + 1), open = Lane::all(-first_gap);
+        const Lane extend = Lane::all(-scoring.gap_extend), outside = Lane::all(~(OUTSIDE * SPACING));
+        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING)), cheap = Lane::all(first_gap - AMBIGUOUS_PENALTY);
+        const Lane* letters = text + i % WIDTH;
+        Lane deletion = Lane::all(NEVER);
+#pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b < WIDTH; ++b) {
-            Lane letter = text[(i + b) & (WIDTH - 1)];
-            Lane score = if_equal(query, letter, match, mismatch);
-            if (!PLAIN) {
-                score = if_above(larger(query, letter), three, unclear, score);
-                score = if_equal(letter, Lane::all(OUTSIDE), never, score);
-            }
-            Lane insertion = larger(scores[b + 1] - open, insertions[b + 1]) - extend;
-            Lane here = larger(larger(scores[b] + score, zero), larger(insertion, deletion));
-            scores[b] = here;
+            Lane score = add_larger(query ^ letters[b], match, floor);
+            if (!PLAIN) score = if_equal(letters[b], unclear, cheap, if_equal(letters[b], outside, Lane::all(NEVER), score));
+            Lane insertion = add_larger(insertions[b + 1], extend, rows[b + 1]);
+            Lane here = add_larger_or_zero(rows[b], score, larger(insertion, deletion));
+            rows[b] = here + open;
             insertions[b] = insertion;
-            deletion = larger(here - open, deletion) - extend;
+            deletion = add_larger(deletion, extend, rows[b]);
             best = larger(best, here);
         }
         return best;
     }
+    HOST_DEVICE void set_letter(const Band* bands, i32 column) {
+        Lane letter = Lane::all(0);
+        for (i32 lane = 0; lane < Lane::width; ++lane) letter.set(lane, ~(bands[lane].text_code(column) * SPACING));
+        text[column % WIDTH] = text[column % WIDTH + WIDTH] = letter;
+    }
 
     // bands: Lane::width of them; results: the lanes' scores.
     HOST_DEVICE void align(const Band* bands, const Scoring& scoring, i32* results) {
-        i32 rows = 0;
+        const i32 first_gap = scoring.gap_open + scoring.gap_extend;
+        i32 longest = 0;
         bool plain = true;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
-            rows = maximum(rows, bands[lane].length);
+            longest = maximum(longest, bands[lane].length);
             plain = plain && bands[lane].plain();
         }
+#pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b <= WIDTH; ++b) {
-            scores[b] = Lane::all(b < WIDTH ? scoring.clip_penalty : NEVER);
+            rows[b] = Lane::all(b < WIDTH ? scoring.clip_penalty - first_gap : NEVER);
             insertions[b] = Lane::all(NEVER);
         }
-        for (i32 b = 0; b + 1 < WIDTH; ++b)
-            for (i32 lane = 0; lane < Lane::width; ++lane) text[b].set(lane, bands[lane].text_code(b));
-        Lane best = Lane::all(0), query = best;
-        for (i32 i = 0; i < rows; ++i) {
+        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
+        Lane best = Lane::all(0), query = best, floor = best;
+        for (i32 i = 0; i < longest; ++i) {
             bool last = false;
+            set_letter(bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Lane::width; ++lane) {
-                text[(i + WIDTH - 1) & (WIDTH - 1)].set(lane, bands[lane].text_code(i + WIDTH - 1));
-                query.set(lane, bands[lane].query_code(i));
+                i32 code = bands[lane].query_code(i);
+                query.set(lane, code * SPACING);
+                floor.set(lane, first_gap - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
                 last = last || i + 1 == bands[lane].length;
             }
-            best = plain ? row<true>(query, i, scoring, best) : row<false>(query, i, scoring, best);
+            best = plain ? row<true>(query, floor, i, scoring, best) : row<false>(query, floor, i, scoring, best);
             if (!last) continue;
-            Lane reached = Lane::all(0);
-            for (i32 b = 0; b < WIDTH; ++b) reached = larger(reached, scores[b]);
+            Lane reached = rows[0];
+    #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
+        for (i32 b = 1; b < WIDTH; ++b) reached = larger(reached, rows[b]);
             for (i32 lane = 0; lane < Lane::width; ++lane)
                 if (i + 1 == bands[lane].length)
-                    results[lane] = maximum(best.get(lane), reached.get(lane) + scoring.clip_penalty);
+                    results[lane] = maximum(best.get(lane), reached.get(lane) + first_gap + scoring.clip_penalty);
         }
     }
 };

@@ -42,7 +42,7 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
 
 // steps: length * width bytes; scores: 2 * (width + 1) integers; operations: room for the CIGAR.
 HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32* scores, u32* operations) {
-    i32 width = band_width(band.length), best = 0, best_row = -1, best_column = 0;
+    i32 width = band.width, best = 0, best_row = -1, best_column = 0;
     i32* insertions = scores + width + 1;
     for (i32 b = 0; b <= width; ++b) {
         scores[b] = b < width ? scoring.clip_penalty : NEVER;

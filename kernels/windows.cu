@@ -108,7 +108,8 @@ struct Draft {
 };
 
 // Windows from the kept diagonals, the most promising first; returns how many.
-HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& reference, Window* windows, i32 most, i32 perfect, const Scoring& scoring) {
+HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& reference, Window* windows, i32 most, i32 length,
+                     const Scoring& scoring) {
     Draft drafts[KEPT];
     i32 count = 0, written = 0;
     for (i32 i = 0; i < kept_count; ++i) {
@@ -120,7 +121,7 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
             continue;
         }
         Segment segment = one.segment;
-        bool align = perfect - segment.score > scoring.gap_open + scoring.gap_extend;
+        bool align = scoring.perfect(length) - segment.score > scoring.gap_open + scoring.gap_extend;
         drafts[count++] = Draft{Window{one.diagonal, segment.score, segment.score, segment.begin, segment.end, 0, 0,
                                        one.orientation, align},
                                 segment.score, segment.begin, segment.end};
@@ -130,9 +131,11 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         for (i32 i = 0; i < count; ++i)
             if (drafts[i].promise >= 0 && (best < 0 || drafts[i].promise > drafts[best].promise)) best = i;
         if (written == 0) first = drafts[best].promise;
-        windows[written] = drafts[best].window;
+        Window window = drafts[best].window;
         // Far below the best, no gap makes up for what is missing.
-        if (3 * drafts[best].promise < first) windows[written].align = 0;
+        bool align = window.band && 3 * drafts[best].promise >= first;
+        window.band = align ? band_kind(length, window.high - window.low) : NO_BAND;
+        windows[written] = window;
         drafts[best].promise = -1;
     }
     return written;
@@ -172,27 +175,27 @@ KERNEL void find_windows(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes,
         if (group_lane() == 0) {
             cut[slot] = missed;
             counts[slot] = join(kept, diagonals.count, reference, windows + slot * most_windows, most_windows,
-                                scoring.perfect(queries.lengths[slot]), scoring);
+                                queries.lengths[slot], scoring);
         }
     }
 }
 
-// An item is a read, selected[item]: how many of its windows want a banded alignment.
+// An item is a read, selected[item]: how many of its windows want a banded alignment of one kind.
 KERNEL void count_tasks(i64 begin, i64 end, const i32* selected, const Window* windows, const i32* counts, i64* task_counts,
-                        i64 most_windows) {
+                        i64 most_windows, i32 kind) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item], count = 0;
-        for (i32 i = 0; i < counts[slot]; ++i) count += windows[slot * most_windows + i].align;
+        for (i32 i = 0; i < counts[slot]; ++i) count += windows[slot * most_windows + i].band == kind;
         task_counts[item] = count;
     }
 }
 
 // task_ends: the inclusive prefix sum of task_counts. A task is the number of a window.
 KERNEL void list_tasks(i64 begin, i64 end, const i32* selected, const Window* windows, const i32* counts, const i64* task_ends,
-                       i64* tasks, i64 most_windows) {
+                       i64* tasks, i64 most_windows, i32 kind) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item], next = item ? task_ends[item - 1] : 0;
         for (i32 i = 0; i < counts[slot]; ++i)
-            if (windows[slot * most_windows + i].align) tasks[next++] = slot * most_windows + i;
+            if (windows[slot * most_windows + i].band == kind) tasks[next++] = slot * most_windows + i;
     }
 }

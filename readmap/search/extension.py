@@ -12,8 +12,9 @@ from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
-#: kernels/band.cuh: reads of up to LONG_READ bases are aligned in a band of NARROW_BAND diagonals, longer ones wider.
-LONG_READ, NARROW_BAND, WIDE_BAND = 512, 64, 256
+#: The kinds of bands of kernels/windows.cuh, by number, and the diagonals of each.
+BANDS = {1: "narrow", 2: "middle", 3: "wide"}
+LONG_READ, WIDEST_SHORT, WIDEST = 512, 64, 256
 
 _COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
 _TRACE, _LAY = Kernel("extension", "trace_alignments"), Kernel("extension", "lay_alignments")
@@ -40,34 +41,33 @@ def score_windows(
     windows: Windows, queries: Queries, selected: Array, index: DeviceIndex, scoring: Scoring, backend: Backend
 ) -> None:
     """Raise the scores of the selected slots' windows to those of their banded alignments."""
-    counts = backend.empty(len(selected), np.int64)
-    backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS)
-    ends, total = backend.ends(counts)
-    if total == 0:
-        return
-    tasks = backend.empty(total, np.int64)
-    backend.launch(_LIST, len(selected), selected, windows.rows, windows.counts, ends, tasks, WINDOWS)
-    # Slots are in the order of their lengths, and so are the tasks: those of long reads come last.
-    longest = queries.host_lengths[backend.to_host(selected)]
-    short = int(np.searchsorted(longest, LONG_READ, side="right"))
-    cut = int(ends[short - 1]) if short else 0
-    for part, wide in ((tasks[:cut], False), (tasks[cut:], True)):
-        if len(part) == 0:
+    narrow = scoring.fits_16_bits(queries.longest)
+    lanes = backend.narrow_lanes if narrow else 1
+    for kind, name in BANDS.items():
+        if name == "wide" and queries.longest <= LONG_READ:
             continue
-        narrow = scoring.fits_16_bits(queries.longest if wide else min(queries.longest, LONG_READ))
-        lanes = backend.narrow_lanes if narrow else 1
-        kernel = Kernel("extension", ("score_narrow" if narrow else "score_single") + ("_long" if wide else ""))
+        tasks = _tasks(windows, selected, kind, backend)
         backend.launch(
-            kernel,
-            -(-len(part) // lanes),
+            Kernel("extension", f"score_{16 if narrow else 32}_bits_{name}"),
+            -(-len(tasks) // lanes),
             *queries.arguments,
             *index.reference,
-            part,
+            tasks,
             windows.rows,
-            len(part),
+            len(tasks),
             WINDOWS,
             *scoring.arguments(),
         )
+
+
+def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> Array:
+    """The numbers of the windows that want a band of one kind, int64, in the order of their slots."""
+    counts = backend.empty(len(selected), np.int64)
+    backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS, kind)
+    ends, total = backend.ends(counts)
+    tasks = backend.empty(total, np.int64)
+    backend.launch(_LIST, len(selected), selected, windows.rows, windows.counts, ends, tasks, WINDOWS, kind)
+    return tasks
 
 
 def _rooms(lengths: Array, traced: Array, scoring: Scoring) -> Array:
@@ -108,7 +108,7 @@ def align_chosen(
         part = min(len(slots) - begin, 65_536)
         while True:
             length = int(queries.host_lengths[slots[begin + part - 1]])
-            band = NARROW_BAND if length <= LONG_READ else WIDE_BAND
+            band = WIDEST_SHORT if length <= LONG_READ else WIDEST
             if part == 1 or part * length * band <= backend.scratch_bytes:
                 break
             part = max(1, part // 2)

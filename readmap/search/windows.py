@@ -26,7 +26,7 @@ WINDOW = np.dtype(
         ("low", np.int32),
         ("high", np.int32),
         ("orientation", np.int32),
-        ("align", np.int32),
+        ("band", np.int32),
     ]
 )
 
