@@ -1,5 +1,6 @@
-// The best diagonals of a read. Whatever the order in which they are offered, the same KEPT remain: of each diagonal its
-// best segment, and of all the first by `better`. On the CPU they are an array; on the GPU each lane of the warp that
+// The best diagonals of a read. Whatever the order in which they are offered, the same KEPT remain: the first by `better`,
+// of those with the same end the best. (A read with an insertion and a deletion of the same length leaves its diagonal and
+// comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp that
 // works for the read holds one of them, and an offer is compared with all at once.
 #pragma once
 #include "ungapped.cuh"
@@ -13,7 +14,7 @@ struct Diagonal {
     i32 orientation;
 
     HOST_DEVICE bool same(const Diagonal& other) const {
-        return diagonal == other.diagonal && orientation == other.orientation;
+        return diagonal == other.diagonal && orientation == other.orientation && segment.end == other.segment.end;
     }
 };
 
@@ -53,17 +54,12 @@ struct Diagonals {
         if (!twin && count < KEPT) ++count;
     }
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
-        for (u32 pending = __ballot_sync(~0u, real); pending; pending &= pending - 1)
+        i32 worst = count < KEPT ? 0 : __shfl_sync(~0u, mine.segment.score, KEPT - 1);
+        for (u32 pending = __ballot_sync(~0u, real && fresh.segment.score >= worst); pending; pending &= pending - 1)
             insert(from_lane(fresh, __ffs(pending) - 1));
     }
-    // All of them, for the lane that goes on alone.
-    HOST_DEVICE const Diagonal* gather() const {
-        __shared__ Diagonal gathered[BLOCK_THREADS];
-        Diagonal* own = gathered + threadIdx.x / GROUP_WIDTH * GROUP_WIDTH;
-        __syncwarp();
-        own[group_lane()] = mine;
-        __syncwarp();
-        return own;
+    HOST_DEVICE void write(Diagonal* found) const {
+        if (group_lane() < count) found[group_lane()] = mine;
     }
 };
 
@@ -84,7 +80,9 @@ struct Diagonals {
         for (; freed > 0 && better(fresh, kept[freed - 1]); --freed) kept[freed] = kept[freed - 1];
         kept[freed] = fresh;
     }
-    HOST_DEVICE const Diagonal* gather() const { return kept; }
+    HOST_DEVICE void write(Diagonal* found) const {
+        for (i32 i = 0; i < count; ++i) found[i] = kept[i];
+    }
 };
 
 #endif

@@ -1,6 +1,9 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
 #include "mapping_quality.cuh"
 
+// Why another search may tell more: places may have been missed; the best one loses more than settled_loss.
+enum Unsettled { CROWDED = 1, DISTANT = 2 };
+
 const i32 NEAR = 25;      // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
@@ -16,7 +19,8 @@ HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalt
 }
 
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
-// none; traced: 1 where the alignment has gaps; unsettled: 1 where a denser search may tell more. Scores include the bonuses for reached ends.
+// none; traced: 1 where the alignment has gaps; unsettled: why another search may tell more. Scores include the bonuses
+// for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
                         const i32* counts, const u8* cut, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
@@ -50,7 +54,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         chosen[slot] = best;
         seconds[slot] = 0;
         mapqs[slot] = traced[slot] = 0;
-        unsettled[slot] = 1;
+        unsettled[slot] = DISTANT;
         if (best < 0) continue;
         u64 others = 0;
         i32 second = 0;
@@ -63,6 +67,6 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         seconds[slot] = second;
         traced[slot] = own[best].score != own[best].ungapped;
         mapqs[slot] = (u8)phred_of(others, others + (1ull << 24));
-        unsettled[slot] = cut[slot] || perfect - top > settled_loss;
+        unsettled[slot] = (cut[item] ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
     }
 }

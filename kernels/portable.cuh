@@ -27,8 +27,6 @@ typedef unsigned long long u64;
          item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
 #define PREFETCH(address) ((void)0)
 
-const i32 BLOCK_THREADS = 128;  // of every launch
-
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 

@@ -14,8 +14,8 @@ from readmap.backend.cpu import available_processors
 from readmap.backend.signatures import GENERIC, generic_types
 from readmap.formats.buffers import Buffer, BufferPool
 
-BLOCK = 128  # BLOCK_THREADS of kernels/portable.cuh
-WARP = 32
+BLOCK = 128
+WARP = 32  # GROUP_WIDTH of kernels/portable.cuh
 
 
 class CudaBackend(Backend):

@@ -19,7 +19,8 @@ DTYPES = {
     "u32": np.dtype(np.uint32),
     "i64": np.dtype(np.int64),
     "u64": np.dtype(np.uint64),
-    "Window": np.dtype(np.int64),  # an array of structures travels as rows of 64-bit words
+    "Diagonal": np.dtype(np.int64),  # an array of structures travels as rows of 64-bit words
+    "Window": np.dtype(np.int64),
 }
 
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from readmap.errors import IndexFolderError
+from readmap.errors import IndexFolderError, UsageError
 from readmap.index.reference import Contig
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+
+#: The environment variable that names the index where a command's options do not.
+VARIABLE = "READMAP_INDEX"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -34,6 +38,51 @@ class Manifest:
 def default_folder(fasta: str) -> Path:
     """Where the index of a FASTA file is kept: ref.fa and ref.fa.gz both have ref.fa.readmap."""
     return Path(fasta.removesuffix(".gz") + ".readmap")
+
+
+def is_index(path: Path) -> bool:
+    """Whether a folder looks like an index; `read` tells what is wrong with it."""
+    return (path / MANIFEST).is_file()
+
+
+def find(named: str | None, option: str = "-x") -> Path:
+    """The index that a user means: `named`, else $READMAP_INDEX, else the one *.readmap of the current folder.
+
+    option: what messages call the place of `named`. A name is that of the folder or of the FASTA file that it was made
+    from. Raises IndexFolderError where it is neither, UsageError where nothing is named and the current folder does not
+    hold just one index.
+    """
+    if named is not None:
+        return _of_name(named, "")
+    if variable := os.environ.get(VARIABLE):
+        return _of_name(variable, f" (${VARIABLE})")
+    found = sorted(str(path) for path in Path().glob("[!.]*.readmap") if is_index(path))
+    if not found:
+        raise UsageError(
+            f"no index: neither {option} nor ${VARIABLE} names one, and the current folder has no *.readmap "
+            "(`readmap index ref.fa` makes ref.fa.readmap)"
+        )
+    if len(found) > 1:
+        raise UsageError(f"several indexes are in the current folder, choose one by {option}: {', '.join(found)}")
+    return Path(found[0])
+
+
+def _of_name(name: str, origin: str) -> Path:
+    path = Path(name)
+    beside = default_folder(str(path))
+    for candidate in (path, beside):
+        if is_index(candidate):
+            return candidate
+    if path.is_dir():
+        raise IndexFolderError(f"{path}{origin} is no readmap index: it has no {MANIFEST}")
+    if path.exists():
+        raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
+    raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
+
+
+def sizes(path: Path) -> dict[str, int]:
+    """The bytes on disk of every file of an index."""
+    return {file.name: file.stat().st_size for file in sorted(path.iterdir())}
 
 
 def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
@@ -77,6 +126,14 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise IndexFolderError(f"{path} exists already: --force replaces it")
     if not (path / MANIFEST).is_file():
         raise IndexFolderError(f"{path} exists and is no readmap index: it is not replaced")
+
+
+def expect_writable(path: Path) -> None:
+    """Raise OSError where the folder that is to hold the index is missing or not writable."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the folder for the index is missing", str(path.parent))
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "no permission to write the index there", str(path.parent))
 
 
 def read(path: Path) -> tuple[Manifest, Arrays]:

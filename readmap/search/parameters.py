@@ -45,45 +45,47 @@ class Scoring:
         )
 
 
+#: Why a read is searched again (kernels/placement.cu): a walk ended at its limit among near copies; or the best place
+#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one.
+CROWDED, DISTANT = 1, 2
+SETTLED_DIFFERENCES = 2
+
+#: Windows kept a read: what prototypes needed for the best copy of a repeat to be among them.
+WINDOWS = 16
+
+
 @dataclass(frozen=True)
 class Effort:
     """How densely a read is searched.
 
     Attributes:
+        takes: the reads that are searched so, by why they are unsettled.
         stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
         least_stride: and never more densely than this.
         shortest_seed: a common prefix shorter than this is no seed.
         neighbours: suffixes looked at from each position.
-        settled_loss: a read whose best place loses more than this against a perfect one is searched again, denser;
-        settled_gap: as is one with a rival within this many points of it.
     """
 
+    takes: int
     stride: int
     least_stride: int
     shortest_seed: int
     neighbours: int
-    settled_loss: int
-    settled_gap: int
 
     def stride_of(self, length: int) -> int:
         """The stride for reads of one length."""
         return min(max(self.stride * length // 150, self.least_stride), self.stride)
 
 
-#: Windows kept a read: what prototypes needed for the best copy of a repeat to be among them.
-WINDOWS = 16
-
-#: Phred that a mismatch costs at most: a difference of the sample is likelier than an error of a very good base.
-QUALITY_CAP = 25
-
-
 def efforts(suffixes: int) -> tuple[Effort, ...]:
-    """The passes over the reads of a batch, sparse first; each takes what the one before left unsettled.
+    """The passes over the reads of a batch; each takes what those before left unsettled.
 
-    Seeds of the dense pass are as short as chance allows: three bases more than tell one place in the reference.
+    Seeds are as short as chance allows: two or three bases more than tell one place in the reference.
     """
     chance = math.ceil(math.log(max(suffixes, 4), 4))
+    sparse, dense = min(max(chance + 3, 12), 19), min(max(chance + 2, 10), 19)
     return (
-        Effort(12, 3, min(max(chance + 3, 12), 19), 16, 10, 25),
-        Effort(4, 1, min(max(chance + 2, 10), 19), 64, 0, 0),
+        Effort(CROWDED | DISTANT, 12, 3, sparse, 16),
+        Effort(CROWDED, 12, 3, sparse, 64),
+        Effort(DISTANT, 4, 1, dense, 64),
     )

@@ -10,12 +10,13 @@ import numpy as np
 from readmap.backend import Backend
 from readmap.index.index import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
+from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_chosen, score_windows
 from readmap.search.parameters import Effort, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.queries import Queries, Reads, pack_queries
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import Windows, find_windows, no_windows
+from readmap.search.windows import Windows, join_diagonals, no_windows
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ def map_batch(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backe
     queries = pack_queries(reads, backend)
     windows = no_windows(reads.count, backend)
     placements = no_placements(reads.count, backend)
-    selected = np.arange(reads.count, dtype=np.int32)
     for effort in efforts(index.suffix_count):
+        unsettled = backend.to_host(placements.unsettled)
+        selected = np.flatnonzero(unsettled & effort.takes).astype(np.int32)
         for stride, slots in _by_stride(selected, queries, effort):
             _search(slots, stride, effort, windows, placements, reads, queries, index, scoring, backend)
-        selected = selected[backend.to_host(placements.unsettled)[selected] > 0]
     extensions = align_chosen(windows, placements.chosen, placements.traced, queries, index, scoring, backend)
     alignments = measure_alignments(extensions, placements, windows, queries, index, scoring, backend)
     return Mapped(reads, queries, alignments)
@@ -78,6 +79,7 @@ def _search(
 ) -> None:
     selected = backend.to_device(slots)
     seeds = find_seeds(queries, selected, stride, index, effort, backend)
-    find_windows(windows, queries, selected, seeds, index, effort, scoring, backend)
+    diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
+    join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
-    place_reads(placements, windows, reads, queries, selected, index, effort, scoring, backend)
+    place_reads(placements, windows, diagonals.cut, reads, queries, selected, index, scoring, backend)

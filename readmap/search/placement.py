@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.index import DeviceIndex
-from readmap.search.parameters import WINDOWS, Effort, Scoring
+from readmap.search.parameters import DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
 from readmap.search.queries import Queries, Reads
 from readmap.search.windows import Windows
 
@@ -24,7 +24,8 @@ class Placements:
         seconds: int32 [reads], the score of the best place beside it, 0 for none.
         mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
         traced: uint8 [reads], 1 where the alignment has gaps.
-        unsettled: uint8 [reads], 1 where a denser search may tell more.
+        unsettled: uint8 [reads], CROWDED where places may have been missed, DISTANT where the best one found loses more
+            than SETTLED_DIFFERENCES mismatches; 0 where no other search would tell more.
     """
 
     chosen: Array
@@ -35,26 +36,28 @@ class Placements:
 
 
 def no_placements(reads: int, backend: Backend) -> Placements:
-    """Every slot without a place."""
+    """Every slot without a place, and unsettled."""
     return Placements(
         backend.full(reads, -1, np.int32),
         backend.full(reads, 0, np.int32),
-        *(backend.full(reads, 0, np.uint8) for _ in range(3)),
+        backend.full(reads, 0, np.uint8),
+        backend.full(reads, 0, np.uint8),
+        backend.full(reads, DISTANT, np.uint8),
     )
 
 
 def place_reads(
     placements: Placements,
     windows: Windows,
+    cut: Array,
     reads: Reads,
     queries: Queries,
     selected: Array,
     index: DeviceIndex,
-    effort: Effort,
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """Choose among the windows of the slots `selected`, int32."""
+    """Choose among the windows of the slots `selected`, int32; `cut` is that of their diagonals."""
     backend.launch(
         _PLACE,
         len(selected),
@@ -67,13 +70,13 @@ def place_reads(
         *index.reference,
         windows.rows,
         windows.counts,
-        windows.cut,
+        cut,
         placements.chosen,
         placements.seconds,
         placements.mapqs,
         placements.traced,
         placements.unsettled,
         WINDOWS,
-        effort.settled_loss,
+        SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),
         *scoring.arguments(),
     )

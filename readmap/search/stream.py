@@ -158,7 +158,7 @@ class _Writer:
             try:
                 if self._error is None:
                     self._output.write(buffer.data[:count])
-            except BaseException as error:  # noqa: BLE001 - it crosses to the caller's thread
+            except BaseException as error:
                 self._error = error
             buffer.release()
 
@@ -172,7 +172,7 @@ def _ahead(chunks: Iterator[Chunk], summary: Summary) -> Iterator[Chunk]:
             for chunk in chunks:
                 ready.put(chunk)
             ready.put(None)
-        except BaseException as error:  # noqa: BLE001 - it crosses to the caller's thread
+        except BaseException as error:
             ready.put(error)
 
     threading.Thread(target=read, name="readmap-read", daemon=True).start()

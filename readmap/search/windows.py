@@ -1,19 +1,18 @@
-"""Seeds -> Windows: the places where each read may belong, the best first."""
+"""Diagonals -> Windows: the places where each read may belong, the best first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.index import DeviceIndex
-from readmap.search.parameters import WINDOWS, Effort, Scoring
+from readmap.search.diagonals import Diagonals
+from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.queries import Queries
-from readmap.search.seeds import Seeds
 
-_FIND = Kernel("windows", "find_windows", grouped=True)
+_JOIN = Kernel("windows", "join_diagonals")
 
 #: struct Window of kernels/windows.cuh, five 64-bit words.
 WINDOW = np.dtype(
@@ -38,52 +37,37 @@ class Windows:
     Attributes:
         rows: int64 [reads * WINDOWS, 5]; on the host `rows.view(WINDOW)` names the fields.
         counts: int32 [reads].
-        cut: uint8 [reads], 1 where the walk ended at a limit and may have missed a place.
     """
 
     rows: Array
     counts: Array
-    cut: Array
 
 
 def no_windows(reads: int, backend: Backend) -> Windows:
     """Room for the windows of all slots, none found yet."""
-    return Windows(
-        backend.empty((reads * WINDOWS, 5), np.int64),
-        backend.full(reads, 0, np.int32),
-        backend.full(reads, 0, np.uint8),
-    )
+    return Windows(backend.empty((reads * WINDOWS, 5), np.int64), backend.full(reads, 0, np.int32))
 
 
-def find_windows(
+def join_diagonals(
     windows: Windows,
+    diagonals: Diagonals,
     queries: Queries,
     selected: Array,
-    seeds: Seeds,
     index: DeviceIndex,
-    effort: Effort,
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """Replace the windows of the slots `selected` by those that their seeds lead to."""
-    arguments: tuple[Any, ...] = (
-        *queries.arguments,
-        queries.hashes,
+    """Replace the windows of the slots `selected` by those that their diagonals make."""
+    backend.launch(
+        _JOIN,
+        len(selected),
+        queries.lengths,
         selected,
-        seeds.offsets,
-        seeds.ranks,
-        seeds.before,
-        seeds.after,
+        diagonals.rows,
+        diagonals.counts,
         *index.reference,
-        index.suffixes,
         windows.rows,
         windows.counts,
-        windows.cut,
-        index.suffix_count,
-        seeds.stride,
-        effort.shortest_seed,
-        effort.neighbours,
         WINDOWS,
         *scoring.arguments(),
     )
-    backend.launch(_FIND, len(selected), *arguments)
