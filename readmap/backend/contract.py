@@ -81,6 +81,10 @@ class Backend(abc.ABC):
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         """The bytes of a uint8 array in a buffer of the pool, held once, for another thread to read and release."""
 
+    def memory(self) -> tuple[int, int] | None:
+        """Free bytes and all bytes of the device's own memory that may be used; None where it shares the host's."""
+        return None
+
     @abc.abstractmethod
     def release_memory(self) -> None:
         """Give back what freed arrays still keep."""

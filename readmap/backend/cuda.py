@@ -24,9 +24,10 @@ class CudaBackend(Backend):
     lanes = 32
     narrow_lanes = 2
     scratch_bytes = 1 << 30
-    chunk_bytes = 256 << 20
+    chunk_bytes = 128 << 20
 
-    def __init__(self, number: int = 0, threads: int | None = None) -> None:
+    def __init__(self, number: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
+        """memory_limit: bytes of device memory that arrays may take; default, all that are free."""
         os.environ.setdefault("CUPY_CACHE_DIR", str(cache.folder() / "cupy"))
         import cupy
 
@@ -38,6 +39,8 @@ class CudaBackend(Backend):
         self.threads = threads or available_processors()
         self.device = cupy.cuda.Device(number)
         self.device.use()
+        if memory_limit:
+            cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
 
@@ -63,6 +66,13 @@ class CudaBackend(Backend):
         buffer = pool.take(array.nbytes)
         array.get(out=buffer.data[: array.nbytes])
         return buffer
+
+    def memory(self) -> tuple[int, int] | None:
+        free, total = self.xp.cuda.runtime.memGetInfo()
+        pool = self.xp.get_default_memory_pool()
+        free += pool.free_bytes()
+        limit = pool.get_limit()
+        return (min(free, limit - pool.used_bytes()), min(total, limit)) if limit else (free, total)
 
     def release_memory(self) -> None:
         self.xp.get_default_memory_pool().free_all_blocks()

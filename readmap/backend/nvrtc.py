@@ -30,7 +30,8 @@ def compile_cubin(path: Path, architecture: str, types: tuple[tuple[str, str], .
         from cuda.core import Program, ProgramOptions
     except ImportError:
         raise BackendError(
-            "the GPU's kernels are not compiled yet and NVRTC is not installed: pip install 'readmap[cuda13]' (or cuda12)"
+            "the GPU's kernels are not compiled yet, and NVRTC is not installed: "
+            "pip install 'readmap[cuda13]' (or cuda12)"
         ) from None
     if types is None:
         types = tuple((name, GENERIC[name][0]) for name in generic_types(path.stem))

@@ -25,8 +25,10 @@ def cuda_available() -> str | None:
     return None
 
 
-def open_backend(device: str = "auto", threads: int | None = None) -> Backend:
+def open_backend(device: str = "auto", threads: int | None = None, memory_limit: int | None = None) -> Backend:
     """The backend of `auto`, `cpu`, `cuda` or `cuda:N`; auto takes the GPU where there is one.
+
+    memory_limit: bytes of a GPU's memory that may be used.
 
     Raises BackendError where the device cannot be used, UsageError where the name is none of these.
     """
@@ -40,4 +42,4 @@ def open_backend(device: str = "auto", threads: int | None = None) -> Backend:
         raise unavailable(device, reason)
     from readmap.backend.cuda import CudaBackend
 
-    return CudaBackend(int(number or 0), threads)
+    return CudaBackend(int(number or 0), threads, memory_limit)

@@ -11,7 +11,7 @@ import numpy as np
 
 from readmap.backend.sources import source
 
-DTYPES = {
+DTYPES: dict[str, np.dtype[Any]] = {
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
     "u16": np.dtype(np.uint16),
@@ -64,21 +64,22 @@ class Signature:
                 continue
             if not isinstance(argument, array_type):
                 raise TypeError(f"{where} is a {type(argument).__name__}, expected {array_type.__module__}.ndarray")
-            if not argument.flags.c_contiguous:  # type: ignore[attr-defined]
+            array: Any = argument
+            if not array.flags.c_contiguous:
                 raise TypeError(f"{where} is not contiguous")
             if parameter.type in GENERIC:
-                found = next((t for t in GENERIC[parameter.type] if DTYPES[t] == argument.dtype), None)  # type: ignore[attr-defined]
+                found = next((t for t in GENERIC[parameter.type] if DTYPES[t] == array.dtype), None)
                 expected = types.setdefault(parameter.type, found or GENERIC[parameter.type][0])
             else:
                 expected = parameter.type
-            if argument.dtype != DTYPES[expected]:  # type: ignore[attr-defined]
-                raise TypeError(f"{where} has dtype {argument.dtype}, expected {DTYPES[expected]}")  # type: ignore[attr-defined]
+            if array.dtype != DTYPES[expected]:
+                raise TypeError(f"{where} has dtype {array.dtype}, expected {DTYPES[expected]}")
             checked.append(argument)
         return tuple(sorted(types.items())), checked
 
 
 def _scalar(where: str, parameter: Parameter, argument: Any) -> Any:
-    dtype = DTYPES[parameter.type]
+    dtype: np.dtype[Any] = DTYPES[parameter.type]
     if isinstance(argument, bool) or not isinstance(argument, (int, np.integer)):
         raise TypeError(f"{where} is a {type(argument).__name__}, expected an integer")
     limits = np.iinfo(dtype)

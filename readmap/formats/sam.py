@@ -17,7 +17,8 @@ def header(contigs: Sequence[Contig], version: str, command_line: str, read_grou
         lines.append(read_group.decode())
     command_line = re.sub(r"\s", " ", command_line)
     lines.append(f"@PG\tID:readmap\tPN:readmap\tVN:{version}\tCL:{command_line}")
-    return "\n".join(lines).encode() + b"\n"
+    # A command line may hold file names that are no UTF-8.
+    return "\n".join(lines).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def parse_read_group(option: str) -> tuple[bytes, bytes]:
@@ -27,12 +28,12 @@ def parse_read_group(option: str) -> tuple[bytes, bytes]:
     """
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:
-        raise UsageError(f"-R {option!r}: expected a line that begins with '@RG\\t'")
+        raise UsageError(f"-R {option}: expected a line that begins with '@RG\\t'")
     fields = line.split("\t")[1:]
     wrong = [field for field in fields if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]:[ -~]+", field)]
     if wrong:
-        raise UsageError(f"-R: expected fields like ID:x, found {wrong[0]!r}")
+        raise UsageError(f"-R {option}: expected fields such as ID:x, found {wrong[0]!r}")
     names = [field[3:] for field in fields if field.startswith("ID:")]
     if len(names) != 1:
-        raise UsageError(f"-R {option!r}: expected one ID field, found {len(names)}")
+        raise UsageError(f"-R {option}: expected one ID field, found {len(names)}")
     return line.encode(), f"\tRG:Z:{names[0]}".encode()

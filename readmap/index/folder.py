@@ -86,7 +86,7 @@ def sizes(path: Path) -> dict[str, int]:
 
 
 def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
-    """Write under a temporary name beside `path`, then rename; raises IndexFolderError where `path` exists, unless forced."""
+    """Write beside `path`, then rename; raises IndexFolderError where `path` exists, unless `force`."""
     refuse_existing(path, force)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:

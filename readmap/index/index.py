@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, open_backend
-from readmap.errors import IndexFolderError
+from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
 from readmap.index import folder
@@ -55,7 +55,7 @@ class Index:
         return cls(reference, arrays["suffix_array"], arrays["prefix_table"], manifest.table_bases, manifest.source)
 
     def write(self, path: str | Path, force: bool = False) -> None:
-        """Keep the index in a folder, whole or not at all; raises IndexFolderError where `path` exists, unless forced."""
+        """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`."""
         arrays = {name: getattr(self.reference, name) for name in _REFERENCE_ARRAYS}
         arrays |= {"suffix_array": self.suffixes, "prefix_table": self.prefix_table}
         folder.write(
@@ -97,7 +97,10 @@ class DeviceIndex:
 
 
 def place(index: Index, backend: Backend) -> DeviceIndex:
-    """Copy an index to a device; on the CPU its mapped arrays are used as they are."""
+    """Copy an index to a device, or on the CPU into memory; raises BackendError where it does not fit."""
+    memory = backend.memory()
+    if memory and memory[0] < index.nbytes:
+        raise BackendError(f"the index needs {index.nbytes} bytes of memory on {backend.name}, {memory[0]} are free")
     names = [contig.name.encode() for contig in index.reference.contigs]
     offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
     return DeviceIndex(

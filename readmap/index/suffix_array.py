@@ -26,7 +26,7 @@ def build_suffix_array(text: Bytes, force_64_bits: bool = False) -> Suffixes:
 
     The order is over {barrier, A, C, G, T}; suffixes that start at a barrier sort first and are dropped.
     """
-    order = divsufsort(text)
+    order: Suffixes = divsufsort(text)
     suffixes = order[len(text) - int(np.count_nonzero(text)) :]
     if force_64_bits or len(text) > 2**32 - 1:
         return suffixes.astype(np.uint64)

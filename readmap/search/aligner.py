@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import open_backend
+from readmap.errors import DataError
 from readmap.index.index import Index, place
 from readmap.index.reference import Contig
 from readmap.search import bad_records
@@ -45,7 +46,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits:
-    """The places of a batch of sequences, one row a sequence, in their order; iterating gives a Hit for each mapped one.
+    """The places of sequences, one row each, in their order; iterating gives a Hit for each that is mapped.
 
     Attributes:
         contigs: int32 [n], number of the contig, -1 where a sequence has no place.
@@ -112,27 +113,28 @@ class Aligner:
         missing or of another length.
         """
         texts = [_bytes(sequence) for sequence in sequences]
+        count = len(texts)
         if qualities is None:
-            lines, records = 2, [b">\n%b\n" % text for text in texts]
+            lines, records = (
+                2,
+                [b">\n%b\n" % text for text in texts or [b""]],
+            )  # none at all: one empty read, then dropped
         else:
             marks = [_bytes(quality) for quality in qualities]
-            lines, records = 4, [b"@\n%b\n+\n%b\n" % pair for pair in zip(texts, marks, strict=True)]
+            if len(marks) != count:
+                raise DataError(f"expected as many qualities as sequences, found {len(marks)} and {count}")
+            lines, records = 4, [b"@\n%b\n+\n%b\n" % pair for pair in zip(texts or [b""], marks or [b""], strict=True)]
         data = np.frombuffer(b"".join(records), np.uint8)
-        if not records:
-            return self._hits(None)
         reads = find_reads(self.backend.to_device(data), len(records), lines, self.backend)
         if reads.bad is not None:
             raise bad_records.describe(data, reads.count, reads.bad, lines, "sequences", reads.count + 1)
-        mapped = map_batch(reads, self.index, self.scoring, self.backend)
-        return self._hits(mapped)
+        return self._hits(map_batch(reads, self.index, self.scoring, self.backend), count)
 
-    def _hits(self, mapped: Mapped | None) -> Hits:
-        """The arrays of a batch on the host, in the order of the input."""
+    def _hits(self, mapped: Mapped, count: int) -> Hits:
+        """The arrays of a batch's first `count` reads on the host, in the order of the input."""
         reference, host = self.index.index.reference, self.backend.to_host
-        if mapped is None:
-            return Hits(*(np.empty(0, dtype) for dtype in "iqqbBiiiqiI"), reference.contigs)
         alignments = mapped.alignments
-        slots = host(mapped.queries.slot_of)
+        slots = host(mapped.queries.slot_of)[:count]
         contigs = host(alignments.contigs)[slots]
         placed = contigs >= 0
         origin = reference.contig_starts[contigs]

@@ -79,10 +79,19 @@ def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend)
     if lines != records * lines_a_record:
         raise AssertionError(f"a chunk of {records} records has {lines} lines")
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    dtypes = (np.int64, np.int32, np.int64, np.int32, np.int64)  # names, their lengths, sequences, lengths, qualities
-    fields = tuple(backend.empty(records, dtype) for dtype in dtypes)
+    reads = Reads(
+        data,
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        records,
+        None,
+    )
+    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
     backend.launch(_PARSE, records, data, line_ends, *fields, error, lines_a_record, LONGEST_READ)
-    return _before_error(Reads(data, *fields, records, None), error, backend)
+    return _before_error(reads, error, backend)
 
 
 def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
