@@ -2,9 +2,10 @@
 //
 //   I(i, b) = max(H(i-1, b+1) - open, I(i-1, b+1)) - extend      a base of the read against none
 //   D(i, b) = max(H(i, b-1) - open, D(i, b-1)) - extend          a base of the reference against none
-//   H(i, b) = max(0, H(i-1, b) + score, I, D)                    H(-1, b) = clip_penalty: the read's end is reached
+//   H(i, b) = max(0, H(i-1, b) + score, I, D)
 //
-// The result is the largest H, plus clip_penalty in the read's last row. What is kept of a row is H - open - extend,
+// with H(-1, b) = 0. A score in the read's first row earns clip_penalty, and so does H in its last: an end is reached.
+// The result is the largest H. What is kept of a row is H - open - extend,
 // of which D in the same row and I in the next one take the larger with what they extend.
 #pragma once
 #include "band.cuh"
@@ -23,16 +24,20 @@ template <class Lane, i32 WIDTH> struct BandedScores {
 
     // `floor` is what a differing letter scores in each lane: less than a mismatch costs where the read is ambiguous.
     template <bool PLAIN> HOST_DEVICE Lane row(Lane query, Lane floor, i32 i, const Scoring& scoring, Lane best) {
-        const i32 first_gap = scoring.gap_open + scoring.gap_extend;
-        const Lane match = Lane::all(scoring.match + first_gap + 1), open = Lane::all(-first_gap);
+        const i32 first_gap = scoring.gap_open + scoring.gap_extend, base = base_score(i, scoring);
+        const Lane match = Lane::all(base + scoring.match + 1), open = Lane::all(-first_gap);
         const Lane extend = Lane::all(-scoring.gap_extend), outside = Lane::all(~(OUTSIDE * SPACING));
-        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING)), cheap = Lane::all(first_gap - AMBIGUOUS_PENALTY);
+        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING)), cheap = Lane::all(base - AMBIGUOUS_PENALTY);
         const Lane* letters = text + i % WIDTH;
-        Lane deletion = Lane::all(NEVER);
+        const Lane never = Lane::all(NEVER);
+        Lane deletion = never;
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b < WIDTH; ++b) {
             Lane score = add_larger(query ^ letters[b], match, floor);
-            if (!PLAIN) score = if_equal(letters[b], unclear, cheap, if_equal(letters[b], outside, Lane::all(NEVER), score));
+            if (!PLAIN) {
+                score = if_equal(letters[b], unclear, cheap, if_equal(letters[b], outside, never, score));
+                deletion = if_equal(letters[b], outside, never, deletion);
+            }
             Lane insertion = add_larger(insertions[b + 1], extend, rows[b + 1]);
             Lane here = add_larger_or_zero(rows[b], score, larger(insertion, deletion));
             rows[b] = here + open;
@@ -41,6 +46,10 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             best = larger(best, here);
         }
         return best;
+    }
+    // What every score of a row contains.
+    HOST_DEVICE static i32 base_score(i32 i, const Scoring& scoring) {
+        return scoring.gap_open + scoring.gap_extend + (i == 0 ? scoring.clip_penalty : 0);
     }
     HOST_DEVICE void set_letter(const Band* bands, i32 column) {
         Lane letter = Lane::all(0);
@@ -59,7 +68,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         }
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b <= WIDTH; ++b) {
-            rows[b] = Lane::all(b < WIDTH ? scoring.clip_penalty - first_gap : NEVER);
+            rows[b] = Lane::all(b < WIDTH ? -first_gap : NEVER);
             insertions[b] = Lane::all(NEVER);
         }
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
@@ -70,7 +79,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 code = bands[lane].query_code(i);
                 query.set(lane, code * SPACING);
-                floor.set(lane, first_gap - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
+                floor.set(lane, base_score(i, scoring) - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
                 last = last || i + 1 == bands[lane].length;
             }
             best = plain ? row<true>(query, floor, i, scoring, best) : row<false>(query, floor, i, scoring, best);

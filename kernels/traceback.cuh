@@ -45,13 +45,15 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
     i32 width = band.width, best = 0, best_row = -1, best_column = 0;
     i32* insertions = scores + width + 1;
     for (i32 b = 0; b <= width; ++b) {
-        scores[b] = b < width ? scoring.clip_penalty : NEVER;
+        scores[b] = b < width ? 0 : NEVER;
         insertions[b] = NEVER;
     }
     for (i32 i = 0; i < band.length; ++i) {
         i32 deletion = NEVER, query = band.query_code(i), reached = i + 1 == band.length ? scoring.clip_penalty : 0;
+        i32 left = i == 0 ? scoring.clip_penalty : 0;
         for (i32 b = 0; b < width; ++b) {
-            i32 diagonal = scores[b] + column_score(query, band.text_code(i + b), scoring);
+            i32 text = band.text_code(i + b), diagonal = scores[b] + left + column_score(query, text, scoring);
+            if (text == OUTSIDE) deletion = NEVER;
             i32 opened = scores[b + 1] - scoring.gap_open, insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
             u8 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
             i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion));

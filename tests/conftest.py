@@ -1,4 +1,4 @@
-"""What several test modules share: the backends, the folder of large test data, and an index of the demo reference."""
+"""What several test modules share: the backends, the folder of large test data, an index of the demo reference."""
 
 import os
 import pathlib
@@ -6,6 +6,10 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/ anew from what the code gives")
 
 
 # The widest scope, since hypothesis refuses fixtures of one function.

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from oracle import clean, reverse_complement
 
 from readmap.backend import Backend
-from readmap.index.index import Index, build_index
+from readmap.formats.output import Output
+from readmap.index.index import DeviceIndex, Index, build_index
+from readmap.search.parameters import Scoring
 from readmap.search.queries import Queries, Reads, find_reads, pack_queries
+from readmap.search.stream import Summary, search
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,72 @@ def fasta_reads(reads: Sequence[Read]) -> bytes:
     return "".join(f">{read.name}\n{read.bases}\n" for read in reads).encode()
 
 
+def small_genome(generator: random.Random) -> dict[str, str]:
+    """Contigs of some kilobases with what is hard: near and exact repeats on both strands, tandems, runs of N."""
+    repeat = random_bases(generator, 420)
+    tandem = random_bases(generator, 23) * 9
+    exact = random_bases(generator, 500)
+    one = (
+        random_bases(generator, 700)
+        + repeat
+        + random_bases(generator, 300)
+        + "N" * 120
+        + random_bases(generator, 900)
+        + tandem
+        + random_bases(generator, 400)
+        + "CA" * 60
+        + exact
+        + random_bases(generator, 500)
+    )
+    two = (
+        "NNNN"
+        + random_bases(generator, 500)
+        + substitute(generator, repeat, 6)
+        + random_bases(generator, 250)
+        + "R"
+        + reverse_complement(substitute(generator, repeat, 14))
+        + random_bases(generator, 600)
+        + exact
+        + "A" * 70
+        + random_bases(generator, 800)
+        + "NN"
+    )
+    return {"one": one, "two": two, "plasmid": exact[:200] + random_bases(generator, 130), "short": two[60:95]}
+
+
+def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
+    """Reads of many lengths from both strands with errors, variants, clipped ends, N; some from nowhere, some empty.
+
+    The name tells where a read is from: number, contig, start, strand.
+    """
+    names = [name for name, letters in contigs.items() for _ in range(1 + len(letters) // 300)]
+    reads = []
+    for number in range(count):
+        contig = names[below(generator, len(names))]
+        letters = contigs[contig]
+        length = min(30 + below(generator, 200) + (400 * below(generator, 3) if number % 50 == 7 else 0), len(letters))
+        start = below(generator, len(letters) - length + 1)
+        bases = letters[start : start + length]
+        kind = below(generator, 12)
+        if kind < 6:
+            bases = substitute(generator, clean(bases), below(generator, 1 + length // 25))
+        elif kind < 8:
+            at = 5 + below(generator, length - 9)
+            bases = insert(generator, bases, at, 1 + below(generator, 12)) if kind < 7 else delete(bases, at, 7)
+        elif kind == 8:
+            bases = random_bases(generator, 25) + bases[25:]
+        elif kind == 9:
+            at = below(generator, length)
+            bases = bases[:at] + "NRy"[below(generator, 3)] + bases[at + 1 :].lower()
+        elif number % 6 == 0:
+            contig, bases = "*", random_bases(generator, (0, 1, 12, 60, 100, 151)[below(generator, 6)])
+        strand = "+-"[below(generator, 2)]
+        bases = reverse_complement(bases) if strand == "-" else bases
+        name = f"{number}!{contig}!{start}!{strand}" + ("/1 comment" if number % 4 == 0 else "")
+        reads.append(Read(name, bases, random_quality(generator, len(bases))))
+    return reads
+
+
 def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = False) -> Index:
     """The index of some contigs, named 0, 1, 2 and so on where they have no names."""
     named = contigs if isinstance(contigs, dict) else {str(number): letters for number, letters in enumerate(contigs)}
@@ -95,3 +167,17 @@ def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
 
 def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:
     return pack_queries(reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2), backend)
+
+
+def map_files(
+    paths: Sequence[Path],
+    index: DeviceIndex,
+    backend: Backend,
+    out: Path,
+    scoring: Scoring | None = None,
+    **options: Any,
+) -> Summary:
+    """Search, and leave in `out` the records that were written, also where an error is raised."""
+    descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    with Output(str(out), descriptor) as output:
+        return search([str(path) for path in paths], output, index, backend, scoring or Scoring(), **options)

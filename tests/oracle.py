@@ -6,6 +6,7 @@ ambiguous base is a barrier as well. Alignments are tuples of CIGAR operations i
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def common_prefix(text: str, place: int, query: str) -> int:
 
 def insertion_point(text: str, order: Sequence[int], query: str) -> int:
     """How many suffixes sort before the query; one that begins with it does not."""
-    return sum(text[place : place + len(query)] < query for place in order)
+    return bisect.bisect_left(order, query, key=lambda place: text[place : place + len(query)])
 
 
 def column_score(base: str, letter: str, scoring: Scoring) -> int:
@@ -120,21 +121,24 @@ def local_score(read: str, contig: str, scoring: Scoring, diagonals: range | Non
     """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
 
     diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
-    An alignment of nothing at the read's end has that end's bonus as well.
+    An alignment begins with a pair of bases. One of nothing, at the end of the read, has that end's bonus as well.
     """
     rows, columns = len(read), len(contig)
     allowed = diagonals or range(-rows - 1, columns + 1)
-    best = 0
+    best = scoring.clip_penalty
     # Index j is the number of the contig's bases that are used up.
-    best_above = [scoring.clip_penalty if j - 1 - (-1) in allowed else IMPOSSIBLE for j in range(columns + 1)]
+    best_above = [0 if j in allowed else IMPOSSIBLE for j in range(columns + 1)]
     inserted_above = [IMPOSSIBLE] * (columns + 1)
     for i in range(rows):
         best_here, inserted_here = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
         deleted = IMPOSSIBLE
+        left_bonus = scoring.clip_penalty if i == 0 else 0
         bonus = scoring.clip_penalty if i == rows - 1 else 0
         for j in range(max(0, i + allowed.start + 1), min(columns + 1, i + allowed.stop + 1)):
             inserted = max(best_above[j] - scoring.gap_open, inserted_above[j]) - scoring.gap_extend
-            matched = best_above[j - 1] + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
+            matched = (
+                best_above[j - 1] + left_bonus + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
+            )
             here = max(0, matched, inserted, deleted)
             best = max(best, here + bonus)
             deleted = max(here - scoring.gap_open, deleted) - scoring.gap_extend
@@ -162,15 +166,15 @@ class Rescored:
 
 def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Rescored:
     """Column by column. read: in the orientation of the alignment; contig: with its IUPAC letters; start: 0-based."""
+    read = clean(read)
     score = edits = equal = at = 0
     place = start
     differences = ""
     for length, operation in cigar:
         if operation == "M":
             for _ in range(length):
-                column = column_score(clean(read[at]), contig[place], scoring)
-                score += column
-                if read[at].upper() == contig[place] and contig[place] in "ACGT":
+                score += column_score(read[at], contig[place], scoring)
+                if read[at] == contig[place] and contig[place] in "ACGT":
                     equal += 1
                 else:
                     differences += f"{equal}{contig[place]}"
@@ -193,16 +197,17 @@ def bonuses(cigar: Cigar, scoring: Scoring) -> int:
     return sum(scoring.clip_penalty for operation in ends if operation != "S")
 
 
-def gaps_that_could_stand_further_left(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Cigar:
-    """The gaps that one base to the left would score the same: a matched column would go from their left to their right."""
+def gaps_to_shift(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Cigar:
+    """The gaps between matched columns that would score the same one base further left on the contig."""
     found = []
     at, place = 0, start
-    for before, (length, operation) in zip([(0, "S"), *cigar], cigar, strict=False):
-        if operation in "ID" and before[1] == "M" and before[0] > 1:
-            now = column_score(read[at - 1], contig[place - 1], scoring)
-            query_end = at + (length if operation == "I" else 0)
-            place_end = place + (length if operation == "D" else 0)
-            if column_score(read[query_end - 1], contig[place_end - 1], scoring) == now:
+    for number, (length, operation) in enumerate(cigar):
+        around = "".join(operation for _, operation in cigar[number - 1 : number + 2])
+        if around in ("MIM", "MDM") and cigar[number - 1][0] > 1:
+            # The column before the gap would go; the gap's last base would be in a column instead.
+            gone = column_score(read[at - 1], contig[place - 1], scoring)
+            query_end, place_end = (at + length, place) if operation == "I" else (at, place + length)
+            if column_score(read[query_end - 1], contig[place_end - 1], scoring) == gone:
                 found.append((length, operation))
         at += length if operation != "D" else 0
         place += length if operation in "MD" else 0

@@ -11,12 +11,12 @@ import typer
 
 from readmap import __version__
 from readmap.cli import compile, index, info, search
-from readmap.cli.guard import guarded, leave, signals_interrupt
+from readmap.cli.guard import MISUSED, guarded, leave, signals_interrupt
+from readmap.cli.options import FLAG
 from readmap.cli.report import Session
 
 app = typer.Typer(
     name="readmap",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -28,15 +28,22 @@ app.command("info", epilog=info.EXAMPLES)(info.info)
 app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 
 
+EXAMPLES = """[bold]Start with[/]
+  $ readmap index ref.fa
+  $ readmap search reads.fq -x ref.fa -o out.sam"""
+
+
 def _version(asked: bool) -> None:
     if asked:
         print(f"readmap {__version__}")
         raise typer.Exit
 
 
-@app.callback(epilog="[bold]Start with:[/] readmap index ref.fa, then readmap search reads.fq -x ref.fa -o out.sam")
+@app.callback(epilog=EXAMPLES)
 def readmap(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Map short DNA reads to a reference, on a GPU where there is one and on the CPU where there is none."""
 
@@ -51,9 +58,11 @@ def main(argv: list[str] | None = None) -> int:
     command = typer.main.get_command(app)
     with signals_interrupt():
         code = guarded(
-            lambda: command.main(arguments, "readmap", standalone_mode=False, obj=session),
+            lambda: command.main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session),
             debug="--debug" in arguments,
         )
+    if not arguments:
+        code = MISUSED
     if argv is None and code:
         leave(code)
     return code

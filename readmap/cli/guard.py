@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from readmap.errors import ReadmapError, UsageError
+from readmap.errors import BackendError, ReadmapError, UsageError
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -33,7 +33,7 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
         returned = command()
         if sys.stdout is not None:
             sys.stdout.flush()
-        return returned if isinstance(returned, int) else 0
+        code = returned if isinstance(returned, int) else 0
     except KeyboardInterrupt:
         code = INTERRUPTED
     except SystemExit as error:
@@ -44,9 +44,9 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
         if debug:
             traceback.print_exc()
         code, message = _told(error)
-        tell(f"error: {message}")
+        _tell(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # a compiler's lines are kept
     if code == INTERRUPTED:
-        tell("interrupted")
+        _tell("interrupted")
     return code
 
 
@@ -65,12 +65,15 @@ def _told(error: Exception) -> tuple[int, str]:
         context = getattr(error, "ctx", None)
         hint = f" ({context.command_path} --help tells more)" if context else ""
         return MISUSED, f"{message()}{hint}"
-    return FAILED, f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}"
+    return (
+        FAILED,
+        f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}",
+    )
 
 
-def tell(message: str) -> None:
-    """Print a line on standard error, where there is one, with readmap's name before it and no control characters."""
-    shown = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in message)
+def _tell(message: str, kept: str = "") -> None:
+    """Print on standard error, where there is one, without control characters other than those that are kept."""
+    shown = "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in message)
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             print(f"readmap: {shown}", file=sys.stderr, flush=True)
@@ -78,7 +81,7 @@ def tell(message: str) -> None:
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt as SIGINT does; a second signal does not disturb the cleaning."""
+    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does; a second signal is ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -100,13 +103,13 @@ def signals_interrupt() -> Iterator[None]:
 
 
 def in_background(work: Callable[[], Result]) -> Result:
-    """What `work` returns or raises. Another thread does it, since a long call of C would keep this one from hearing signals."""
+    """What `work` returns or raises. Another thread does it: in a long call of C, this one would not hear signals."""
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it crosses to the caller's thread
+        except BaseException as error:  # it crosses to the caller's thread
             future.set_exception(error)
 
     threading.Thread(target=run, name="readmap-work", daemon=True).start()

@@ -3,79 +3,84 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from readmap.cli.guard import in_background
-from readmap.cli.options import Debug, Json, Quiet, Threads
-from readmap.cli.report import Report, in_bytes, printable, reference_checksum
+from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
+from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum
 from readmap.errors import UsageError
 from readmap.index import folder
 from readmap.index.index import Index, build_index
 
-EXAMPLES = "[bold]Examples:[/] readmap index ref.fa.gz [dim]|[/] zcat a.fa.gz b.fa.gz | readmap index - -o both.readmap"
+EXAMPLES = """[bold]Examples[/]
+  $ readmap index ref.fa.gz
+  $ cat chr1.fa chr2.fa | readmap index - -o both.readmap"""
 
 #: What the stages of build_index are called in the progress.
 STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes", "prefix table": "prefix table"}
 
 
+Fasta = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF", help="FASTA: plain, gzip or bgzip; - is standard input, and needs -o.", show_default=False
+    ),
+]
+FolderName = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="The index folder (default: REF.readmap, without REF's .gz).",
+        show_default=False,
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", metavar=FLAG, help="Replace an index that is there.", show_default=False)
+]
+
+
 def index(
     context: typer.Context,
-    fasta: Annotated[
-        str,
-        typer.Argument(
-            metavar="REF", help="FASTA: plain, gzip or bgzip; - is standard input, and needs -o.", show_default=False
-        ),
-    ],
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="The index folder (default: REF.readmap, without REF's .gz).",
-            show_default=False,
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an index that is there.", show_default=False)] = False,
+    fasta: Fasta,
+    output: FolderName = None,
+    force: Force = False,
     force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False,
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = None,
     debug: Debug = False,
 ) -> None:
-    """Index a reference for readmap search.
+    """Index a reference, for readmap search.
 
-    The folder holds the packed sequences, their suffix array and a prefix table: about 5 bytes a base and at most 67 MB
-    (9 bytes and 134 MB above 4 Gbp). It appears whole or not at all. Building takes about 14 bytes of memory a base.
+    The index takes about 5 bytes a base on disk, building it up to 14 bytes of memory a base.
     """
     target = _target(fasta, output, force)
     with Report(context.obj, quiet, json) as report:
         with report.progress() as show:
-            began = time.perf_counter()
+
+            def progress(stage: str, done: int) -> None:
+                show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else ""))
+
+            began = report.seconds
             built = in_background(
-                lambda: build_index(
-                    fasta,
-                    threads=threads,
-                    force_64_bits=force_64_bits,
-                    progress=lambda stage, done: show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else "")),
-                )
+                lambda: build_index(fasta, threads=threads, force_64_bits=force_64_bits, progress=progress)
             )
-            seconds = {"build": round(time.perf_counter() - began, 4)}
+            ready = report.seconds
             show("writing")
             built.write(target, force)
-            seconds["write"] = round(time.perf_counter() - began - seconds["build"], 4)
-        size = sum(folder.sizes(target).values())
-        reference = built.reference
+            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+        record = _record(built, target)
         report.say(
-            f"{printable(str(target))}: {_counted(len(reference.contigs), 'contig')}, {_counted(reference.bases, 'base')}, "
-            f"{reference.ambiguous_bases:,} of them ambiguous; {in_bytes(size)} on disk"
+            f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
+            f"{record['ambiguous_bases']:,} of them ambiguous; {in_bytes(record['bytes'])} on disk"
         )
         report.say(report.cost())
-        report.finish(_record(built, target, size) | {"seconds": seconds})
+        report.finish(record | {"seconds": seconds})
 
 
 def _target(fasta: str, output: str | None, force: bool) -> Path:
@@ -90,11 +95,7 @@ def _target(fasta: str, output: str | None, force: bool) -> Path:
     return target
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _record(built: Index, target: Path, size: int) -> dict[str, object]:
+def _record(built: Index, target: Path) -> dict[str, Any]:
     reference = built.reference
     return {
         "index": printable(str(target)),
@@ -104,6 +105,6 @@ def _record(built: Index, target: Path, size: int) -> dict[str, object]:
         "ambiguous_bases": reference.ambiguous_bases,
         "suffix_bits": built.suffixes.dtype.itemsize * 8,
         "table_bases": built.table_bases,
-        "bytes": size,
+        "bytes": sum(folder.sizes(target).values()),
         "reference_checksum": reference_checksum(reference.contigs),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -12,14 +13,28 @@ from readmap.errors import UsageError
 REPORTS = "Reports"
 RESOURCES = "Resources"
 
+#: The metavar of an option that takes no value, which typer would otherwise call <bool>.
+FLAG = ""
+
+
+def in_range(least: int, most: int) -> Callable[[int | None], int | None]:
+    """A check of an option's value, which typer calls; its own min and max would crowd the help."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not least <= value <= most:
+            raise typer.BadParameter(f"{value} is not in the range {least} to {most}.")
+        return value
+
+    return check
+
+
 Threads = Annotated[
     int | None,
     typer.Option(
         "-t",
         "--threads",
         metavar="N",
-        min=1,
-        max=1024,
+        callback=in_range(1, 1024),
         help="CPU threads (default: the processors that this process may use).",
         show_default=False,
         rich_help_panel=RESOURCES,
@@ -27,21 +42,25 @@ Threads = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Tell errors and nothing else.", show_default=False, rich_help_panel=REPORTS),
+    typer.Option(
+        "-q", "--quiet", metavar=FLAG, help="Errors and nothing else.", show_default=False, rich_help_panel=REPORTS
+    ),
 ]
 Json = Annotated[
     str | None,
     typer.Option(
         "--json",
         metavar="FILE",
-        help="Write what is told for programs too; - is standard output.",
+        help="Write the report for programs there; - is standard output.",
         show_default=False,
         rich_help_panel=REPORTS,
     ),
 ]
 Debug = Annotated[
     bool,
-    typer.Option("--debug", help="Show an error's traceback.", show_default=False, rich_help_panel=REPORTS),
+    typer.Option(
+        "--debug", metavar=FLAG, help="Show an error's traceback.", show_default=False, rich_help_panel=REPORTS
+    ),
 ]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -37,11 +37,6 @@ class Session:
     command_line: str
     began: float
 
-    @property
-    def seconds(self) -> float:
-        """Since the call began."""
-        return time.perf_counter() - self.began
-
 
 class Report:
     """What one command tells; a context manager, which drops the record of a command that fails.
@@ -63,6 +58,16 @@ class Report:
         if self._record:
             self._record.abort()
 
+    @property
+    def command_line(self) -> str:
+        """As it was typed."""
+        return self._session.command_line
+
+    @property
+    def seconds(self) -> float:
+        """Since the call began."""
+        return time.perf_counter() - self._session.began
+
     def say(self, line: str) -> None:
         """Print a line on standard error, unless that is to be quiet, closed or full."""
         if not self._quiet and sys.stderr is not None:
@@ -77,7 +82,7 @@ class Report:
             return
         columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            task = shown.add_task("start", total=None)
+            task = shown.add_task("starting", total=None)
             yield lambda text: shown.update(task, description=text)
 
     def finish(self, record: dict[str, Any]) -> None:
@@ -88,7 +93,7 @@ class Report:
             "schema": SCHEMA,
             "command": self._session.command_line,
             "versions": _versions(),
-            "total_seconds": round(self._session.seconds, 4),
+            "total_seconds": round(self.seconds, 4),
             "peak_memory_bytes": peak_memory(),
         }
         self._record.write(json.dumps(common | record, indent=1).encode() + b"\n")
@@ -96,7 +101,7 @@ class Report:
 
     def cost(self) -> str:
         """The time since the call began and the most memory, in words."""
-        return f"{self._session.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
+        return f"{self.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
 
 
 def refuse_same_output(record_path: str | None, output: str | None) -> None:
@@ -125,11 +130,16 @@ def reference_checksum(contigs: Sequence[Contig]) -> str:
 
 def in_bytes(count: float) -> str:
     """A number of bytes in words."""
-    for unit in ("bytes", "KiB", "MiB"):
+    for unit in ("bytes", "KiB"):
         if count < 1024:
             return f"{count:.0f} {unit}"
         count /= 1024
-    return f"{count:.1f} GiB"
+    return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:

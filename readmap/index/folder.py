@@ -113,7 +113,9 @@ def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
             shutil.rmtree(path)
         os.rename(temporary, path)
     except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}, while writing the index", str(path)) from error
+        # NumPy keeps the reason to itself.
+        reason = error.strerror or "not all could be written (a full disk, a quota)"
+        raise OSError(error.errno, f"{reason}, while writing the index", str(path)) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -133,7 +135,9 @@ def expect_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder for the index is missing", str(path.parent))
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "no permission to write the index there", str(path.parent))
+        raise PermissionError(
+            errno.EACCES, "no permission to write the index there (-o names another place)", str(path.parent)
+        )
 
 
 def read(path: Path) -> tuple[Manifest, Arrays]:

@@ -1,0 +1,151 @@
+"""readmap compile: the kernels as machine code, ahead of their first use."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib.util
+import itertools
+import os
+import re
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from readmap.backend import cache, compiler, nvrtc
+from readmap.backend.cpu import available_processors
+from readmap.backend.signatures import GENERIC, generic_types
+from readmap.backend.sources import modules
+from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
+from readmap.cli.report import Report, in_bytes
+from readmap.errors import UsageError
+
+EXAMPLES = """[bold]Example[/], lines of a Dockerfile
+  RUN readmap compile --into /opt/readmap
+  ENV READMAP_CACHE=/opt/readmap"""
+
+ARCHITECTURES = ",".join(nvrtc.ARCHITECTURES)
+READABLE = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+
+#: Compiles one file, or finds that it is there.
+Job = Callable[[], Path]
+
+
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        metavar="DIR",
+        help="Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).",
+        show_default=False,
+    ),
+]
+Cpu = Annotated[
+    bool,
+    typer.Option(
+        "--cpu/--no-cpu", metavar=FLAG, help="Code for CPUs of this architecture, old and new.", show_default=False
+    ),
+]
+Gpu = Annotated[
+    bool | None,
+    typer.Option(
+        "--gpu/--no-gpu", metavar=FLAG, help="Code for GPUs (default: where NVRTC is installed).", show_default=False
+    ),
+]
+Architectures = Annotated[str, typer.Option("--arch", metavar="SM,...", help="The GPUs' architectures.")]
+
+
+def compile(
+    context: typer.Context,
+    into: Into = None,
+    cpu: Cpu = True,
+    gpu: Gpu = None,
+    arch: Architectures = ARCHITECTURES,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    json: Json = None,
+    debug: Debug = False,
+) -> None:
+    """Compile all kernels ahead, for a container image, and print the files' names.
+
+    With READMAP_CACHE=DIR neither a C++ compiler nor NVRTC is needed then, and DIR may be read-only.
+    """
+    architectures = _architectures(arch)
+    folder = Path(into) if into else cache.folder()
+    _make_writable(folder)
+    with Report(context.obj, quiet, json) as report:
+        jobs: list[Job] = _cpu_jobs(folder) if cpu else []
+        if gpu or (gpu is None and _has_nvrtc()):
+            jobs += _gpu_jobs(folder, architectures)
+        elif gpu is None:
+            report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
+        with report.progress() as show:
+            files = _run(jobs, threads or available_processors(), show)
+        if not quiet and json != "-":
+            print("\n".join(map(str, files)))
+        size = sum(file.stat().st_size for file in files)
+        report.say(f"{len(files)} files, {in_bytes(size)}, in {folder}; READMAP_CACHE={folder.resolve()} uses them")
+        report.finish({"folder": str(folder), "files": {file.name: file.stat().st_size for file in files}})
+
+
+def _has_nvrtc() -> bool:
+    # The parent package is looked for first, since find_spec imports it.
+    return bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"))
+
+
+def _architectures(option: str) -> list[str]:
+    names = option.split(",")
+    wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[af]?", name)]
+    if wrong:
+        raise UsageError(f"--arch {option}: expected names such as sm_90 with commas between, found {wrong[0]!r}")
+    return names
+
+
+def _make_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "no permission to write there", str(folder))
+
+
+def _variants(module: str) -> list[tuple[tuple[str, str], ...]]:
+    """Every choice of the types that a module's kernels leave open."""
+    names = generic_types(module)
+    return [tuple(zip(names, types, strict=True)) for types in itertools.product(*(GENERIC[name] for name in names))]
+
+
+def _cpu_jobs(folder: Path) -> list[Job]:
+    return [
+        functools.partial(compiler.library, module, types, level, folder)
+        for module in modules()
+        for types in _variants(module)
+        for level in compiler.levels()
+    ]
+
+
+def _gpu_jobs(folder: Path, architectures: list[str]) -> list[Job]:
+    return [
+        functools.partial(nvrtc.cubin, module, types, architecture, folder)
+        for module in modules()
+        for types in _variants(module)
+        for architecture in architectures
+    ]
+
+
+def _run(jobs: list[Job], threads: int, show: Callable[[str], None]) -> list[Path]:
+    """The files of all jobs, readable by whoever may read their folder."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        files = []
+        for file in pool.map(lambda job: job(), jobs):
+            # They are made as temporary files, which are private; a container's user is often another one.
+            if file.stat().st_mode & READABLE != READABLE:
+                file.chmod(READABLE | stat.S_IWUSR)
+            files.append(file)
+            show(f"compiling, {len(files)} of {len(jobs)} files")
+        return files
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,89 @@
+"""What is wrong with the names of a search's files, told before any work."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from readmap.errors import UsageError
+from readmap.formats.compression import open_bytes
+from readmap.index import folder
+from readmap.search.parameters import LONGEST_READ
+
+#: Enough for a header line and the first bases that make a sequence too long for a read.
+START_BYTES = 1 << 16
+
+#: Names by which another format than SAM is meant.
+OTHER_OUTPUTS = (".bam", ".cram", ".gz", ".bgz")
+
+
+def check_reads(paths: Sequence[str], index_named: bool) -> None:
+    """Raise UsageError where the files are not one file of reads, OSError where it cannot be read.
+
+    index_named: by -x; without it, a reference as the first file is taken for a slip.
+    """
+    first = paths[0]
+    if not index_named and (reason := _why_reference(first)):
+        whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
+        raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
+    if len(paths) > 1:
+        raise UsageError(
+            f"{len(paths)} files of reads are given, and pairs are not supported yet: map one file at a time, "
+            "or join files of single reads with cat and map -"
+        )
+    if _is_regular(first) or os.path.isdir(first):
+        with open(first, "rb"):  # a pipe is not opened twice: its writer would not survive that
+            pass
+    elif first != "-":
+        os.stat(first)
+
+
+def check_output(output: str | None, reads: str) -> None:
+    """Raise UsageError where the output would replace the reads, or its name promises what it is not."""
+    if output is None:
+        return
+    if os.path.isfile(output) and os.path.exists(reads) and os.path.samefile(output, reads):
+        raise UsageError(f"-o {output} is the file of the reads")
+    if output.endswith(OTHER_OUTPUTS):
+        raise UsageError(f"-o {output}: only SAM is written yet; without -o, pipe it into samtools view -o {output}")
+
+
+def is_older_than_source(index: Path, named: str | None) -> bool:
+    """Whether the FASTA file by which an index was named has changed since."""
+    if named is None or not os.path.isfile(named):
+        return False
+    return os.path.getmtime(named) > (index / folder.MANIFEST).stat().st_mtime
+
+
+def _why_reference(path: str) -> str | None:
+    """What tells that a file is a reference; None where nothing does."""
+    if folder.is_index(Path(path)):
+        return "is an index"
+    if not _is_regular(path):
+        return None
+    if folder.is_index(folder.default_folder(path)):
+        return "is a reference, with its index beside it"
+    record = _long_first_record(path)
+    return f"looks like a reference (its first sequence, {record}, has over {LONGEST_READ:,} bases)" if record else None
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _long_first_record(path: str) -> str | None:
+    """The name of a FASTA file's first sequence if that is longer than any read."""
+    target = bytearray(START_BYTES)
+    with open_bytes(path) as source:
+        start = bytes(target[: source.readinto(memoryview(target))])
+    header, _, rest = start.partition(b"\n")
+    sequence = rest.split(b"\n>", 1)[0].translate(None, b"\r\n")
+    if not header.startswith(b">") or len(sequence) <= LONGEST_READ:
+        return None
+    return (header[1:].split() or [b"unnamed"])[0].decode("ascii", "backslashreplace")

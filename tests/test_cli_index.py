@@ -1,0 +1,234 @@
+"""readmap index and readmap info, and what all commands share: version, help, exit codes."""
+
+import errno
+import gzip
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import readmap
+from readmap.cli import index, main
+from readmap.index.index import Index
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with one small reference, where nothing names an index."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("READMAP_INDEX", raising=False)
+    Path("ref.fa").write_text(FASTA)
+
+
+def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
+    """What a run that fails tells, which is one line; it leaves no file behind."""
+    before = sorted(os.listdir())
+    assert main([*arguments]) == code
+    told = capfd.readouterr()
+    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
+    assert sorted(os.listdir()) == before
+    return told.err.removeprefix("readmap: error: ").strip()
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capfd.readouterr() == (f"readmap {readmap.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["index", "search", "map", "info", "compile"])
+def test_help_fits_a_terminal_and_gives_examples(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command, "--help"]) == 0
+    told = capfd.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert "Example" in told
+    assert main([command, "-h"]) == 0
+
+
+def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    told = capfd.readouterr()
+    assert "search" in told.out
+    assert told.err == ""
+
+
+def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "'frobnicate'" in failure(capfd, "frobnicate", code=2)
+    assert "--frobnicate" in failure(capfd, "index", "ref.fa", "--frobnicate", code=2)
+    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help tells more)"
+
+
+def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "ref.fa", "--json", "report.json", "-t", "1"]) == 0
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; ")
+    assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", told.err)
+    report = json.loads(Path("report.json").read_text())
+    size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
+    expected = {"schema": 1, "index": "ref.fa.readmap", "contigs": 2, "bases": 22, "ambiguous_bases": 2, "bytes": size}
+    assert {name: report[name] for name in expected} == expected
+    assert report["command"] == "readmap index ref.fa --json report.json -t 1"
+    assert report["peak_memory_bytes"] > 1 << 20
+    assert set(report["seconds"]) == {"build", "write"}
+    assert Index.open("ref.fa.readmap").suffixes.dtype == np.uint32
+
+
+def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("ref.fa.gz").write_bytes(gzip.compress(FASTA.encode()))
+    assert main(["index", "ref.fa.gz", "-q"]) == 0
+    assert main(["index", "ref.fa", "-o", "own", "--64-bit", "-q"]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert Index.open("own").suffixes.dtype == np.uint64
+    assert np.array_equal(Index.open("own").suffixes, Index.open("ref.fa.readmap").suffixes)
+
+
+def test_what_is_there_is_refused_before_the_work(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["index", "ref.fa", "-q"]) == 0
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("it began to build")
+
+    Path("folder").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "build_index", work)
+        message = failure(capfd, "index", "ref.fa", code=1)
+        assert message == "ref.fa.readmap exists already: --force replaces it"
+        assert "is not replaced" in failure(capfd, "index", "ref.fa", "-o", "ref.fa", "--force", code=1)
+        assert "is not replaced" in failure(capfd, "index", "ref.fa", "-o", "folder", "--force", code=1)
+        assert failure(capfd, "index", "ref.fa", "-o", "no/index", code=1).startswith("no: ")
+        assert failure(capfd, "index", "no.fa", code=1) == "no.fa: No such file or directory"
+        assert failure(capfd, "index", "-", code=2).endswith("-o names its folder")
+        assert failure(capfd, "index", "ref.fa", "-o", "x", "--json", "no/j", code=1).startswith("no/j: ")
+    before = (Path("ref.fa.readmap") / "manifest.json").stat().st_ino
+    assert main(["index", "ref.fa", "--force", "-q"]) == 0
+    assert (Path("ref.fa.readmap") / "manifest.json").stat().st_ino != before
+
+
+def test_folders_and_files_without_permission(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir(0o555)
+    if os.access("folder", os.W_OK):
+        pytest.skip("this user, as root does, may write everywhere")
+    assert failure(capfd, "index", "ref.fa", "-o", "folder/x", code=1).startswith("folder: no permission")
+    Path("ref.fa").chmod(0)
+    assert failure(capfd, "index", "ref.fa", code=1) == "ref.fa: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "ref.fa: expected FASTA, found no sequence"),
+        (b"@a\nACGT\n+\nIIII\n", "ref.fa: expected FASTA, which starts with '>', found '@'; this looks like FASTQ"),
+        (b">a\n>b\nACGT\n", "ref.fa, record 1 (a): expected a sequence, found an empty contig"),
+        (b">a\nACGT\n>a\nACGT\n", "ref.fa, record 2 (a): record 1 has the same name"),
+        (b">a\nAC*T\n", "ref.fa, record 1 (a), position 3: expected a nucleotide (IUPAC), found '*'"),
+        (gzip.compress(b">a\n" + b"ACGT\n" * 99)[:-9], "ref.fa: the gzip data break off"),
+    ],
+    ids=["empty", "FASTQ", "empty contig", "two of one name", "protein", "broken gzip"],
+)
+def test_bad_references(capfd: pytest.CaptureFixture[str], content: bytes, message: str) -> None:
+    Path("ref.fa").write_bytes(content)
+    assert failure(capfd, "index", "ref.fa", code=1).startswith(message)
+
+
+def test_a_full_disk_and_an_interrupt_leave_nothing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(error: BaseException) -> Any:
+        def save(*_: object) -> None:
+            raise error
+
+        return save
+
+    monkeypatch.setattr(np, "save", fail(OSError(errno.ENOSPC, "No space left on device")))
+    message = failure(capfd, "index", "ref.fa", code=1)
+    assert message.startswith("ref.fa.readmap: No space left on device")
+    monkeypatch.setattr(np, "save", fail(OSError("5 requested and 0 written")))
+    assert "not all could be written (a full disk, a quota)" in failure(capfd, "index", "ref.fa", code=1)
+    monkeypatch.setattr(np, "save", fail(KeyboardInterrupt()))
+    assert main(["index", "ref.fa"]) == 130
+    assert capfd.readouterr().err == "readmap: interrupted\n"
+    assert os.listdir() == ["ref.fa"]
+
+
+def test_info(capfd: pytest.CaptureFixture[str]) -> None:
+    contigs = "".join(f">HLA:01:02[{number}]\nACGTACGT\n" for number in range(23))
+    Path("ref.fa").write_text(contigs)
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["info"]) == 0
+    told = capfd.readouterr()
+    assert "ref.fa.readmap (format 1, made from ref.fa)" in told.out
+    assert "184 in 23 contigs" in told.out
+    assert "HLA:01:02[19] " in told.out
+    assert "HLA:01:02[20] " not in told.out
+    assert told.out.endswith("... and 3 more, which --contigs lists\n")
+    assert told.err == ""
+    assert main(["info", "ref.fa", "--contigs"]) == 0
+    assert "HLA:01:02[22] " in capfd.readouterr().out
+    assert main(["info", "ref.fa.readmap", "--check", "--json", "-"]) == 0
+    told = capfd.readouterr()
+    report = json.loads(told.out)
+    assert told.err.startswith("whole: ")
+    assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (1, True, 184, 32)
+    assert report["contigs"][22]["name"] == "HLA:01:02[22]"
+    assert report["bytes"] == sum(report["files"].values())
+
+
+def test_equal_sequences_have_equal_checksums(capfd: pytest.CaptureFixture[str]) -> None:
+    sums = []
+    for content in (FASTA, FASTA.lower(), FASTA.replace(">b", ">other"), FASTA.replace("CCCC", "CCCG")):
+        Path("ref.fa").write_text(content)
+        assert main(["index", "ref.fa", "-q", "--force", "--json", "-"]) == 0
+        sums.append(json.loads(capfd.readouterr().out)["reference_checksum"])
+    assert len(set(sums[:3])) == 1
+    assert sums[3] != sums[0]
+
+
+def test_damage_is_told(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def damaged(name: str, change: Any) -> Path:
+        shutil.rmtree("x.readmap", ignore_errors=True)
+        shutil.copytree(demo_index, "x.readmap")
+        change(Path("x.readmap") / name)
+        return Path("x.readmap") / name
+
+    def swap(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[-8:-4], data[-4:] = data[-4:], data[-8:-4]
+        path.write_bytes(data)
+
+    damaged("suffix_array.npy", swap)
+    assert main(["info", "x.readmap", "-q"]) == 0
+    assert "suffix_array.npy was altered" in failure(capfd, "info", "x.readmap", "--check", code=1)
+    damaged("words.npy", lambda path: path.write_bytes(path.read_bytes()[:-8]))
+    assert "words.npy has" in failure(capfd, "info", "x.readmap", code=1)
+    damaged("words.npy", Path.unlink)
+    assert "words.npy is missing" in failure(capfd, "info", "x.readmap", code=1)
+    manifest = damaged(
+        "manifest.json", lambda path: path.write_text(path.read_text().replace('"version": ', '"version": 9'))
+    )
+    assert "has format version 91" in failure(capfd, "info", "x.readmap", code=1)
+    manifest.write_text("{")
+    assert "manifest.json is damaged" in failure(capfd, "info", "x.readmap", code=1)
+    manifest.unlink()
+    assert "is no readmap index" in failure(capfd, "info", "x.readmap", code=1)
+
+
+def test_an_order_that_is_wrong_from_the_start(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    opened = Index.open(demo_index)
+    suffixes = np.array(opened.suffixes)
+    suffixes[[10, 11]] = suffixes[[11, 10]]
+    wrong = Index(opened.reference, suffixes, opened.prefix_table, opened.table_bases, opened.source)
+    wrong.write("x.readmap")
+    assert "out of order at rank 10" in failure(capfd, "info", "x.readmap", "--check", code=1)

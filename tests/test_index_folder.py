@@ -1,0 +1,320 @@
+"""The index on disk: it comes back as it was, each damage is told by its own error, and no half of one is ever left."""
+
+import errno
+import gzip
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import fasta, index_of, random_bases
+
+from readmap.errors import DataError, IndexFolderError
+from readmap.index import folder
+from readmap.index.index import Index, build_index
+from readmap.index.reference import Reference
+
+CONTIGS = {"one": random_bases(random.Random(1), 900, "ACGTACGTN"), "two": "R" + "ACCGT" * 40}
+REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
+ARRAYS = (*REFERENCE_ARRAYS, "suffix_array", "prefix_table")
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(CONTIGS)
+
+
+@pytest.fixture
+def path(index: Index, tmp_path: Path) -> Path:
+    index.write(tmp_path / "ref.fa.readmap")
+    return tmp_path / "ref.fa.readmap"
+
+
+def arrays_of(index: Index) -> dict[str, Any]:
+    arrays = {name: getattr(index.reference, name) for name in REFERENCE_ARRAYS}
+    return {**arrays, "suffix_array": index.suffixes, "prefix_table": index.prefix_table}
+
+
+def assert_same(found: Index, expected: Index) -> None:
+    for name, array in arrays_of(expected).items():
+        again = arrays_of(found)[name]
+        assert again.dtype == array.dtype
+        assert np.array_equal(again, array)
+    assert found.reference.contigs == expected.reference.contigs
+    assert (found.table_bases, found.source) == (expected.table_bases, expected.source)
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in place.iterdir()}
+
+
+@pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
+def test_round_trip(tmp_path: Path, force_64_bits: bool) -> None:
+    made = index_of(CONTIGS, force_64_bits)
+    made.write(tmp_path / "a.readmap")
+    opened = Index.open(tmp_path / "a.readmap")
+    assert_same(opened, made)
+    assert opened.suffixes.dtype == (np.uint64 if force_64_bits else np.uint32)
+    assert opened.nbytes == made.nbytes == sum(array.nbytes for array in arrays_of(made).values())
+    folder.verify_checksums(tmp_path / "a.readmap")
+    opened.write(tmp_path / "b.readmap")
+    assert contents(tmp_path / "a.readmap") == contents(tmp_path / "b.readmap")
+
+
+def test_arrays_are_mapped_not_read(path: Path) -> None:
+    assert all(isinstance(array, np.memmap) for array in arrays_of(Index.open(path)).values())
+
+
+def test_manifest_tells_what_is_there(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    assert manifest["format"] == "readmap index"
+    assert manifest["version"] == folder.FORMAT_VERSION
+    assert [contig[:2] for contig in manifest["contigs"]] == [["one", 900], ["two", 201]]
+    assert set(manifest["arrays"]) == set(ARRAYS)
+    assert sorted(contents(path)) == sorted(["manifest.json", *(f"{name}.npy" for name in ARRAYS)])
+
+
+@pytest.mark.parametrize(
+    ("fasta_name", "expected"),
+    [("ref.fa", "ref.fa.readmap"), ("a/ref.fa.gz", "a/ref.fa.readmap"), ("x.fasta", "x.fasta.readmap")],
+)
+def test_default_folder(fasta_name: str, expected: str) -> None:
+    assert folder.default_folder(fasta_name) == Path(expected)
+
+
+def test_permissions_are_those_of_an_ordinary_folder(index: Index, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        index.write(tmp_path / "a.readmap")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.readmap").stat().st_mode & 0o777 == 0o750
+
+
+# What can be wrong with a folder.
+
+
+def rewrite_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    change(manifest)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_missing_array(path: Path, name: str) -> None:
+    (path / f"{name}.npy").unlink()
+    with pytest.raises(IndexFolderError, match=rf"ref\.fa\.readmap: {name}\.npy is missing; build the index again"):
+        Index.open(path)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("change", [-1, 1])
+def test_truncated_or_longer_array(path: Path, name: str, change: int) -> None:
+    file = path / f"{name}.npy"
+    size = file.stat().st_size
+    os.truncate(file, size + change)
+    with pytest.raises(IndexFolderError, match=rf"{name}\.npy has {size + change} bytes, expected {size}"):
+        Index.open(path)
+
+
+def test_empty_array_file(path: Path) -> None:
+    (path / "words.npy").write_bytes(b"")
+    with pytest.raises(IndexFolderError, match=r"words\.npy has 0 bytes"):
+        Index.open(path)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_altered_bytes(path: Path, name: str) -> None:
+    """Opening is quick and does not see them; the check of the checksums does."""
+    file = path / f"{name}.npy"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    Index.open(path)
+    with pytest.raises(IndexFolderError, match=rf"{name}\.npy was altered: checksum [0-9a-f]+, expected [0-9a-f]+"):
+        folder.verify_checksums(path)
+
+
+@pytest.mark.parametrize("flip", [1, 8, 64])
+def test_altered_header(path: Path, flip: int) -> None:
+    """Whatever byte of an array's header changes, it is refused when it is opened, or else when it is checked."""
+    file = path / "barrier_starts.npy"
+    data = file.read_bytes()
+    when_opened = 0
+    for place in range(128):
+        file.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+        try:
+            Index.open(path)
+        except IndexFolderError:
+            when_opened += 1
+        with pytest.raises(IndexFolderError, match=r"barrier_starts\.npy was altered"):
+            folder.verify_checksums(path)
+    assert when_opened > 50
+
+
+def test_array_of_another_type_or_shape(path: Path) -> None:
+    file = path / "suffix_array.npy"
+    suffixes = np.load(file)
+    np.save(file, suffixes.view(np.int32))
+    with pytest.raises(IndexFolderError, match=r"suffix_array\.npy holds int32 .*, expected uint32"):
+        Index.open(path)
+    np.save(file, suffixes.reshape(1, -1))
+    with pytest.raises(IndexFolderError, match=r"suffix_array\.npy holds uint32 \(1, \d+\), expected uint32 \[\d+\]"):
+        Index.open(path)
+
+
+def test_wrong_version(path: Path) -> None:
+    rewrite_manifest(path, lambda manifest: manifest.update(version=folder.FORMAT_VERSION + 1))
+    expected = f"has format version {folder.FORMAT_VERSION + 1}, expected {folder.FORMAT_VERSION}; build the index"
+    with pytest.raises(IndexFolderError, match=expected):
+        Index.open(path)
+
+
+def test_damaged_manifest(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text[:-20])
+    with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged"):
+        Index.open(path)
+
+
+def test_altered_manifest(path: Path) -> None:
+    """Whatever byte of the manifest changes: it may be a digit or a letter of a name, but never another error."""
+    data = (path / "manifest.json").read_bytes()
+    refused = 0
+    for place in range(len(data)):
+        for flip in (1, 128):
+            (path / "manifest.json").write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
+            try:
+                Index.open(path)
+            except IndexFolderError:
+                refused += 1
+    assert refused > len(data)
+
+
+@pytest.mark.parametrize("name", ["source", "table_bases", "arrays", "contigs"])
+def test_manifest_without_an_entry(path: Path, name: str) -> None:
+    rewrite_manifest(path, lambda manifest: manifest.pop(name))
+    with pytest.raises(IndexFolderError, match=r"manifest\.json"):
+        Index.open(path)
+
+
+def test_manifest_without_an_array(path: Path) -> None:
+    rewrite_manifest(path, lambda manifest: manifest["arrays"].pop("words"))
+    with pytest.raises(IndexFolderError, match=r"words"):
+        Index.open(path)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '"readmap index"', '{"format": "another index", "version": 1}'])
+def test_manifest_of_something_else(path: Path, text: str) -> None:
+    (path / "manifest.json").write_text(text)
+    with pytest.raises(IndexFolderError, match=r"manifest\.json is not that of a readmap index"):
+        Index.open(path)
+
+
+def test_not_an_index(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "empty").mkdir()
+    for name in ("file", "empty", "nothing"):
+        with pytest.raises(IndexFolderError, match=rf"{name} is no readmap index: it has no manifest\.json"):
+            Index.open(tmp_path / name)
+
+
+# Writing.
+
+
+def test_an_existing_index_is_kept_unless_forced(index: Index, path: Path) -> None:
+    before = contents(path)
+    other = index_of(["ACGT" * 30])
+    with pytest.raises(IndexFolderError, match=r"ref\.fa\.readmap exists already: --force replaces it"):
+        other.write(path)
+    assert contents(path) == before
+    other.write(path, force=True)
+    assert_same(Index.open(path), other)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_what_is_no_index_is_not_replaced(index: Index, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.txt").write_text("text")
+    (tmp_path / "file").write_text("text")
+    for name in ("folder", "file"):
+        with pytest.raises(IndexFolderError, match=f"{name} exists and is no readmap index: it is not replaced"):
+            index.write(tmp_path / name, force=True)
+    assert (tmp_path / "folder" / "thesis.txt").read_text() == (tmp_path / "file").read_text() == "text"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "forced"])
+def test_nothing_is_left_half_written(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, exists: bool
+) -> None:
+    path = tmp_path / "ref.fa.readmap"
+    if exists:
+        index_of(["ACGT" * 30]).write(path)
+    before = contents(path) if exists else {}
+    save = np.save
+    saved: list[Path] = []
+
+    def save_three(file: Path, array: np.ndarray[Any, Any]) -> None:
+        if len(saved) == 3:
+            raise error
+        saved.append(file)
+        save(file, array)
+
+    monkeypatch.setattr(np, "save", save_three)
+    with pytest.raises(type(error)) as raised:
+        index.write(path, force=exists)
+    assert len(saved) == 3
+    assert [file.name for file in tmp_path.iterdir()] == ([path.name] if exists else [])
+    assert not exists or contents(path) == before
+    if isinstance(raised.value, OSError):
+        assert raised.value.errno == errno.ENOSPC
+        assert raised.value.filename == str(path)
+
+
+def test_a_copied_folder_is_an_index(index: Index, path: Path, tmp_path: Path) -> None:
+    shutil.copytree(path, tmp_path / "elsewhere")
+    shutil.rmtree(path)
+    assert_same(Index.open(tmp_path / "elsewhere"), index)
+
+
+# Building.
+
+
+def test_build_index_from_plain_and_gzip_and_with_any_threads(tmp_path: Path) -> None:
+    data = fasta(CONTIGS)
+    (tmp_path / "ref.fa").write_bytes(data)
+    (tmp_path / "ref.fa.gz").write_bytes(gzip.compress(data[:500]) + gzip.compress(data[500:]))
+    plain = build_index(tmp_path / "ref.fa", threads=1)
+    packed = build_index(str(tmp_path / "ref.fa.gz"), threads=4)
+    assert plain.source == str(tmp_path / "ref.fa")
+    assert arrays_of(plain).keys() == arrays_of(packed).keys()
+    for name, array in arrays_of(plain).items():
+        assert np.array_equal(array, arrays_of(packed)[name])
+
+
+def test_build_index_tells_its_progress(tmp_path: Path) -> None:
+    (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
+    told: list[tuple[str, int]] = []
+    build_index(tmp_path / "ref.fa", progress=lambda stage, done: told.append((stage, done)))
+    assert ("read", len(fasta(CONTIGS))) in told
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages == ["read", "pack", "sort suffixes", "prefix table"]
+
+
+def test_build_index_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "ref.fa").write_text("text")
+    with pytest.raises(DataError, match=r"ref\.fa: expected FASTA"):
+        build_index(tmp_path / "ref.fa")
+    with pytest.raises(FileNotFoundError, match=r"none\.fa"):
+        build_index(tmp_path / "none.fa")
+
+
+def test_reference_has_all_the_arrays_of_the_folder() -> None:
+    """A new array of the reference has to be kept in the folder as well."""
+    assert {*Reference.__dataclass_fields__} == {*REFERENCE_ARRAYS, "contigs"}

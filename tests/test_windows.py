@@ -1,0 +1,317 @@
+"""Diagonals and windows: all that the seeds lead to, each as good as its bases are, and the best first."""
+
+import dataclasses
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import below, index_of, queries_of, random_bases, substitute
+from oracle import canonical, clean, column_score, reverse_complement, segment
+
+from readmap.backend import Backend, open_backend
+from readmap.index.index import DeviceIndex, place
+from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
+from readmap.search.parameters import WINDOWS, Effort, Scoring, efforts
+from readmap.search.seeds import find_seeds
+from readmap.search.windows import WINDOW, join_diagonals, no_windows
+
+DROP = 30  # of kernels/ungapped.cuh
+SPREAD = 24  # of kernels/windows.cu
+FLIPPED = 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of one read: structured rows, whose diagonals are those of the whole reference."""
+
+    diagonals: Any
+    windows: Any
+    cut: bool
+    flipped: bool
+
+
+def find(
+    reads: Sequence[str],
+    index: DeviceIndex,
+    backend: Backend,
+    stride: int,
+    effort: Effort,
+    scoring: Scoring | None = None,
+) -> list[Found]:
+    """In the order of the reads."""
+    scoring = scoring or Scoring()
+    queries = queries_of(reads, backend)
+    windows = no_windows(len(reads), backend)
+    selected = backend.to_device(np.arange(len(reads), dtype=np.int32))
+    seeds = find_seeds(queries, selected, stride, index, effort, backend)
+    diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
+    join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
+    kept = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
+    rows = backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+    counts = (diagonals.counts, windows.counts, diagonals.cut, queries.flags)
+    host = list(zip(kept, rows, *(backend.to_host(array).tolist() for array in counts), strict=True))
+    return [
+        Found(kept[:kept_count].copy(), rows[:count].copy(), bool(cut), bool(flags & FLIPPED))
+        for kept, rows, kept_count, count, cut, flags in (host[slot] for slot in backend.to_host(queries.slot_of))
+    ]
+
+
+def orientations(read: str) -> tuple[str, str]:
+    first = canonical(read)
+    return first, reverse_complement(first)
+
+
+def seeded_segments(
+    read: str, contigs: Sequence[str], starts: Sequence[int], stride: int, shortest: int, scoring: Scoring
+) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Score and begin by (orientation, diagonal, end), around every word of the grid that a contig holds somewhere."""
+    found: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for orientation, bases in enumerate(orientations(read)):
+        for position in range(0, len(bases) - shortest + 1, stride):
+            word = bases[position : position + shortest]
+            for contig, start in zip(contigs, starts, strict=False):
+                for match in re.finditer(f"(?={word})" if "N" not in word else "(?!)", contig):
+                    diagonal = match.start() - position
+                    told = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring)
+                    key = orientation, start + diagonal, told[2]
+                    before = found.get(key, (0, 0))
+                    found[key] = max(before, told[:2], key=lambda part: (part[0], -part[1]))
+    return found
+
+
+def check_diagonals(
+    read: str,
+    found: Found,
+    contigs: Sequence[str],
+    starts: Sequence[int],
+    stride: int,
+    effort: Effort,
+    scoring: Scoring,
+) -> None:
+    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, scoring)
+    rows = found.diagonals
+    told = {
+        (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"])) for r in rows
+    }
+    assert len(told) == len(rows) == min(len(expected), KEPT)
+    assert told.items() <= expected.items()
+    scores = [int(score) for score in rows["score"]]
+    assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:KEPT]
+
+
+def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scoring) -> None:
+    """Each kept diagonal is a window's own, or widens one near it that is as good; none is in two windows' places."""
+
+    def contig_of(row: Any) -> int:
+        return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
+
+    assert found.flipped == (canonical(read) != clean(read))
+    assert min(1, len(found.diagonals)) <= len(found.windows) <= min(WINDOWS, len(found.diagonals))
+    own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
+    for number, row in enumerate(found.windows):
+        assert (row["orientation"], row["diagonal"], row["begin"], row["end"], row["ungapped"]) in own
+        assert row["score"] == row["ungapped"]
+        assert -SPREAD <= row["low"] <= 0 <= row["high"] <= SPREAD
+        for other in found.windows[:number]:
+            apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
+            assert apart or row["orientation"] != other["orientation"] or contig_of(row) != contig_of(other)
+        loss = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
+        if loss <= scoring.gap_open + scoring.gap_extend:
+            assert row["band"] == 0
+        elif number == 0:
+            assert row["band"] == (3 if len(read) > 512 else 2 if row["high"] - row["low"] > 8 else 1)
+    if len(found.windows) < WINDOWS:
+        for kept in found.diagonals:
+            assert any(
+                (row["orientation"], contig_of(row)) == (kept["orientation"], contig_of(kept))
+                and row["low"] <= kept["diagonal"] - row["diagonal"] <= row["high"]
+                and row["ungapped"] >= kept["score"]
+                for row in found.windows
+            )
+
+
+RANDOM = random.Random(41)
+UNIT = random_bases(RANDOM, 160)
+GENOMES = {
+    "random": [random_bases(RANDOM, 900), random_bases(RANDOM, 300), random_bases(RANDOM, 20)],
+    "copies": [
+        random_bases(RANDOM, 50) + UNIT + random_bases(RANDOM, 70) + substitute(RANDOM, UNIT, 4),
+        reverse_complement(UNIT) + random_bases(RANDOM, 60) + UNIT[:80],
+        substitute(RANDOM, UNIT, 9)[40:],
+    ],
+    "tandem": [random_bases(RANDOM, 100) + UNIT[:31] * 6 + random_bases(RANDOM, 100), UNIT[:12] * 12],
+    "ambiguous": [random_bases(RANDOM, 600, "ACGT" * 12 + "N"), random_bases(RANDOM, 300, "ACGT" * 25 + "R")],
+}
+
+
+def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
+    reads = []
+    for number in range(40):
+        contig = contigs[below(generator, len(contigs))]
+        length = 14 + below(generator, 110)
+        start = below(generator, len(contig))
+        piece = clean(contig[start : start + length]).replace("N", "A") + random_bases(generator, 14)
+        piece = substitute(generator, piece, below(generator, 6))
+        if number % 3 == 0:
+            piece = piece[: length // 2] + piece[length // 2 + below(generator, 9) :]
+        if number % 5 == 0:
+            piece = random_bases(generator, below(generator, 20)) + piece[:-3] + "N" + piece[-2:]
+        piece = piece.ljust(14, "G")
+        reads.append(piece if number % 2 else reverse_complement(piece))
+    return reads
+
+
+@pytest.mark.parametrize("stride", [1, 4, 9])
+@pytest.mark.parametrize("genome", GENOMES)
+def test_windows(backends: str, genome: str, stride: int) -> None:
+    contigs = GENOMES[genome]
+    backend = open_backend(backends, 2)
+    index = place(index_of(contigs), backend)
+    starts = index.index.reference.contig_starts.tolist()
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+    reads = reads_of(contigs, random.Random(42))
+    for read, found in zip(reads, find(reads, index, backend, stride, effort), strict=True):
+        check_diagonals(read, found, contigs, starts, stride, effort, Scoring())
+        check_windows(read, found, starts, Scoring())
+        assert not found.cut
+
+
+def test_windows_by_another_scoring(backends: str) -> None:
+    backend = open_backend(backends)
+    scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
+    for contigs in GENOMES.values():
+        index = place(index_of(contigs, force_64_bits=True), backend)
+        starts = index.index.reference.contig_starts.tolist()
+        effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+        reads = reads_of(contigs, random.Random(43))
+        for read, found in zip(reads, find(reads, index, backend, 3, effort, scoring), strict=True):
+            check_diagonals(read, found, contigs, starts, 3, effort, scoring)
+            check_windows(read, found, starts, scoring)
+
+
+def scored(found: Found) -> list[int]:
+    return [int(score) for score in found.windows["ungapped"]]
+
+
+def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
+    """On both strands; the more a copy differs, the further behind it comes."""
+    generator = random.Random(44)
+    unit = random_bases(generator, 120)
+    copies = [substitute(generator, unit, changes) for changes in (0, 1, 3, 5, 8)]
+    copies = [copy if number % 2 else reverse_complement(copy) for number, copy in enumerate(copies)]
+    contig = "".join(random_bases(generator, 80) + copy for copy in copies) + random_bases(generator, 80)
+    backend = open_backend(backends)
+    index = place(index_of([contig]), backend)
+    (found,) = find([unit], index, backend, 1, efforts(index.suffix_count)[1])
+    assert set(found.windows["diagonal"][:5].tolist()) == {80 + 200 * number for number in range(5)}
+    assert scored(found)[:5] == sorted(scored(found)[:5], reverse=True)
+    assert scored(found)[0] == 130
+    forward = 0 if not found.flipped else 1
+    on_reverse = {int(row["diagonal"]) // 200 for row in found.windows[:5] if row["orientation"] != forward}
+    assert on_reverse == {0, 2, 4}
+
+
+def test_reverse_complements_have_the_same_windows(backends: str) -> None:
+    backend = open_backend(backends)
+    for contigs in GENOMES.values():
+        index = place(index_of(contigs), backend)
+        reads = reads_of(contigs, random.Random(45))
+        turned = [reverse_complement(read) for read in reads]
+        for effort in efforts(index.suffix_count):
+            here = find(reads, index, backend, 4, effort)
+            there = find(turned, index, backend, 4, effort)
+            for read, one, other in zip(reads, here, there, strict=True):
+                assert one.diagonals.tolist() == other.diagonals.tolist()
+                assert one.windows.tolist() == other.windows.tolist()
+                assert one.cut == other.cut
+                assert one.flipped != other.flipped or clean(read) == reverse_complement(read)
+
+
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
+    contigs = GENOMES["copies"]
+    reads = reads_of(contigs, random.Random(46))
+    backend = open_backend(backends, 3)
+    index = place(index_of(contigs), backend)
+    effort = efforts(index.suffix_count)[0]
+    alone = [find([read], index, backend, 4, effort)[0] for read in reads]
+    backend.lanes = lanes
+    for one, other in zip(find(reads, index, backend, 4, effort), alone, strict=True):
+        assert one.windows.tolist() == other.windows.tolist()
+        assert (one.cut, one.flipped) == (other.cut, other.flipped)
+
+
+@pytest.mark.parametrize(("copies", "neighbours", "cut"), [(5, 16, False), (30, 16, True), (30, 64, False)])
+def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbours: int, cut: bool) -> None:
+    generator = random.Random(47)
+    unit = random_bases(generator, 60)
+    contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
+    backend = open_backend(backends)
+    index = place(index_of([contig]), backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
+    (found,) = find([unit], index, backend, 5, effort)
+    assert found.cut == cut
+    assert len(found.windows) == min(copies, WINDOWS)
+    assert set(scored(found)) == {70}
+
+
+def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
+    backend = open_backend(backends)
+    index = place(index_of([random_bases(random.Random(48), 500)]), backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    reads = [random_bases(random.Random(49), 100), "N" * 50, "ACGT" * 10]
+    assert [len(found.windows) for found in find(reads, index, backend, 1, effort)] == [0, 0, 0]
+
+
+def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
+    """Diagonals near each other widen the window; the ones behind it become windows of their own."""
+    contig = random_bases(random.Random(50), 600)
+    backend = open_backend(backends)
+    index = place(index_of([contig]), backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    for gap in (1, 5, SPREAD, SPREAD + 1, 60):
+        read = contig[200:270] + contig[270 + gap : 330 + gap]
+        (found,) = find([read], index, backend, 4, effort)
+        row = found.windows[0]
+        assert row["diagonal"] == 200 + (gap if row["orientation"] ^ found.flipped else 0)
+        assert row["ungapped"] == 75
+        assert row["band"] > 0
+        if gap <= SPREAD:
+            assert len(found.windows) == 1
+            assert (row["low"], row["high"]) == (0, gap)
+        else:
+            assert [int(diagonal) for diagonal in found.windows["diagonal"]] == [200, 200 + gap]
+            assert found.windows["low"].tolist() == found.windows["high"].tolist() == [0, 0]
+
+
+def test_a_read_is_laid_on_one_contig(backends: str) -> None:
+    """The neighbouring contig goes on as the read does; still its bases are no part of the segment."""
+    genome = random_bases(random.Random(51), 200)
+    contigs = [genome[:100], genome[101:]]
+    backend = open_backend(backends)
+    index = place(index_of(contigs), backend)
+    starts = index.index.reference.contig_starts.tolist()
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    reads = [genome[start : start + 80] for start in range(30, 95, 7)]
+    for read, found in zip(reads, find(reads, index, backend, 1, effort), strict=True):
+        check_diagonals(read, found, contigs, starts, 1, effort, Scoring())
+        check_windows(read, found, starts, Scoring())
+        for row in found.windows:
+            inside = [start <= row["diagonal"] + row["begin"] < start + 101 for start in starts[:2]]
+            assert sum(inside) == 1
+
+
+def test_segment_of_the_oracle() -> None:
+    """The oracle itself, by hand: match 1, mismatch 4, bonus 5."""
+    contig = "ACGTACGTTGCA" * 3
+    read = contig[2:30]
+    scoring = Scoring()
+    assert segment(read, contig, 2, 10, 14, DROP, scoring) == (38, 0, 28)
+    assert segment("A" + read[1:], contig, 2, 10, 14, DROP, scoring) == (33, 0, 28)
+    assert segment(read[:-6] + "AAAAAA", contig, 2, 10, 14, DROP, scoring)[0] < 38
+    assert segment(read + contig[30:36] + "AC", contig, 2, 0, 4, DROP, scoring) == (39, 0, 34)
+    assert sum(column_score(a, b, scoring) for a, b in zip(read, contig[2:], strict=False)) == 28
