@@ -3,8 +3,9 @@
 >>> import readmap
 >>> index = readmap.build_index("data/demo.fa.gz")
 >>> aligner = readmap.Aligner(index, device="cpu")
->>> for hit in aligner.map(["ACGT" * 20]):
-...     print(hit.contig, hit.ref_start, hit.cigar)
+>>> for hit in aligner.map(["TATGCTCTAAAAGAAGTCTTTAGGTCCGCTATCTGGAGCATTTAGAACCCGAAATTAAGA"]):
+...     print(hit.contig, hit.ref_start, hit.ref_end, hit.strand, hit.mapq, hit.cigar)
+chr2 12345 12405 1 60 60M
 """
 
 from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError

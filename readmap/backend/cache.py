@@ -29,6 +29,11 @@ def folder() -> Path:
     return private
 
 
+def holds(name: str) -> bool:
+    """Whether the cache has the file `name`."""
+    return (folder() / name).exists()
+
+
 def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
     """The file `name` of the cache; where it is absent, `make` writes it under a temporary name first."""
     place = (into or folder()) / name
@@ -43,6 +48,7 @@ def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> P
     os.close(descriptor)
     try:
         make(Path(temporary))
+        os.chmod(temporary, 0o644)  # an image's cache is read by other users
         os.replace(temporary, place)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from readmap.backend import cache
+from readmap.backend.signatures import Types
 from readmap.backend.sources import digest, folder
 from readmap.errors import BackendError
 
@@ -60,17 +61,19 @@ def command() -> list[str]:
         ) from None
 
 
-def library(
-    module: str, types: tuple[tuple[str, str], ...], for_level: str | None = None, into: Path | None = None
-) -> Path:
+def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
     """The shared library of a module's variant, compiled where the cache does not hold it."""
     chosen = for_level or level()
+    return cache.kept(library_name(module, types, chosen), lambda out: _compile(module, types, chosen, out), into)
+
+
+def library_name(module: str, types: Types, for_level: str) -> str:
+    """What the cache calls that library: it changes with all that its code depends on."""
     machine = f"{platform.system()}-{platform.machine()}"
-    name = f"{module}-{digest(module, 'cpu', machine, chosen, *FLAGS, repr(types))}.so"
-    return cache.kept(name, lambda out: _compile(module, types, chosen, out), into)
+    return f"{module}-{digest(module, 'cpu', machine, for_level, *FLAGS, repr(types))}.so"
 
 
-def _compile(module: str, types: tuple[tuple[str, str], ...], chosen: str, out: Path) -> None:
+def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     defines = [f"-D{name}={value}" for name, value in types]
     source = folder() / f"{module}.cu"
     line = [*command(), *FLAGS, f"-march={chosen}", *defines, "-x", "c++", str(source), "-o", str(out)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from readmap.backend.signatures import Signature, signature
+from readmap.backend.signatures import Signature, Types, signature, variant
+from readmap.backend.sources import modules
 from readmap.errors import BackendError
 from readmap.formats.buffers import Buffer, BufferPool
 
@@ -90,12 +93,29 @@ class Backend(abc.ABC):
         """Give back what freed arrays still keep."""
 
     @abc.abstractmethod
-    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         """Launch the variant of a kernel that `types` names, with checked arguments."""
 
     @abc.abstractmethod
     def synchronize(self) -> None:
         """Wait until all launches have ended."""
+
+    @abc.abstractmethod
+    def is_compiled(self, module: str, types: Types) -> bool:
+        """Whether the cache holds a module's variant for this device."""
+
+    @abc.abstractmethod
+    def compile(self, module: str, types: Types) -> None:
+        """Have the cache hold it."""
+
+    def prepare(self, types: Types, tell: Callable[[str], None]) -> None:
+        """Compile what the cache does not hold yet, several modules at once; `tell` hears of it before it takes time."""
+        missing = [(module, variant(module, types)) for module in modules()]
+        missing = [item for item in missing if not self.is_compiled(*item)]
+        if missing:
+            tell(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(lambda item: self.compile(*item), missing))
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
         """An array on the device filled with one value."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import compiler
+from readmap.backend import cache, compiler
 from readmap.backend.contract import Array, Backend, Kernel
-from readmap.backend.signatures import DTYPES
+from readmap.backend.signatures import Types, variant
 from readmap.formats.buffers import Buffer, BufferPool
 
 #: Items a call, so that one lasts well under half a second and an interrupt is heard.
@@ -74,10 +74,16 @@ class CpuBackend(Backend):
     def release_memory(self) -> None:
         pass
 
+    def is_compiled(self, module: str, types: Types) -> bool:
+        return cache.holds(compiler.library_name(module, types, compiler.level()))
+
+    def compile(self, module: str, types: Types) -> None:
+        compiler.library(module, types)
+
     def synchronize(self) -> None:
         pass
 
-    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
         starts = range(0, count, SLICE)
@@ -90,20 +96,15 @@ class CpuBackend(Backend):
 
 
 @functools.cache
-def _library(module: str, types: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+def _library(module: str, types: Types) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiler.library(module, types)))
 
 
 @functools.cache
-def _function(kernel: Kernel, types: tuple[tuple[str, str], ...]) -> Any:
-    from readmap.backend.signatures import GENERIC, generic_types
-
-    chosen = dict(types)
-    variant = tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(kernel.module))
-    function = getattr(_library(kernel.module, variant), kernel.name)
+def _function(kernel: Kernel, types: Types) -> Any:
+    function = getattr(_library(kernel.module, variant(kernel.module, types)), kernel.name)
     function.restype = None
     function.argtypes = [ctypes.c_int64, ctypes.c_int64] + [
         ctypes.c_void_p if p.array else _C_TYPES[p.type] for p in kernel.signature.parameters
     ]
-    assert all(p.array or p.type in DTYPES for p in kernel.signature.parameters)
     return function

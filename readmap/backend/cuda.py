@@ -11,7 +11,7 @@ import numpy as np
 from readmap.backend import cache, nvrtc
 from readmap.backend.contract import Array, Backend, Kernel, unavailable
 from readmap.backend.cpu import available_processors
-from readmap.backend.signatures import GENERIC, generic_types
+from readmap.backend.signatures import Types, variant
 from readmap.formats.buffers import Buffer, BufferPool
 
 BLOCK = 128
@@ -77,20 +77,25 @@ class CudaBackend(Backend):
     def release_memory(self) -> None:
         self.xp.get_default_memory_pool().free_all_blocks()
 
+    def is_compiled(self, module: str, types: Types) -> bool:
+        return cache.holds(nvrtc.cubin_name(module, types, self.architecture))
+
+    def compile(self, module: str, types: Types) -> None:
+        nvrtc.cubin(module, types, self.architecture)
+
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
 
-    def run(self, kernel: Kernel, types: tuple[tuple[str, str], ...], count: int, arguments: list[Any]) -> None:
-        chosen = dict(types)
-        variant = tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(kernel.module))
-        function = _module(self.device.id, kernel.module, variant, self.architecture).get_function(kernel.name)
+    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
+        chosen = variant(kernel.module, types)
+        function = _module(self.device.id, kernel.module, chosen, self.architecture).get_function(kernel.name)
         block_items = BLOCK // WARP if kernel.grouped else BLOCK
         grid = min(-(-count // block_items), 1 << 30)
         function((grid,), (BLOCK,), (np.int64(0), np.int64(count), *arguments))
 
 
 @functools.cache
-def _module(device: int, module: str, types: tuple[tuple[str, str], ...], architecture: str) -> Any:
+def _module(device: int, module: str, types: Types, architecture: str) -> Any:
     import cupy
 
     return cupy.RawModule(path=str(nvrtc.cubin(module, types, architecture)))

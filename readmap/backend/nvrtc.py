@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from readmap.backend import cache
-from readmap.backend.signatures import GENERIC, generic_types
+from readmap.backend.signatures import Types, variant
 from readmap.backend.sources import digest, folder
 from readmap.errors import BackendError
 
@@ -13,18 +13,24 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 FLAGS = ("-std=c++17",)
 
 
-def cubin(module: str, types: tuple[tuple[str, str], ...], architecture: str, into: Path | None = None) -> Path:
+def cubin(module: str, types: Types, architecture: str, into: Path | None = None) -> Path:
     """The file of a module's variant for one architecture, compiled where the cache does not hold it."""
-    name = f"{module}-{architecture}-{digest(module, 'cuda', architecture, *FLAGS, repr(types))}.cubin"
     path = folder() / f"{module}.cu"
-    return cache.kept(name, lambda out: _write(out, compile_cubin(path, architecture, types)), into)
+    return cache.kept(
+        cubin_name(module, types, architecture), lambda out: _write(out, compile_cubin(path, architecture, types)), into
+    )
+
+
+def cubin_name(module: str, types: Types, architecture: str) -> str:
+    """What the cache calls that file: it changes with all that its code depends on."""
+    return f"{module}-{architecture}-{digest(module, 'cuda', architecture, *FLAGS, repr(types))}.cubin"
 
 
 def _write(out: Path, data: bytes) -> None:
     out.write_bytes(data)
 
 
-def compile_cubin(path: Path, architecture: str, types: tuple[tuple[str, str], ...] | None = None) -> bytes:
+def compile_cubin(path: Path, architecture: str, types: Types | None = None) -> bytes:
     """The machine code of one kernels/*.cu file. Types left open are compiled at their first choice."""
     try:
         from cuda.core import Program, ProgramOptions
@@ -34,7 +40,7 @@ def compile_cubin(path: Path, architecture: str, types: tuple[tuple[str, str], .
             "pip install 'readmap[cuda13]' (or cuda12)"
         ) from None
     if types is None:
-        types = tuple((name, GENERIC[name][0]) for name in generic_types(path.stem))
+        types = variant(path.stem, ())
     options = ProgramOptions(
         std="c++17",
         arch=architecture,

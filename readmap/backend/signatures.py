@@ -26,6 +26,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.
 GENERIC = {"suffix_t": ("u32", "u64")}
 
+#: What each generic type of a variant is, by name, in order.
+Types = tuple[tuple[str, str], ...]
+
 _KERNEL = re.compile(r"KERNEL\s+void\s+(\w+)\s*\(([^)]*)\)")
 _MACRO = re.compile(r"^#define\s+(\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 _LIST = re.compile(r"\b\w+_ARGUMENTS\b")
@@ -48,7 +51,7 @@ class Signature:
     kernel: str
     parameters: tuple[Parameter, ...]
 
-    def check(self, arguments: tuple[Any, ...], array_type: type) -> tuple[tuple[tuple[str, str], ...], list[Any]]:
+    def check(self, arguments: tuple[Any, ...], array_type: type) -> tuple[Types, list[Any]]:
         """The generic types that the arguments decide, and the arguments with integers as NumPy scalars.
 
         Raises TypeError where an argument is not what the kernel declares.
@@ -94,6 +97,12 @@ def generic_types(module: str) -> tuple[str, ...]:
     return tuple(
         name for name in GENERIC if any(p.type == name for s in signatures(module).values() for p in s.parameters)
     )
+
+
+def variant(module: str, types: Types) -> Types:
+    """The types of a module's variant: those given that it uses, and the first choice for the rest."""
+    chosen = dict(types)
+    return tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(module))
 
 
 def signature(module: str, name: str) -> Signature:

@@ -8,7 +8,6 @@ import importlib.util
 import itertools
 import os
 import re
-import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +28,6 @@ EXAMPLES = """[bold]Example[/], lines of a Dockerfile
   ENV READMAP_CACHE=/opt/readmap"""
 
 ARCHITECTURES = ",".join(nvrtc.ARCHITECTURES)
-READABLE = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 
 #: Compiles one file, or finds that it is there.
 Job = Callable[[], Path]
@@ -141,9 +139,6 @@ def _run(jobs: list[Job], threads: int, show: Callable[[str], None]) -> list[Pat
     try:
         files = []
         for file in pool.map(lambda job: job(), jobs):
-            # They are made as temporary files, which are private; a container's user is often another one.
-            if file.stat().st_mode & READABLE != READABLE:
-                file.chmod(READABLE | stat.S_IWUSR)
             files.append(file)
             show(f"compiling, {len(files)} of {len(jobs)} files")
         return files

@@ -19,6 +19,7 @@ from readmap.formats.output import Output, open_output
 from readmap.formats.sam import header, parse_read_group
 from readmap.index import folder
 from readmap.index.index import Index, place
+from readmap.index.suffix_array import kernel_types
 from readmap.search import stream
 from readmap.search.parameters import Scoring
 from readmap.search.stream import Summary
@@ -161,6 +162,7 @@ def _map(
 ) -> tuple[Summary, float]:
     """The summary, and the seconds that it took to place the index on the device. group: header line and tag."""
     with report.progress(shares_terminal) as show:
+        backend.prepare(kernel_types(index.suffixes), report.say)
         show("loading the index")
         began = report.seconds
         _say_memory(index, backend, report)

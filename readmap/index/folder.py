@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import tempfile
+import tokenize
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,8 +112,9 @@ def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
         (temporary / MANIFEST).write_text(json.dumps(record, indent=1))
         os.chmod(temporary, 0o777 & ~_umask())
         if path.exists():
-            shutil.rmtree(path)
+            os.rename(path, temporary / "replaced")
         os.rename(temporary, path)
+        shutil.rmtree(path / "replaced", ignore_errors=True)
     except OSError as error:
         # NumPy keeps the reason to itself.
         reason = error.strerror or "not all could be written (a full disk, a quota)"
@@ -140,30 +143,34 @@ def expect_writable(path: Path) -> None:
         )
 
 
-def read(path: Path) -> tuple[Manifest, Arrays]:
-    """The manifest and the mapped arrays; version, sizes and headers are checked, checksums are not."""
+def read(path: Path, names: Sequence[str]) -> tuple[Manifest, Arrays]:
+    """The manifest and the arrays `names`, mapped; version, sizes and headers are checked, checksums are not."""
     record = _manifest(path)
-    arrays = {}
-    for name, entry in record["arrays"].items():
-        file = path / f"{name}.npy"
-        if not file.is_file():
-            raise IndexFolderError(f"{path}: {name}.npy is missing; build the index again")
-        size = file.stat().st_size
-        if size != entry["bytes"]:
-            raise IndexFolderError(
-                f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; build the index again"
-            )
-        try:
-            array = np.load(file, mmap_mode="r")
-        except ValueError as error:
-            raise IndexFolderError(f"{path}: {name}.npy is not an array: {error}") from error
-        if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
-            raise IndexFolderError(
-                f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}"
-            )
-        arrays[name] = array
-    contigs = [Contig(name, length, md5) for name, length, md5 in record["contigs"]]
-    return Manifest(record["table_bases"], record["source"], contigs), arrays
+    try:
+        arrays = {name: _mapped(path, name, record["arrays"][name]) for name in names}
+        contigs = [Contig(str(name), int(length), str(md5)) for name, length, md5 in record["contigs"]]
+        return Manifest(int(record["table_bases"]), str(record["source"]), contigs), arrays
+    except (KeyError, TypeError, ValueError) as error:
+        raise IndexFolderError(f"{path}: {MANIFEST} is damaged ({error}); build the index again") from error
+
+
+def _mapped(path: Path, name: str, entry: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """One array, its size and header as the manifest's entry tells."""
+    file = path / f"{name}.npy"
+    if not file.is_file():
+        raise IndexFolderError(f"{path}: {name}.npy is missing; build the index again")
+    size = file.stat().st_size
+    if size != entry["bytes"]:
+        raise IndexFolderError(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; build the index again")
+    try:
+        array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
+    except (ValueError, SyntaxError, tokenize.TokenError) as error:  # what NumPy's header parser lets through
+        raise IndexFolderError(f"{path}: {name}.npy is not an array: {error}") from error
+    if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
+        raise IndexFolderError(
+            f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}"
+        )
+    return array
 
 
 def verify_checksums(path: Path) -> None:
@@ -179,7 +186,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         record = json.loads((path / MANIFEST).read_text())
     except (FileNotFoundError, NotADirectoryError):
         raise IndexFolderError(f"{path} is no readmap index: it has no {MANIFEST}") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # no JSON, or no text
         raise IndexFolderError(f"{path}: {MANIFEST} is damaged: {error}") from error
     if not isinstance(record, dict) or record.get("format") != "readmap index":
         raise IndexFolderError(f"{path}: {MANIFEST} is not that of a readmap index")

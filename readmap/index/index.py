@@ -50,7 +50,7 @@ class Index:
     @classmethod
     def open(cls, path: str | Path) -> Index:
         """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole."""
-        manifest, arrays = folder.read(Path(path))
+        manifest, arrays = folder.read(Path(path), (*_REFERENCE_ARRAYS, "suffix_array", "prefix_table"))
         reference = Reference(**{name: arrays[name] for name in _REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs))
         return cls(reference, arrays["suffix_array"], arrays["prefix_table"], manifest.table_bases, manifest.source)
 

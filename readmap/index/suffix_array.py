@@ -33,6 +33,11 @@ def build_suffix_array(text: Bytes, force_64_bits: bool = False) -> Suffixes:
     return suffixes.view(np.uint32) if suffixes.dtype == np.int32 else suffixes.astype(np.uint32)
 
 
+def kernel_types(suffixes: Suffixes) -> tuple[tuple[str, str], ...]:
+    """The variant of the kernels that reads these suffixes."""
+    return (("suffix_t", "u64" if suffixes.dtype == np.uint64 else "u32"),)
+
+
 def table_bases(length: int) -> int:
     """How many bases the prefix table of a reference resolves: about one suffix an entry."""
     return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
