@@ -48,7 +48,8 @@ HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
     return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
 }
 
-// The name: up to the first blank, without /1 or /2, at most 254 bytes.
+// The name: up to the first blank, without /1 or /2, at most 254 bytes; without '@' in front, which in SAM begins a line
+// of the header.
 HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
     i64 end = name.begin;
     while (end < name.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
@@ -89,6 +90,7 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_e
             quality_start = quality.begin;
         }
         ++header.begin;
+        while (header.begin < header.end && bytes[header.begin] == '@') ++header.begin;
         name_starts[record] = header.begin;
         name_lengths[record] = name_length(bytes, header);
         sequence_starts[record] = sequence.begin;

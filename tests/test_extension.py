@@ -260,17 +260,17 @@ def test_scores_in_a_wide_band(benches: dict[str, Bench], bits: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [16, 32])
-@pytest.mark.parametrize("gap", [1, 7, 14, 15, 16, 17, 18, 30, 31, 32, 33])
+@pytest.mark.parametrize("gap", [1, 15, 16, 17, 31, 32, 33])
 def test_gaps_up_to_half_a_band(benches: dict[str, Bench], gap: int, bits: int) -> None:
     """A gap leads to the band's last diagonal and not behind it: 16 of 32 to the left, 15 to the right."""
     contig = CONTIGS[0]
     deleted, inserted = contig[100:170] + contig[170 + gap : 240 + gap], None
     inserted = contig[100:170] + random_bases(random.Random(15), gap) + contig[170:240]
     tasks = [Task(read, 0, 100, band) for read in (deleted, inserted) for band in ("narrow", "middle")]
-    benches["random"].check_scores(tasks, DEFAULT, bits)
+    found = benches["random"].scores(tasks, with_bits(DEFAULT, bits))
+    assert found == [benches["random"].expected(task) for task in tasks]
     whole = 140 + 10 - 6 - gap
-    reached = [benches["random"].expected(task) == whole for task in tasks]
-    assert reached == [gap <= 15, gap <= 31, gap <= 16, gap <= 32]
+    assert [score == whole for score in found] == [gap <= 15, gap <= 31, gap <= 16, gap <= 32]
 
 
 @pytest.mark.parametrize("bits", [16, 32])

@@ -186,14 +186,14 @@ def test_altered_manifest(path: Path) -> None:
     """Whatever byte of the manifest changes: it may be a digit or a letter of a name, but never another error."""
     data = (path / "manifest.json").read_bytes()
     refused = 0
-    for place in range(len(data)):
+    for place in range(0, len(data), 13):
         for flip in (1, 128):
             (path / "manifest.json").write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
             try:
                 Index.open(path)
             except IndexFolderError:
                 refused += 1
-    assert refused > len(data)
+    assert refused > len(data) // 13
 
 
 @pytest.mark.parametrize("name", ["source", "table_bases", "arrays", "contigs"])

@@ -62,7 +62,7 @@ def check(contigs: list[str], reference: Reference) -> None:
     assert reference.ambiguous_bases == sum(letter not in "ACGT" for contig in contigs for letter in contig)
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
+@settings(derandomize=True, max_examples=40, deadline=None)
 @given(contigs=contig_lists)
 def test_arrays(backends: str, contigs: list[str]) -> None:
     reference, _ = make(contigs, backends)

@@ -57,7 +57,7 @@ def test_order(indexes: Callable[[str, bool], Index], name: str, force_64_bits: 
     assert suffixes.tolist() == suffix_order(text_of(TEXTS[name]))
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@settings(derandomize=True, max_examples=80, deadline=None)
 @given(contigs=st.lists(st.text("ACGTN", min_size=1, max_size=40), min_size=1, max_size=8))
 def test_order_of_any_contigs(contigs: list[str]) -> None:
     text = text_of(contigs)

@@ -156,4 +156,8 @@ class Aligner:
 
 def _bytes(text: str | bytes) -> bytes:
     data = text.encode() if isinstance(text, str) else bytes(text)
-    return data.replace(b"\n", b"?")  # a line break is no base, and is told as such
+    return data.translate(_LINE_BREAKS)
+
+
+#: A line break within a sequence is no base, and none of its quality either: it must not end the record.
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"\x7f\x7f")
