@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import parasail
+import pysam
 import pytest
 from examples import (
     Read,
@@ -71,21 +72,19 @@ def rows_of(records: bytes) -> list[list[str]]:
     ("batch", "threads", "packed"),
     [
         *((1, 1, "plain"), (1, 4, "members"), (7, 1, "members"), (7, 4, "gzip"), (7, 4, "plain")),
-        *((1_000, 1, "gzip"), (1_000, 4, "members"), (1_000, 4, "plain"), (None, 3, "gzip")),
+        *((1_000, 1, "gzip"), (1_000, 4, "members"), (1_000, 4, "bgzip"), (None, 1, "bgzip"), (None, 3, "gzip")),
     ],
 )
 def test_same_bytes_for_any_batch_threads_and_packing(
     world: World, tmp_path: Path, batch: int | None, threads: int, packed: str
 ) -> None:
     path, data = tmp_path / "reads", world.reads.read_bytes()
-    blocks = [data[i : i + 30_000] for i in range(0, len(data), 30_000)]
-    path.write_bytes(
-        {
-            "plain": lambda: data,
-            "gzip": lambda: gzip.compress(data, 1),
-            "members": lambda: b"".join(gzip.compress(block, 1) for block in blocks),
-        }[packed]()
-    )
+    members = [gzip.compress(data[i : i + 30_000], 1) for i in range(0, len(data), 30_000)]
+    if packed == "bgzip":
+        with pysam.BGZFile(str(path), "wb") as out:
+            out.write(data)
+    else:
+        path.write_bytes({"plain": data, "gzip": gzip.compress(data, 1), "members": b"".join(members)}[packed])
     backend = open_backend(world.backend.name, threads)
     map_files([path], world.index, backend, tmp_path / "out.sam", batch_reads=batch)
     assert (tmp_path / "out.sam").read_bytes() == world.records
@@ -322,6 +321,23 @@ def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> Non
     assert [int(row[3]) for row in rows] == [301 + start for start in starts]
     assert max(int(row[4]) for row in rows) <= 3
     assert {row[13:15] == ["AS:i:100", "XS:i:100"] for row in rows} == {True}
+
+
+def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Path) -> None:
+    """Without bonuses. Two copies of a stretch, with three bases and with a gap of two between them and the read."""
+    generator = random.Random(69)
+    unit = random_bases(generator, 100)
+    changed = "".join("ACGT"[("ACGT".index(base) + (i in (30, 50, 70))) % 4] for i, base in enumerate(unit))
+    spacers = [random_bases(generator, 200) for _ in range(5)]
+    for copy, second in ((changed, 97 - 12), (unit[:50] + unit[52:], 98 - 8)):
+        contigs = {"a": spacers[0] + copy + spacers[1], "b": spacers[2] + unit + spacers[3]}
+        reads = [Read("r", unit, "I" * 100), Read("s", reverse_complement(unit), "I" * 100)]
+        (tmp_path / "reads.fq").write_bytes(fastq(reads))
+        map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "out.sam")
+        for row, flag in zip(rows_of((tmp_path / "out.sam").read_bytes()), ("0", "16"), strict=True):
+            assert row[1:4] == [flag, "b", "201"]
+            assert row[13:15] == ["AS:i:100", f"XS:i:{second}"]
+            assert int(row[4]) >= 10
 
 
 @pytest.mark.parametrize("min_score", [0, 30, 31, 200])

@@ -135,16 +135,10 @@ class Backend(abc.ABC):
 
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""
+        if len(counts) == 0:
+            return counts, 0
         ends = self.xp.cumsum(counts)
-        return ends, int(ends[-1]) if len(ends) else 0
-
-    def offsets(self, counts: Array) -> tuple[Array, int]:
-        """The exclusive prefix sum of int64 counts with the total behind it, int64 [len + 1], and the total."""
-        offsets = self.empty(len(counts) + 1, np.int64)
-        offsets[:1].fill(0)
-        if len(counts):
-            self.xp.cumsum(counts, out=offsets[1:])
-        return offsets, int(offsets[-1])
+        return ends, int(self.to_host(ends[-1:])[0])
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -47,6 +47,15 @@ class CudaBackend(Backend):
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return self.xp.empty(shape, dtype)
 
+    def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
+        filled = np.full(shape, value, dtype)
+        same = set(filled[:1].tobytes())
+        if len(same) != 1:
+            return self.to_device(filled)
+        array = self.empty(shape, dtype)
+        array.data.memset_async(same.pop(), array.nbytes)  # CuPy's own fill would ask NVRTC for a kernel
+        return array
+
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         memory = self.xp.cuda.alloc_pinned_memory(size)
         return np.frombuffer(memory, np.uint8, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from readmap.backend import cache
@@ -10,6 +11,7 @@ from readmap.backend.sources import digest, folder
 from readmap.errors import BackendError
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+_IMPORTING = threading.Lock()  # several threads compile, and a package half imported is an ImportError to the second
 FLAGS = ("-std=c++17",)
 
 
@@ -33,7 +35,8 @@ def _write(out: Path, data: bytes) -> None:
 def compile_cubin(path: Path, architecture: str, types: Types | None = None) -> bytes:
     """The machine code of one kernels/*.cu file. Types left open are compiled at their first choice."""
     try:
-        from cuda.core import Program, ProgramOptions
+        with _IMPORTING:
+            from cuda.core import Program, ProgramOptions
     except ImportError:
         raise BackendError(
             "the GPU's kernels are not compiled yet, and NVRTC is not installed: "
