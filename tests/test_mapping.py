@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import parasail
-import pysam
 import pytest
 from examples import (
     Read,
@@ -81,6 +79,7 @@ def test_same_bytes_for_any_batch_threads_and_packing(
     path, data = tmp_path / "reads", world.reads.read_bytes()
     members = [gzip.compress(data[i : i + 30_000], 1) for i in range(0, len(data), 30_000)]
     if packed == "bgzip":
+        pysam = pytest.importorskip("pysam", reason="pysam is not installed")
         with pysam.BGZFile(str(path), "wb") as out:
             out.write(data)
     else:
@@ -271,6 +270,7 @@ def test_reads_go_where_they_are_from(world: World) -> None:
 def best_of_all(read: str, scoring: Scoring) -> int:
     """The best score with bonuses of a read anywhere on the genome, on either strand."""
     alphabet = "ACGTN^$#"
+    parasail = pytest.importorskip("parasail", reason="parasail is not installed")
     matrix = parasail.matrix_create(alphabet, 0, 0)
     for i, base in enumerate(alphabet):
         for j, letter in enumerate(alphabet):

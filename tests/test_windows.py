@@ -22,6 +22,7 @@ from readmap.search.windows import WINDOW, join_diagonals, no_windows
 DROP = 30  # of kernels/ungapped.cuh
 SPREAD = 24  # of kernels/windows.cu
 FLIPPED = 1
+NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,10 @@ def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
             piece = piece[: length // 2] + piece[length // 2 + below(generator, 9) :]
         if number % 5 == 0:
             piece = random_bases(generator, below(generator, 20)) + piece[:-3] + "N" + piece[-2:]
+        if number % 4 == 2:
+            # As many differences in a row as end a segment, or nearly.
+            at, count = below(generator, len(piece)), 5 + below(generator, 6)
+            piece = piece[:at] + piece[at : at + count].translate(NEXT_BASE) + piece[at + count :]
         piece = piece.ljust(14, "G")
         reads.append(piece if number % 2 else reverse_complement(piece))
     return reads
@@ -286,6 +291,23 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
         else:
             assert [int(diagonal) for diagonal in found.windows["diagonal"]] == [200, 200 + gap]
             assert found.windows["low"].tolist() == found.windows["high"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("count", "ended"), [(7, False), (8, True)])
+def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: bool) -> None:
+    """Seven differences in a row cost 28, eight 32: more than the 30 that a segment may fall below its best."""
+    contig = random_bases(random.Random(52), 400)
+    read = contig[100:160] + contig[160 : 160 + count].translate(NEXT_BASE) + contig[160 + count : 230]
+    backend = open_backend(backends)
+    index = place(index_of([contig]), backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    (found,) = find([read], index, backend, 4, effort)
+    turned = found.windows[0]["orientation"] ^ found.flipped
+    segments = [(int(row["begin"]), int(row["end"]), int(row["score"])) for row in found.diagonals]
+    if turned:
+        segments = [(130 - end, 130 - begin, score) for begin, end, score in segments]
+    whole = 130 - 5 * count + 10
+    assert sorted(segments) == ([(0, 60, 65), (60 + count, 130, 75 - count)] if ended else [(0, 130, whole)])
 
 
 def test_a_read_is_laid_on_one_contig(backends: str) -> None:

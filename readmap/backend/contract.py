@@ -37,6 +37,11 @@ class Kernel:
         return signature(self.module, self.name)
 
 
+SUM_BLOCK = 64  # of kernels/sums.cu
+
+_SUM, _FILL = Kernel("sums", "sum_blocks"), Kernel("sums", "fill_sums")
+
+
 class Backend(abc.ABC):
     """A device that holds arrays and runs kernels over the items 0 <= item < count.
 
@@ -135,10 +140,12 @@ class Backend(abc.ABC):
 
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""
-        if len(counts) == 0:
-            return counts, 0
-        ends = self.xp.cumsum(counts)
-        return ends, int(self.to_host(ends[-1:])[0])
+        blocks = -(-len(counts) // SUM_BLOCK)
+        sums, ends = self.empty(blocks, np.int64), self.empty(len(counts), np.int64)
+        self.launch(_SUM, blocks, counts, sums, len(counts))
+        added = np.cumsum(self.to_host(sums))
+        self.launch(_FILL, blocks, counts, self.to_device(added), ends, len(counts))
+        return ends, int(added[-1]) if blocks else 0
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -116,7 +116,7 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
     offsets = np.concatenate(([0], np.cumsum(plane_words * (4 * backend.lanes))))
     count = reads.count
     block_offsets = backend.to_device(offsets)
-    words = backend.empty(int(offsets[-1]) + backend.lanes, np.uint64)
+    words = backend.full(int(offsets[-1]) + backend.lanes, 0, np.uint64)
     slot_lengths = backend.to_device(host_lengths)
     flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
     device_order, counters = backend.to_device(order), backend.full(1, 0, np.uint64)
