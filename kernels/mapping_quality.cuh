@@ -8,7 +8,9 @@
 #include "windows.cuh"
 
 const i32 NO_QUALITY = 25;      // phred of a base whose quality is not told
-const i32 NEGLIGIBLE = 72;      // phred from which on a rival adds nothing
+const i32 NEGLIGIBLE = 60;      // phred from which on a rival adds nothing
+const i32 MISTRUST = 40;        // phred at which copies that exchanged a stretch outweigh what tells them apart
+const i32 UNSEEN = 64;          // for so many copies that were found one was not
 const i32 THIRD = 5;            // phred of one of the three other bases
 const i32 CLEAN_BASES = 150;    // bases with one difference that a sample is thought to have shown before the read
 

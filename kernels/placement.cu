@@ -12,6 +12,13 @@ HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
     return 2 * maximum(offset, -offset) <= length;
 }
 
+// Whether a rival is the chosen alignment once more, found from beside: a band reaches diagonals of other windows.
+HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
+    i64 offset = chosen.diagonal - rival.diagonal - (rival.low + rival.high) / 2;
+    return rival.score == chosen.score && rival.score != rival.ungapped && rival.orientation == chosen.orientation &&
+           2 * maximum(offset, -offset) <= band_width(rival.band);
+}
+
 // Phred by which window a explains the read better than b does. Where one of them has gaps, points tell.
 HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
@@ -56,17 +63,17 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         mapqs[slot] = traced[slot] = 0;
         unsettled[slot] = DISTANT;
         if (best < 0) continue;
-        u64 others = 0;
+        u64 others = 0, doubt = 0;
         i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
-            if (i == best || same_place(own[i], own[best], length)) continue;
+            if (i == best || same_place(own[i], own[best], length) || same_alignment(own[i], own[best])) continue;
             second = maximum(second, own[i].score);
             i32 phred = maximum(lead(own[best], penalties[best], own[i], penalties[i], variant, scoring), 0);
-            if (phred < NEGLIGIBLE) others += likelihood(phred);
+            if (phred < NEGLIGIBLE) others += likelihood(phred) + likelihood(phred) / UNSEEN, doubt = likelihood(MISTRUST);
         }
         seconds[slot] = second;
         traced[slot] = own[best].score != own[best].ungapped;
-        mapqs[slot] = (u8)phred_of(others, others + (1ull << 24));
+        mapqs[slot] = (u8)phred_of(others + doubt, others + doubt + (1ull << 24));
         unsettled[slot] = (cut[item] ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
     }
 }
