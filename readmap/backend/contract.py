@@ -114,7 +114,7 @@ class Backend(abc.ABC):
         """Have the cache hold it."""
 
     def prepare(self, types: Types, tell: Callable[[str], None]) -> None:
-        """Compile what the cache does not hold yet, several modules at once; `tell` hears of it before it takes time."""
+        """Compile what the cache does not hold yet, several modules at once; `tell` hears of it first."""
         missing = [(module, variant(module, types)) for module in modules()]
         missing = [item for item in missing if not self.is_compiled(*item)]
         if missing:

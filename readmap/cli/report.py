@@ -21,8 +21,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from readmap import __version__
 from readmap.errors import UsageError
+from readmap.formats.fasta import Contig
 from readmap.formats.output import Output, open_output
-from readmap.index.reference import Contig
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
 SCHEMA = 1

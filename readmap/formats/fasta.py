@@ -23,6 +23,15 @@ GROWTH = 1.25
 
 
 @dataclass(frozen=True)
+class Contig:
+    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters."""
+
+    name: str
+    length: int
+    md5: str
+
+
+@dataclass(frozen=True)
 class Fasta:
     """The contigs of a FASTA file, in its order.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from readmap.errors import UsageError
-from readmap.index.reference import Contig
+from readmap.formats.fasta import Contig
 
 
 def header(contigs: Sequence[Contig], version: str, command_line: str, read_group: bytes = b"") -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from readmap.errors import IndexFolderError, UsageError
-from readmap.index.reference import Contig
+from readmap.formats.fasta import Contig
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Backend, Kernel
-from readmap.formats.fasta import Fasta
+from readmap.formats.fasta import Contig, Fasta
 
 #: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
 PAD_BASES = 16_384
@@ -22,15 +22,6 @@ _PACK = Kernel("index", "pack_reference")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
-
-
-@dataclass(frozen=True)
-class Contig:
-    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters."""
-
-    name: str
-    length: int
-    md5: str
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 
 from readmap.backend import open_backend
 from readmap.errors import DataError
+from readmap.formats.fasta import Contig
 from readmap.index.index import Index, place
-from readmap.index.reference import Contig
 from readmap.search import bad_records
 from readmap.search.parameters import Scoring
 from readmap.search.pipeline import Mapped, map_batch
