@@ -75,7 +75,7 @@ struct Neighbours {
             i32 position = (i32)query.position;
             Laid laid = lay(grid.reference, grid.queries, grid.slot, orientation, diagonal, position);
             Segment segment = extend_segment(laid, position, position + shared, length, scoring);
-            found = Diagonal{diagonal, mix(grid.hash ^ mix((u64)diagonal)), segment, orientation};
+            found = Diagonal{diagonal, tie_of(grid.hash, diagonal), segment, orientation};
             return true;
         }
     }

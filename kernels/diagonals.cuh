@@ -9,7 +9,7 @@ const i32 KEPT = 32;  // the lanes of a warp; windows, and the neighbours that w
 
 struct Diagonal {
     i64 diagonal;
-    u64 tie;  // decides between equal scores: a hash of read and place that favours no copy of a repeat
+    u64 tie;  // tie_of read and diagonal
     Segment segment;
     i32 orientation;
 

@@ -54,7 +54,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
                 penalties[i] = ungapped_penalty(laid, window, qualities, variant, scoring);
             }
             if (window.score < top) continue;
-            u64 tie = mix(hashes[slot] ^ mix((u64)window.diagonal));
+            u64 tie = tie_of(hashes[slot], window.diagonal);
             bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];  // gaps last
             if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
         }
