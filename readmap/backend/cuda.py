@@ -48,10 +48,9 @@ class CudaBackend(Backend):
         return self.xp.empty(shape, dtype)
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
-        filled = np.full(shape, value, dtype)
-        same = set(filled[:1].tobytes())
-        if len(same) != 1:
-            return self.to_device(filled)
+        same = set(np.full(1, value, dtype).tobytes())
+        if len(same) > 1:
+            return self.to_device(np.full(shape, value, dtype))
         array = self.empty(shape, dtype)
         array.data.memset_async(same.pop(), array.nbytes)  # CuPy's own fill would ask NVRTC for a kernel
         return array
