@@ -6,8 +6,6 @@
 #include "diagonals.cuh"
 #include "suffix_array.cuh"
 
-const i32 CUT_SHARE = 5;  // a place that shares less than this part of the read at a seed is no loss at a limit
-
 // The seeds of one read: places on the grid of both orientations.
 struct Grid {
     const Reference& reference;
@@ -33,7 +31,7 @@ struct Neighbours {
     Suffix query;
     i64 low, high;
     i32 shared_low, shared_high, taken, orientation;
-    bool cut;  // whether the walk ended at its limit, where it may have missed a place
+    i32 missed;  // bases that the first suffix behind the limit shares
 
     HOST_DEVICE void start(const Grid& grid, i32 seed) {
         orientation = seed >= grid.seeds;
@@ -41,7 +39,7 @@ struct Neighbours {
         low = (i64)grid.ranks[seed] - 1, high = low + 1;
         shared_low = grid.before[seed], shared_high = grid.after[seed];
         taken = 0;
-        cut = false;
+        missed = 0;
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(const Grid& grid, i64 place) const {
@@ -59,7 +57,7 @@ struct Neighbours {
             i32 shared = maximum(shared_low, shared_high);
             if (shared < grid.shortest_seed) return false;
             if (taken++ == grid.neighbours) {
-                cut = shared * CUT_SHARE >= length;
+                missed = shared;
                 return false;
             }
             bool up = shared_high >= shared_low;
@@ -81,11 +79,11 @@ struct Neighbours {
     }
 };
 
-// An item is a read, selected[item]; it writes found[item * KEPT ...], best first, counts[item], and cut[item]: 1 where a
-// walk ended at its limit, so that there may be places that it did not see.
+// An item is a read, selected[item]; it writes found[item * KEPT ...], best first, counts[item], and missed[item]: the most
+// bases that a place shares at a seed of which the walk ended at its limit before it; 0 where all were seen.
 KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
                            const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
-                           REFERENCE_ARGUMENTS, const suffix_t* suffixes, Diagonal* found, i32* counts, u8* cut,
+                           REFERENCE_ARGUMENTS, const suffix_t* suffixes, Diagonal* found, i32* counts, i32* missed,
                            i64 suffix_count, i32 stride, i32 shortest_seed, i32 neighbours, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
@@ -96,7 +94,7 @@ KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashe
         Grid grid = {reference, queries, suffixes, suffix_count, ranks + first, before + first, after + first, slot,
                      hashes[slot], seeds, stride, shortest_seed, neighbours};
         Diagonals diagonals;
-        bool missed = false;
+        i32 most_missed = 0;
         for (i32 round = 0; round < 2 * seeds; round += GROUP_WIDTH) {
             i32 seed = round + group_lane();
             bool more = seed < 2 * seeds;
@@ -106,15 +104,15 @@ KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashe
                 Diagonal fresh = {};
                 bool real = more && walk.next(grid, scoring, fresh);
                 diagonals.offer(fresh, real);
-                if (more && !real) missed = missed || walk.cut;
+                if (more && !real) most_missed = maximum(most_missed, walk.missed);
                 more = real;
             }
         }
-        missed = group_any(missed);
+        most_missed = group_max(most_missed);
         diagonals.write(found + item * KEPT);
         if (group_lane() == 0) {
             counts[item] = diagonals.count;
-            cut[item] = missed;
+            missed[item] = most_missed;
         }
     }
 }

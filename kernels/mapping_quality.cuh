@@ -12,7 +12,7 @@ const i32 NEGLIGIBLE = 60;      // phred from which on a rival adds nothing
 const i32 MISTRUST = 40;        // phred at which copies that exchanged a stretch outweigh what tells them apart
 const i32 UNSEEN = 64;          // for so many copies that were found one was not
 const i32 THIRD = 5;            // phred of one of the three other bases
-const i32 CLEAN_BASES = 150;    // bases with one difference that a sample is thought to have shown before the read
+const i32 CLEAN_BASES = 100;    // bases with one difference that a sample is thought to have shown before the read
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
@@ -27,6 +27,21 @@ HOST_DEVICE i32 phred_of(u64 part, u64 whole) {
     while (phred < 60 && (part << 24) <= likelihood(phred + 1) * whole) ++phred;
     return phred;
 }
+
+// The other places of a read, each by how many phred it explains the read worse than the chosen one.
+struct Rivals {
+    u64 likelihoods;  // their sum, with a share for those that were not found
+
+    HOST_DEVICE void add(i32 phred) {
+        if (phred >= NEGLIGIBLE) return;
+        u64 rival = likelihood(maximum(phred, 0));
+        likelihoods += rival + rival / UNSEEN;
+    }
+    HOST_DEVICE i32 mapping_quality() const {
+        u64 error = likelihoods ? likelihoods + likelihood(MISTRUST) : 0;
+        return phred_of(error, error + (1ull << 24));
+    }
+};
 
 // -10 log10(10^(-a / 10) + 10^(-b / 10)), rounded.
 HOST_DEVICE i32 either(i32 a, i32 b) {

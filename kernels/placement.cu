@@ -4,6 +4,7 @@
 // Why another search may tell more: places may have been missed; the best one loses more than settled_loss.
 enum Unsettled { CROWDED = 1, DISTANT = 2 };
 
+const i32 CROWD_SHARE = 5;  // a missed place that shares less than this part of the read is no loss
 const i32 NEAR = 25;      // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
@@ -30,7 +31,7 @@ HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalt
 // for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, const u8* cut, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
+                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
                         i64 most_windows, i32 settled_loss, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
@@ -63,17 +64,18 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         mapqs[slot] = traced[slot] = 0;
         unsettled[slot] = DISTANT;
         if (best < 0) continue;
-        u64 others = 0, doubt = 0;
+        Rivals rivals = {0};
         i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
             if (i == best || same_place(own[i], own[best], length) || same_alignment(own[i], own[best])) continue;
             second = maximum(second, own[i].score);
-            i32 phred = maximum(lead(own[best], penalties[best], own[i], penalties[i], variant, scoring), 0);
-            if (phred < NEGLIGIBLE) others += likelihood(phred) + likelihood(phred) / UNSEEN, doubt = likelihood(MISTRUST);
+            rivals.add(lead(own[best], penalties[best], own[i], penalties[i], variant, scoring));
         }
         seconds[slot] = second;
         traced[slot] = own[best].score != own[best].ungapped;
-        mapqs[slot] = (u8)phred_of(others + doubt, others + doubt + (1ull << 24));
-        unsettled[slot] = (cut[item] ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
+        // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
+        if (missed[item]) rivals.add(in_phred(top - scoring.perfect(missed[item]), variant, scoring));
+        mapqs[slot] = (u8)rivals.mapping_quality();
+        unsettled[slot] = (missed[item] * CROWD_SHARE >= length ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
     }
 }

@@ -29,6 +29,7 @@ typedef unsigned long long u64;
 
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
+HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
@@ -46,6 +47,7 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 
 HOST_DEVICE i32 group_lane() { return 0; }
 HOST_DEVICE bool group_any(bool mine) { return mine; }
+HOST_DEVICE i32 group_max(i32 mine) { return mine; }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }

@@ -36,12 +36,12 @@ class Diagonals:
     Attributes:
         rows: int64 [selected * KEPT, 4]; on the host `rows.view(DIAGONAL)` names the fields.
         counts: int32 [selected].
-        cut: uint8 [selected], 1 where a walk ended at its limit and may have missed a place.
+        missed: int32 [selected], the most bases that a place shares at a seed and was not looked at, 0 where all were.
     """
 
     rows: Array
     counts: Array
-    cut: Array
+    missed: Array
 
 
 def find_diagonals(
@@ -56,7 +56,7 @@ def find_diagonals(
     """The best diagonals of the slots `selected`, int32, that their seeds lead to."""
     count = len(selected)
     diagonals = Diagonals(
-        backend.empty((count * KEPT, 4), np.int64), backend.empty(count, np.int32), backend.empty(count, np.uint8)
+        backend.empty((count * KEPT, 4), np.int64), backend.empty(count, np.int32), backend.empty(count, np.int32)
     )
     backend.launch(
         _FIND,
@@ -72,7 +72,7 @@ def find_diagonals(
         index.suffixes,
         diagonals.rows,
         diagonals.counts,
-        diagonals.cut,
+        diagonals.missed,
         index.suffix_count,
         seeds.stride,
         effort.shortest_seed,

@@ -82,4 +82,4 @@ def _search(
     diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
     join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
-    place_reads(placements, windows, diagonals.cut, reads, queries, selected, index, scoring, backend)
+    place_reads(placements, windows, diagonals.missed, reads, queries, selected, index, scoring, backend)

@@ -49,7 +49,7 @@ def no_placements(reads: int, backend: Backend) -> Placements:
 def place_reads(
     placements: Placements,
     windows: Windows,
-    cut: Array,
+    missed: Array,
     reads: Reads,
     queries: Queries,
     selected: Array,
@@ -57,7 +57,7 @@ def place_reads(
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """Choose among the windows of the slots `selected`, int32; `cut` is that of their diagonals."""
+    """Choose among the windows of the slots `selected`, int32; `missed` is that of their diagonals."""
     backend.launch(
         _PLACE,
         len(selected),
@@ -70,7 +70,7 @@ def place_reads(
         *index.reference,
         windows.rows,
         windows.counts,
-        cut,
+        missed,
         placements.chosen,
         placements.seconds,
         placements.mapqs,
