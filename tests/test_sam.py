@@ -16,9 +16,9 @@ from oracle import Placed, reverse_complement, sam_record
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
+from readmap.formats.fasta import Contig
 from readmap.formats.sam import header, parse_read_group
 from readmap.index.index import DeviceIndex, Index, place
-from readmap.formats.fasta import Contig
 from readmap.search.parameters import Scoring
 
 DRAW = random.Random(81)

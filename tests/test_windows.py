@@ -31,7 +31,7 @@ class Found:
 
     diagonals: Any
     windows: Any
-    cut: bool
+    missed: int
     flipped: bool
 
 
@@ -53,11 +53,11 @@ def find(
     join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     kept = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
     rows = backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
-    counts = (diagonals.counts, windows.counts, diagonals.cut, queries.flags)
+    counts = (diagonals.counts, windows.counts, diagonals.missed, queries.flags)
     host = list(zip(kept, rows, *(backend.to_host(array).tolist() for array in counts), strict=True))
     return [
-        Found(kept[:kept_count].copy(), rows[:count].copy(), bool(cut), bool(flags & FLIPPED))
-        for kept, rows, kept_count, count, cut, flags in (host[slot] for slot in backend.to_host(queries.slot_of))
+        Found(kept[:kept_count].copy(), rows[:count].copy(), missed, bool(flags & FLIPPED))
+        for kept, rows, kept_count, count, missed, flags in (host[slot] for slot in backend.to_host(queries.slot_of))
     ]
 
 
@@ -182,7 +182,7 @@ def test_windows(backends: str, genome: str, stride: int) -> None:
     for read, found in zip(reads, find(reads, index, backend, stride, effort), strict=True):
         check_diagonals(read, found, contigs, starts, stride, effort, Scoring())
         check_windows(read, found, starts, Scoring())
-        assert not found.cut
+        assert found.missed == 0
 
 
 def test_windows_by_another_scoring(backends: str) -> None:
@@ -232,7 +232,7 @@ def test_reverse_complements_have_the_same_windows(backends: str) -> None:
             for read, one, other in zip(reads, here, there, strict=True):
                 assert one.diagonals.tolist() == other.diagonals.tolist()
                 assert one.windows.tolist() == other.windows.tolist()
-                assert one.cut == other.cut
+                assert one.missed == other.missed
                 assert one.flipped != other.flipped or clean(read) == reverse_complement(read)
 
 
@@ -247,11 +247,11 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     backend.lanes = lanes
     for one, other in zip(find(reads, index, backend, 4, effort), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
-        assert (one.cut, one.flipped) == (other.cut, other.flipped)
+        assert (one.missed, one.flipped) == (other.missed, other.flipped)
 
 
-@pytest.mark.parametrize(("copies", "neighbours", "cut"), [(5, 16, False), (30, 16, True), (30, 64, False)])
-def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbours: int, cut: bool) -> None:
+@pytest.mark.parametrize(("copies", "neighbours", "missed"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
+def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbours: int, missed: int) -> None:
     generator = random.Random(47)
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
@@ -259,7 +259,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
     index = place(index_of([contig]), backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
     (found,) = find([unit], index, backend, 5, effort)
-    assert found.cut == cut
+    assert found.missed == missed
     assert len(found.windows) == min(copies, WINDOWS)
     assert set(scored(found)) == {70}
 
