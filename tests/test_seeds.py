@@ -57,7 +57,8 @@ def check(
     queries = queries_of(reads, backend)
     effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
     slots = backend.to_device(np.array(selected, np.int32))
-    seeds = find_seeds(queries, slots, stride, index, effort, backend)
+    lengths = queries.host_lengths[backend.to_host(slots)]
+    seeds = find_seeds(queries, slots, lengths, stride, index, effort, backend)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (index.suffixes.dtype, np.uint16)
     offsets, ranks, before, after, records = (

@@ -48,7 +48,8 @@ def find(
     queries = queries_of(reads, backend)
     windows = no_windows(len(reads), backend)
     selected = backend.to_device(np.arange(len(reads), dtype=np.int32))
-    seeds = find_seeds(queries, selected, stride, index, effort, backend)
+    lengths = queries.host_lengths[backend.to_host(selected)]
+    seeds = find_seeds(queries, selected, lengths, stride, index, effort, backend)
     diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
     join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     kept = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)

@@ -71,11 +71,11 @@ def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> Ar
 
 
 def _rooms(lengths: Array, traced: Array, scoring: Scoring) -> Array:
-    """The most CIGAR operations of a read: every gap must be paid for by matches."""
-    gaps = (lengths.astype(np.int64) * scoring.match + 2 * scoring.clip_penalty) // (
-        scoring.gap_open + scoring.gap_extend
-    ) + 1
-    return np.where(traced, 2 * gaps + 4, 3)
+    """The most CIGAR operations of each read, int64: clips and a match, or as many gaps as matches can pay for."""
+    rooms = np.full(len(lengths), 3, np.int64)
+    most = lengths[traced].astype(np.int64) * scoring.match + 2 * scoring.clip_penalty
+    rooms[traced] = 2 * (most // (scoring.gap_open + scoring.gap_extend) + 1) + 4
+    return rooms
 
 
 def align_chosen(

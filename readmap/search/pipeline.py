@@ -78,7 +78,7 @@ def _search(
     backend: Backend,
 ) -> None:
     selected = backend.to_device(slots)
-    seeds = find_seeds(queries, selected, stride, index, effort, backend)
+    seeds = find_seeds(queries, selected, queries.host_lengths[slots], stride, index, effort, backend)
     diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
     join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)

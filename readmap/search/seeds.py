@@ -33,12 +33,14 @@ class Seeds:
 
 
 def find_seeds(
-    queries: Queries, selected: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend
+    queries: Queries, selected: Array, lengths: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend
 ) -> Seeds:
-    """Seeds of the slots `selected`, int32, whose reads are at least effort.shortest_seed long."""
-    lengths = queries.host_lengths[backend.to_host(selected)].astype(np.int64)
-    positions = (lengths - effort.shortest_seed) // stride + 1
-    offsets = np.concatenate(([0], np.cumsum(2 * positions)))
+    """Seeds of the slots `selected`, int32, of which the reads are `lengths` long, no less than effort.shortest_seed.
+
+    lengths: int32 [selected], on the host.
+    """
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(2 * ((lengths - effort.shortest_seed) // stride + 1), out=offsets[1:])
     total = int(offsets[-1])
     seeds = Seeds(
         backend.to_device(offsets),
