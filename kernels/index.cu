@@ -45,6 +45,7 @@ KERNEL void check_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t*
         if (rank + 1 == suffix_count) continue;
         i64 next = (i64)suffixes[rank + 1];
         if (next < 0 || next >= length) continue;
+        if (next == place) atomic_min(error, (u64)rank);
         Suffix suffix = {reference.packed(), place, 64};
         i32 shared = common_prefix(reference, suffix, next);
         while (shared == suffix.length && reference.reach(place, shared) == shared) {

@@ -4,8 +4,8 @@
 //   D(i, b) = max(H(i, b-1) - open, D(i, b-1)) - extend          a base of the reference against none
 //   H(i, b) = max(0, H(i-1, b) + score, I, D)
 //
-// with H(-1, b) = 0. A score in the read's first row earns clip_penalty, and so does H in its last: an end is reached.
-// The result is the largest H. What is kept of a row is H - open - extend,
+// with H(-1, b) = 0. A score in the read's first row earns clip_penalty, and so does one in its last: an end is reached,
+// by a pair of bases and not by a gap. The result is the largest H. What is kept of a row is H - open - extend,
 // of which D in the same row and I in the next one take the larger with what they extend.
 #pragma once
 #include "band.cuh"
@@ -22,12 +22,13 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
 
-    // `floor` is what a differing letter scores in each lane: less than a mismatch costs where the read is ambiguous.
-    template <bool PLAIN> HOST_DEVICE Lane row(Lane query, Lane floor, i32 i, const Scoring& scoring, Lane best) {
-        const i32 first_gap = scoring.gap_open + scoring.gap_extend, base = base_score(i, scoring);
-        const Lane match = Lane::all(base + scoring.match + 1), open = Lane::all(-first_gap);
+    // `base` is what every score of the row contains: what the kept H lacks, and the bonus of a row at an end of the read.
+    // `floor` is what a differing letter scores: less than a mismatch costs where the read is ambiguous.
+    template <bool PLAIN> HOST_DEVICE Lane row(Lane query, Lane base, Lane floor, i32 i, const Scoring& scoring, Lane best) {
+        const Lane match = base + Lane::all(scoring.match + 1), cheap = base + Lane::all(-AMBIGUOUS_PENALTY);
+        const Lane open = Lane::all(-scoring.gap_open - scoring.gap_extend);
         const Lane extend = Lane::all(-scoring.gap_extend), outside = Lane::all(~(OUTSIDE * SPACING));
-        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING)), cheap = Lane::all(base - AMBIGUOUS_PENALTY);
+        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING));
         const Lane* letters = text + i % WIDTH;
         const Lane never = Lane::all(NEVER);
         Lane deletion = never;
@@ -46,10 +47,6 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             best = larger(best, here);
         }
         return best;
-    }
-    // What every score of a row contains.
-    HOST_DEVICE static i32 base_score(i32 i, const Scoring& scoring) {
-        return scoring.gap_open + scoring.gap_extend + (i == 0 ? scoring.clip_penalty : 0);
     }
     HOST_DEVICE void set_letter(const Band* bands, i32 column) {
         Lane letter = Lane::all(0);
@@ -72,24 +69,19 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             insertions[b] = Lane::all(NEVER);
         }
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
-        Lane best = Lane::all(0), query = best, floor = best;
+        Lane best = Lane::all(0), query = best, base = best, floor = best;
         for (i32 i = 0; i < longest; ++i) {
-            bool last = false;
             set_letter(bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Lane::width; ++lane) {
-                i32 code = bands[lane].query_code(i);
+                i32 code = bands[lane].query_code(i), ends = (i == 0) + (i + 1 == bands[lane].length);
+                i32 contained = first_gap + ends * scoring.clip_penalty;
                 query.set(lane, code * SPACING);
-                floor.set(lane, base_score(i, scoring) - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
-                last = last || i + 1 == bands[lane].length;
+                base.set(lane, contained);
+                floor.set(lane, contained - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
             }
-            best = plain ? row<true>(query, floor, i, scoring, best) : row<false>(query, floor, i, scoring, best);
-            if (!last) continue;
-            Lane reached = rows[0];
-    #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
-        for (i32 b = 1; b < WIDTH; ++b) reached = larger(reached, rows[b]);
+            best = plain ? row<true>(query, base, floor, i, scoring, best) : row<false>(query, base, floor, i, scoring, best);
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                if (i + 1 == bands[lane].length)
-                    results[lane] = maximum(best.get(lane), reached.get(lane) + first_gap + scoring.clip_penalty);
+                if (i + 1 == bands[lane].length) results[lane] = best.get(lane);
         }
     }
 };

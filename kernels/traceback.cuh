@@ -49,10 +49,10 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
         insertions[b] = NEVER;
     }
     for (i32 i = 0; i < band.length; ++i) {
-        i32 deletion = NEVER, query = band.query_code(i), reached = i + 1 == band.length ? scoring.clip_penalty : 0;
-        i32 left = i == 0 ? scoring.clip_penalty : 0;
+        i32 deletion = NEVER, query = band.query_code(i);
+        i32 bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
         for (i32 b = 0; b < width; ++b) {
-            i32 text = band.text_code(i + b), diagonal = scores[b] + left + column_score(query, text, scoring);
+            i32 text = band.text_code(i + b), diagonal = scores[b] + bonus + column_score(query, text, scoring);
             if (text == OUTSIDE) deletion = NEVER;
             i32 opened = scores[b + 1] - scoring.gap_open, insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
             u8 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
@@ -60,7 +60,7 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
             step |= here == diagonal && here > 0 ? DIAGONAL : here == 0 ? STOP : here == insertion ? INSERTION : DELETION;
             scores[b] = here;
             insertions[b] = insertion;
-            if (here + reached > best) best = here + reached, best_row = i, best_column = b;
+            if (here > best) best = here, best_row = i, best_column = b;
             opened = here - scoring.gap_open;
             if (deletion > opened) step |= DELETION_LONGER;  // of the deletion that begins in the next column
             deletion = maximum(opened, deletion) - scoring.gap_extend;

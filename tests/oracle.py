@@ -121,26 +121,23 @@ def local_score(read: str, contig: str, scoring: Scoring, diagonals: range | Non
     """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
 
     diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
-    An alignment begins with a pair of bases. One of nothing, at the end of the read, has that end's bonus as well.
+    It is a pair of bases that reaches an end, never a gap.
     """
     rows, columns = len(read), len(contig)
     allowed = diagonals or range(-rows - 1, columns + 1)
-    best = scoring.clip_penalty
+    best = 0
     # Index j is the number of the contig's bases that are used up.
     best_above = [0 if j in allowed else IMPOSSIBLE for j in range(columns + 1)]
     inserted_above = [IMPOSSIBLE] * (columns + 1)
     for i in range(rows):
         best_here, inserted_here = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
         deleted = IMPOSSIBLE
-        left_bonus = scoring.clip_penalty if i == 0 else 0
-        bonus = scoring.clip_penalty if i == rows - 1 else 0
+        bonus = ((i == 0) + (i == rows - 1)) * scoring.clip_penalty
         for j in range(max(0, i + allowed.start + 1), min(columns + 1, i + allowed.stop + 1)):
             inserted = max(best_above[j] - scoring.gap_open, inserted_above[j]) - scoring.gap_extend
-            matched = (
-                best_above[j - 1] + left_bonus + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
-            )
+            matched = best_above[j - 1] + bonus + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
             here = max(0, matched, inserted, deleted)
-            best = max(best, here + bonus)
+            best = max(best, here)
             deleted = max(here - scoring.gap_open, deleted) - scoring.gap_extend
             best_here[j], inserted_here[j] = here, inserted
         best_above, inserted_above = best_here, inserted_here

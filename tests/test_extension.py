@@ -318,7 +318,9 @@ def test_parasail_and_oracle_agree() -> None:
         contig = random_bases(generator, 1 + below(generator, 60), "ACGTACGTN")
         read = altered(generator, contig[below(generator, len(contig)) :], 5)[:50]
         for scoring in (DEFAULT, SCORINGS["cheap gaps"], SCORINGS["no bonus"]):
-            assert local_score(clean(read), contig, scoring) == parasail_score(clean(read), contig, scoring)
+            # To parasail the letter of an end is a match by itself, without bases beside it; to us it is none.
+            found = max(local_score(clean(read), contig, scoring), scoring.clip_penalty)
+            assert found == parasail_score(clean(read), contig, scoring)
 
 
 @pytest.mark.parametrize("bits", [16, 32])

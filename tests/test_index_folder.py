@@ -205,7 +205,7 @@ def test_manifest_without_an_entry(path: Path, name: str) -> None:
 
 def test_manifest_without_an_array(path: Path) -> None:
     rewrite_manifest(path, lambda manifest: manifest["arrays"].pop("words"))
-    with pytest.raises(IndexFolderError, match=r"words"):
+    with pytest.raises(IndexFolderError, match=r"manifest\.json"):
         Index.open(path)
 
 

@@ -15,10 +15,10 @@ def header(contigs: Sequence[Contig], version: str, command_line: str, read_grou
     lines += [f"@SQ\tSN:{contig.name}\tLN:{contig.length}\tM5:{contig.md5}" for contig in contigs]
     if read_group:
         lines.append(read_group.decode())
-    command_line = re.sub(r"\s", " ", command_line)
-    lines.append(f"@PG\tID:readmap\tPN:readmap\tVN:{version}\tCL:{command_line}")
-    # A command line may hold file names that are no UTF-8.
-    return "\n".join(lines).encode("utf-8", "backslashreplace") + b"\n"
+    # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
+    call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
+    lines.append(f"@PG\tID:readmap\tPN:readmap\tVN:{version}\tCL:{call}")
+    return "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
 
 
 def parse_read_group(option: str) -> tuple[bytes, bytes]:

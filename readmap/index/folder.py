@@ -109,6 +109,7 @@ def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
             "arrays": entries,
             "contigs": [[contig.name, contig.length, contig.md5] for contig in manifest.contigs],
         }
+        record["blake2b"] = _digest(record)
         (temporary / MANIFEST).write_text(json.dumps(record, indent=1))
         os.chmod(temporary, 0o777 & ~_umask())
         if path.exists():
@@ -194,7 +195,15 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise IndexFolderError(
             f"{path} has format version {record.get('version')}, expected {FORMAT_VERSION}; build the index again"
         )
+    if record.get("blake2b") != _digest(record):
+        raise IndexFolderError(f"{path}: {MANIFEST} is damaged or was altered; build the index again")
     return record
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """The checksum of a manifest's other entries."""
+    others = {name: value for name, value in record.items() if name != "blake2b"}
+    return hashlib.blake2b(json.dumps(others, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _checksum(file: Path) -> str:

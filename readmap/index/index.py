@@ -101,7 +101,7 @@ def place(index: Index, backend: Backend) -> DeviceIndex:
     memory = backend.memory()
     if memory and memory[0] < index.nbytes:
         raise BackendError(f"the index needs {index.nbytes} bytes of memory on {backend.name}, {memory[0]} are free")
-    names = [contig.name.encode() for contig in index.reference.contigs]
+    names = [contig.name.encode("utf-8", "surrogateescape") for contig in index.reference.contigs]
     offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
     return DeviceIndex(
         index,

@@ -76,7 +76,9 @@ def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
         place = slice(int(starts[number]), int(starts[number]) + end - begin)
         text[place] = _CODES[bases]
         letters[place] = bases
-        contigs.append(Contig(name.decode("ascii", "replace"), end - begin, hashlib.md5(bases.data).hexdigest()))
+        contigs.append(
+            Contig(name.decode("utf-8", "surrogateescape"), end - begin, hashlib.md5(bases.data).hexdigest())
+        )
     barrier_starts, barrier_ends, barrier_letters = _barriers(text, letters)
     del letters
     words = backend.to_host(_packed(text, backend))
