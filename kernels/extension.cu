@@ -37,6 +37,22 @@ SCORE_WINDOWS(score_32_bits_narrow, Single, 32)
 SCORE_WINDOWS(score_32_bits_middle, Single, 64)
 SCORE_WINDOWS(score_32_bits_wide, Single, 256)
 
+// The CIGAR of a window's ungapped segment.
+HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
+    Cigar cigar = {operations, 0};
+    cigar.add(CLIPPED, window.begin);
+    cigar.add(MATCHED, window.end - window.begin);
+    cigar.add(CLIPPED, length - window.end);
+    return cigar.count;
+}
+
+// Whether the segment scores more than the path, bonuses apart: a gap has to pay for itself, the bonus for an end does not.
+HOST_DEVICE bool segment_pays(const Window& window, i32 length, const Path& path, const u32* operations, const Scoring& scoring) {
+    i32 segment_ends = (window.begin == 0) + (window.end == length);
+    i32 path_ends = ((operations[0] & 15) != CLIPPED) + ((operations[path.operations - 1] & 15) != CLIPPED);
+    return window.ungapped - segment_ends * scoring.clip_penalty > path.score - path_ends * scoring.clip_penalty;
+}
+
 // An item is a slot of `traced`; its own part of steps and scores is chosen by item - begin_item, which counts from the
 // launch's first. It fills the read's part of `operations`.
 KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows,
@@ -47,9 +63,12 @@ KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGU
     Queries queries = QUERIES;
     FOR_EACH(item, begin, end) {
         i64 slot = traced[first + item];
-        Band band = band_of(reference, queries, slot, windows[slot * most_windows + chosen[slot]]);
-        Path path = trace(band, SCORING, steps + item * step_bytes, scores + item * score_room,
-                          operations + operation_offsets[slot]);
+        const Window& window = windows[slot * most_windows + chosen[slot]];
+        u32* own = operations + operation_offsets[slot];
+        Path path = trace(band_of(reference, queries, slot, window), SCORING, steps + item * step_bytes,
+                          scores + item * score_room, own);
+        if (segment_pays(window, queries.lengths[slot], path, own, SCORING))
+            path = Path{window.ungapped, window.diagonal + window.begin, lay_segment(window, queries.lengths[slot], own)};
         operation_counts[slot] = path.operations;
         reference_starts[slot] = path.reference_start;
     }
@@ -63,11 +82,7 @@ KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window*
         if (chosen[slot] < 0) continue;
         const Window& window = windows[slot * most_windows + chosen[slot]];
         if (window.score != window.ungapped) continue;
-        Cigar cigar = {operations + operation_offsets[slot], 0};
-        cigar.add(CLIPPED, window.begin);
-        cigar.add(MATCHED, window.end - window.begin);
-        cigar.add(CLIPPED, lengths[slot] - window.end);
-        operation_counts[slot] = cigar.count;
+        operation_counts[slot] = lay_segment(window, lengths[slot], operations + operation_offsets[slot]);
         reference_starts[slot] = window.diagonal + window.begin;
     }
 }
