@@ -47,6 +47,7 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
 }
 
 // Whether the segment scores more than the path, bonuses apart: a gap has to pay for itself, the bonus for an end does not.
+// No alignment then scores below its own clipped form; in return some true indels in a read's last bases are clipped.
 HOST_DEVICE bool segment_pays(const Window& window, i32 length, const Path& path, const u32* operations, const Scoring& scoring) {
     i32 segment_ends = (window.begin == 0) + (window.end == length);
     i32 path_ends = ((operations[0] & 15) != CLIPPED) + ((operations[path.operations - 1] & 15) != CLIPPED);
