@@ -15,9 +15,10 @@ from oracle import clean, reverse_complement
 
 from readmap.backend import Backend
 from readmap.formats.output import Output
+from readmap.formats.reads import Reads, find_reads
 from readmap.index.index import DeviceIndex, Index, build_index
 from readmap.search.parameters import Scoring
-from readmap.search.queries import Queries, Reads, find_reads, pack_queries
+from readmap.search.queries import Queries, pack_queries
 from readmap.search.stream import Summary, search
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readmap.errors import UsageError
+from readmap.formats.bad_records import LONGEST_READ
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
-from readmap.search.parameters import LONGEST_READ
 
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import open_backend
-from readmap.errors import DataError
 from readmap.formats.fasta import Contig
+from readmap.formats.reads import reads_of_sequences
 from readmap.index.index import Index, place
-from readmap.search import bad_records
 from readmap.search.parameters import Scoring
 from readmap.search.pipeline import Mapped, map_batch
-from readmap.search.queries import find_reads
 
 OPERATIONS = "MIDNS"
 
@@ -112,22 +110,7 @@ class Aligner:
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        texts = [_bytes(sequence) for sequence in sequences]
-        count = len(texts)
-        if qualities is None:
-            lines, records = (
-                2,
-                [b">\n%b\n" % text for text in texts or [b""]],
-            )  # none at all: one empty read, then dropped
-        else:
-            marks = [_bytes(quality) for quality in qualities]
-            if len(marks) != count:
-                raise DataError(f"expected as many qualities as sequences, found {len(marks)} and {count}")
-            lines, records = 4, [b"@\n%b\n+\n%b\n" % pair for pair in zip(texts or [b""], marks or [b""], strict=True)]
-        data = np.frombuffer(b"".join(records), np.uint8)
-        reads = find_reads(self.backend.to_device(data), len(records), lines, self.backend)
-        if reads.bad is not None:
-            raise bad_records.describe(data, reads.count, reads.bad, lines, "sequences", reads.count + 1)
+        reads, count = reads_of_sequences(sequences, qualities, self.backend)
         return self._hits(map_batch(reads, self.index, self.scoring, self.backend), count)
 
     def _hits(self, mapped: Mapped, count: int) -> Hits:
@@ -152,12 +135,3 @@ class Aligner:
             host(alignments.extensions.operations),
             reference.contigs,
         )
-
-
-def _bytes(text: str | bytes) -> bytes:
-    data = text.encode() if isinstance(text, str) else bytes(text)
-    return data.translate(_LINE_BREAKS)
-
-
-#: A line break within a sequence is no base, and none of its quality either: it must not end the record.
-_LINE_BREAKS = bytes.maketrans(b"\r\n", b"\x7f\x7f")

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.formats.reads import Reads
 from readmap.index.index import DeviceIndex
 from readmap.search.extension import Extensions
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.placement import Placements
-from readmap.search.queries import Queries, Reads
+from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
 _MEASURE = Kernel("sam", "measure_alignments")

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from readmap.errors import UsageError
 
-#: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
-LONGEST_READ = 10_000
-
 
 @dataclass(frozen=True)
 class Scoring:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Backend
+from readmap.formats.reads import Reads
 from readmap.index.index import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_chosen, score_windows
 from readmap.search.parameters import Effort, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
-from readmap.search.queries import Queries, Reads, pack_queries
+from readmap.search.queries import Queries, pack_queries
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import Windows, join_diagonals, no_windows
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.formats.reads import Reads
 from readmap.index.index import DeviceIndex
 from readmap.search.parameters import DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
-from readmap.search.queries import Queries, Reads
+from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
 _PLACE = Kernel("placement", "place_reads")

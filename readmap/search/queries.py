@@ -1,44 +1,16 @@
-"""FASTQ bytes -> Reads -> Queries: where each record's parts lie, and both orientations of it packed."""
+"""Reads -> Queries: both orientations of every read, packed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.search.parameters import LONGEST_READ
+from readmap.formats.reads import Reads
 
-BLOCK_BYTES = 4096  # of kernels/reads.cu
-
-_COUNT = Kernel("reads", "count_newlines")
-_FIND = Kernel("reads", "find_newlines")
-_PARSE = Kernel("reads", "parse_records")
-_PACK = Kernel("reads", "pack_queries")
-
-
-@dataclass(frozen=True)
-class Reads:
-    """The records of a batch, in the order of the input, as places in its bytes.
-
-    Attributes:
-        bytes: uint8 [nbytes] on the device.
-        name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
-        sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
-        quality_starts: int64 [reads], -1 where a read has no qualities.
-        count: reads in front of the first bad record.
-        bad: what is wrong with that record, an error code of kernels/reads.cu; None where all are good.
-    """
-
-    bytes: Array
-    name_starts: Array
-    name_lengths: Array
-    sequence_starts: Array
-    lengths: Array
-    quality_starts: Array
-    count: int
-    bad: int | None
+_PACK = Kernel("queries", "pack_queries")
 
 
 @dataclass(frozen=True)
@@ -66,42 +38,6 @@ class Queries:
     replaced: int
     host_lengths: np.ndarray[Any, np.dtype[np.int32]]
     arguments: tuple[Any, ...]
-
-
-def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend) -> Reads:
-    """The places of all records in a chunk's bytes, uint8 [nbytes] on the device."""
-    blocks = -(-len(data) // BLOCK_BYTES)
-    counts = backend.empty(blocks, np.int64)
-    backend.launch(_COUNT, blocks, data, counts, len(data))
-    ends, lines = backend.ends(counts)
-    line_ends = backend.empty(lines, np.int64)
-    backend.launch(_FIND, blocks, data, ends, line_ends, len(data))
-    if lines != records * lines_a_record:
-        raise AssertionError(f"a chunk of {records} records has {lines} lines")
-    error = backend.full(1, -1, np.int64).view(np.uint64)
-    reads = Reads(
-        data,
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        records,
-        None,
-    )
-    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
-    backend.launch(_PARSE, records, data, line_ends, *fields, error, lines_a_record, LONGEST_READ)
-    return _before_error(reads, error, backend)
-
-
-def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
-    """The reads in front of the first bad one; later stages see no others."""
-    found = int(backend.to_host(error)[0])
-    if found == 2**64 - 1:
-        return reads
-    count, code = found >> 8, found & 255
-    names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-    return replace(reads, count=count, bad=code, **{name: getattr(reads, name)[:count] for name in names})
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:

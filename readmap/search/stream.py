@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend
+from readmap.formats import bad_records
 from readmap.formats.buffers import Buffer, BufferPool
 from readmap.formats.chunks import BUFFERS, Chunk, read_chunks
 from readmap.formats.output import Output
+from readmap.formats.reads import find_reads
 from readmap.index.index import DeviceIndex
-from readmap.search import bad_records
 from readmap.search.alignments import format_records
 from readmap.search.parameters import Scoring
 from readmap.search.pipeline import Mapped, map_batch
-from readmap.search.queries import find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20

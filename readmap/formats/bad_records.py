@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.search.parameters import LONGEST_READ
+
+#: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
+LONGEST_READ = 10_000
 
 NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE = range(1, 7)
 

@@ -1,0 +1,111 @@
+"""The bytes of a chunk, or Python's sequences -> Reads: where the parts of each record lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.errors import DataError
+from readmap.formats import bad_records
+from readmap.formats.bad_records import LONGEST_READ
+
+BLOCK_BYTES = 4096  # of kernels/reads.cu
+
+_COUNT = Kernel("reads", "count_newlines")
+_FIND = Kernel("reads", "find_newlines")
+_PARSE = Kernel("reads", "parse_records")
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The records of a batch, in the order of the input, as places in its bytes.
+
+    Attributes:
+        bytes: uint8 [nbytes] on the device.
+        name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
+        sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
+        quality_starts: int64 [reads], -1 where a read has no qualities.
+        count: reads in front of the first bad record.
+        bad: what is wrong with that record, an error code of kernels/reads.cu; None where all are good.
+    """
+
+    bytes: Array
+    name_starts: Array
+    name_lengths: Array
+    sequence_starts: Array
+    lengths: Array
+    quality_starts: Array
+    count: int
+    bad: int | None
+
+
+def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend) -> Reads:
+    """The places of all records in a chunk's bytes, uint8 [nbytes] on the device."""
+    blocks = -(-len(data) // BLOCK_BYTES)
+    counts = backend.empty(blocks, np.int64)
+    backend.launch(_COUNT, blocks, data, counts, len(data))
+    ends, lines = backend.ends(counts)
+    line_ends = backend.empty(lines, np.int64)
+    backend.launch(_FIND, blocks, data, ends, line_ends, len(data))
+    if lines != records * lines_a_record:
+        raise AssertionError(f"a chunk of {records} records has {lines} lines")
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    reads = Reads(
+        data,
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        records,
+        None,
+    )
+    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
+    backend.launch(_PARSE, records, data, line_ends, *fields, error, lines_a_record, LONGEST_READ)
+    return _before_error(reads, error, backend)
+
+
+def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
+    """The reads in front of the first bad one; later stages see no others."""
+    found = int(backend.to_host(error)[0])
+    if found == 2**64 - 1:
+        return reads
+    count, code = found >> 8, found & 255
+    names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+    return replace(reads, count=count, bad=code, **{name: getattr(reads, name)[:count] for name in names})
+
+
+def reads_of_sequences(
+    sequences: Iterable[str | bytes], qualities: Iterable[str | bytes] | None, backend: Backend
+) -> tuple[Reads, int]:
+    """Reads without names, and how many there are: none at all become one empty read, since a batch has at least one.
+
+    Raises DataError naming the sequence, from 1, where one holds what is no nucleotide or is too long, or where its
+    qualities are missing or of another length.
+    """
+    texts = [_bytes(sequence) for sequence in sequences]
+    count = len(texts)
+    if qualities is None:
+        lines, records = 2, [b">\n%b\n" % text for text in texts or [b""]]
+    else:
+        marks = [_bytes(quality) for quality in qualities]
+        if len(marks) != count:
+            raise DataError(f"expected as many qualities as sequences, found {len(marks)} and {count}")
+        lines, records = 4, [b"@\n%b\n+\n%b\n" % pair for pair in zip(texts or [b""], marks or [b""], strict=True)]
+    data = np.frombuffer(b"".join(records), np.uint8)
+    reads = find_reads(backend.to_device(data), len(records), lines, backend)
+    if reads.bad is not None:
+        raise bad_records.describe(data, reads.count, reads.bad, lines, "sequences", reads.count + 1)
+    return reads, count
+
+
+def _bytes(text: str | bytes) -> bytes:
+    data = text.encode() if isinstance(text, str) else bytes(text)
+    return data.translate(_LINE_BREAKS)
+
+
+#: A line break within a sequence is no base, and none of its quality either: it must not end the record.
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"\x7f\x7f")
