@@ -28,7 +28,7 @@ struct Grid {
 
 // The suffixes around one seed, the longer common prefix first.
 struct Neighbours {
-    Suffix query;
+    Suffix<Words> query;
     i64 low, high;
     i32 shared_low, shared_high, taken, orientation;
     i32 missed;  // bases that the first suffix behind the limit shares

@@ -40,5 +40,10 @@ HOST_DEVICE u64 differences(u64 a, u64 b) {
 // The pairs of the first n bases, n in 0..32.
 HOST_DEVICE u64 first_bases(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
 
+HOST_DEVICE u64 reverse_complement(u64 bases) {
+    u64 x = reversed_bits(~bases);
+    return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
+}
+
 // The index of the first base that is marked in a mask of pairs; 32 where none is.
 HOST_DEVICE i32 first_marked(u64 pairs) { return leading_zeros(pairs) >> 1; }

@@ -2,7 +2,9 @@
 //
 // A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
 // thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
-// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here.
+// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here. Where an
+// item waits for memory more than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in
+// turns: one there, where other warps fill the wait, and up to BUNCH here.
 #pragma once
 
 typedef signed char i8;
@@ -25,6 +27,8 @@ typedef unsigned long long u64;
 #define FOR_EACH_GROUP(item, begin, end)                                                                              \
     for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH; item < (end);               \
          item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
+#define BUNCH 1
+#define FOR_EACH_BUNCH(first, size, begin, end) FOR_EACH(first, begin, end) if (constexpr i32 size = 1; true)
 #define PREFETCH(address) ((void)0)
 
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
@@ -33,6 +37,13 @@ HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
+HOST_DEVICE u64 reversed_bits(u64 x) { return __brevll(x); }
+// Eight bytes from any address, the first one lowest.
+HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+    const u64* aligned = (const u64*)((u64)bytes & ~7ull);
+    i32 shift = 8 * (i32)((u64)bytes & 7);
+    return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
+}
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 
@@ -43,6 +54,10 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 #define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
 #define GROUP_WIDTH 1
 #define FOR_EACH_GROUP FOR_EACH
+#define BUNCH 32
+#define FOR_EACH_BUNCH(first, size, begin, end)     \
+    for (i64 first = (begin); first < (end); first += BUNCH) \
+        if (i32 size = (i32)minimum((i64)BUNCH, (end) - first); true)
 #define PREFETCH(address) __builtin_prefetch(address)
 
 HOST_DEVICE i32 group_lane() { return 0; }
@@ -51,6 +66,17 @@ HOST_DEVICE i32 group_max(i32 mine) { return mine; }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
+HOST_DEVICE u64 reversed_bits(u64 x) {
+    x = __builtin_bswap64(x);
+    x = (x >> 4 & 0x0F0F0F0F0F0F0F0Full) | (x & 0x0F0F0F0F0F0F0F0Full) << 4;
+    x = (x >> 2 & 0x3333333333333333ull) | (x & 0x3333333333333333ull) << 2;
+    return (x >> 1 & 0x5555555555555555ull) | (x & 0x5555555555555555ull) << 1;
+}
+HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+    u64 x;
+    __builtin_memcpy(&x, bytes, 8);
+    return x;
+}
 HOST_DEVICE void atomic_min(u64* address, u64 value) {
     u64 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value < seen && !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

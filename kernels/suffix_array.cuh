@@ -6,12 +6,13 @@
 #include "queries.cuh"
 #include "reference.cuh"
 
-// A query from `position` on: its packed words, and how many bases stand before its end or an ambiguous base.
-struct Suffix {
-    Words bases;
+// A query from `position` on: its packed bases, and how many stand before its end or an ambiguous base.
+template <class Text> struct Suffix {
+    Text bases;
     i64 position;
     i32 length;
 };
+template <class Text> Suffix(Text, i64, i32) -> Suffix<Text>;
 
 HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
     for (i32 i = 0; i < length; i += 32) {
@@ -22,7 +23,7 @@ HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
 }
 
 // Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
-HOST_DEVICE i32 common_prefix(const Reference& reference, Suffix query, i64 place) {
+template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const Suffix<Text>& query, i64 place) {
     Words text = reference.packed();
     i32 shared = 0;
     while (shared < query.length) {
@@ -37,23 +38,69 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, Suffix query, i64 plac
     return shared ? (i32)reference.reach(place, shared) : 0;
 }
 
-// Whether the query's suffix sorts at or before the reference's suffix at `place`, given their common prefix.
-HOST_DEVICE bool at_or_before(const Reference& reference, Suffix query, i64 place, i32 shared) {
-    if (shared == query.length) return true;
-    if (reference.reach(place + shared, 1) == 0) return false;
-    return query.bases.base(query.position + shared) < reference.packed().base(place + shared);
+// The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
+template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const Suffix<Text>& query) {
+    Words text = reference.packed();
+    i32 shared = 0;
+    u64 mine = 0, its = 0;
+    for (; shared < query.length; shared += 32) {
+        u64 counted = first_bases(query.length - shared);
+        mine = text.at(place + shared) & counted, its = query.bases.at(query.position + shared) & counted;
+        if (mine != its) break;
+    }
+    i32 looked_at = query.length;
+    if (mine != its) looked_at = shared + first_marked(differences(mine, its)) + 1;
+    if (!looked_at) return 0;
+    if (reference.reach(place, looked_at) < looked_at) return -1;
+    return mine == its ? 0 : mine < its ? -1 : 1;
 }
 
-HOST_DEVICE u32 prefix_code(Suffix query, i32 k) { return (u32)(query.bases.at(query.position) >> (64 - 2 * k)); }
+template <class Text> HOST_DEVICE u32 prefix_code(const Suffix<Text>& query, i32 k) {
+    return k ? (u32)((query.bases.at(query.position) & first_bases(query.length)) >> (64 - 2 * k)) : 0;
+}
 
-// The number of suffixes in [low, high) bounds that sort before the query's suffix; `rank` within the whole array.
-template <class suffix> HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes, Suffix query,
-                                                        i64 low, i64 high) {
+struct Ranks {
+    i64 low, high;
+};
+
+// The ranks of the suffixes that may begin with the query: for one of k bases and more those of its first k, for a shorter
+// one those that begin with it and, in front of them, some that a barrier cuts short.
+template <class suffix, class Text>
+HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const Suffix<Text>& query, i32 k) {
+    i64 code = prefix_code(query, k), codes = (i64)1 << (2 * maximum(k - query.length, 0));
+    return Ranks{(i64)prefix_table[code], (i64)prefix_table[code + codes]};
+}
+
+// How many suffixes sort before the query's, of which the rank is known to lie in [low, high].
+template <class suffix, class Text>
+HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, i64 low,
+                                i64 high) {
     while (low < high) {
         i64 middle = (low + high) >> 1;
-        i64 place = (i64)suffixes[middle];
-        if (at_or_before(reference, query, place, common_prefix(reference, query, place))) high = middle;
-        else low = middle + 1;
+        if (compare(reference, (i64)suffixes[middle], query) < 0) low = middle + 1;
+        else high = middle;
     }
     return low;
+}
+
+// The ranks of the suffixes that begin with the query, which are known to lie in `range`.
+template <class suffix, class Text>
+HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, Ranks range) {
+    while (range.low < range.high) {
+        i64 middle = (range.low + range.high) >> 1;
+        i32 order = compare(reference, (i64)suffixes[middle], query);
+        if (order < 0) range.low = middle + 1;
+        else if (order > 0) range.high = middle;
+        else {
+            i64 low = insertion_point(reference, suffixes, query, range.low, middle), behind = range.high;
+            range.high = middle + 1;
+            while (range.high < behind) {
+                middle = (range.high + behind) >> 1;
+                if (compare(reference, (i64)suffixes[middle], query) == 0) range.high = middle + 1;
+                else behind = middle;
+            }
+            return Ranks{low, range.high};
+        }
+    }
+    return Ranks{range.low, range.low};
 }

@@ -16,10 +16,12 @@ from oracle import clean, reverse_complement
 from readmap.backend import Backend
 from readmap.formats.output import Output
 from readmap.formats.reads import Reads, find_reads
-from readmap.index.index import DeviceIndex, Index, build_index
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index, build_index
+from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Scoring
 from readmap.search.queries import Queries, pack_queries
-from readmap.search.stream import Summary, search
+from readmap.search.stream import run
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,12 @@ def map_files(
     backend: Backend,
     out: Path,
     scoring: Scoring | None = None,
+    read_group: bytes = b"",
     **options: Any,
 ) -> Summary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
-        return search([str(path) for path in paths], output, index, backend, scoring or Scoring(), **options)
+        mapping = Mapping(index, scoring or Scoring(), backend, read_group)
+        run([str(path) for path in paths], output, mapping, backend, **options)
+        return mapping.summary

@@ -24,7 +24,7 @@ from oracle import (
 
 from readmap.backend import Backend, open_backend
 from readmap.formats.bad_records import LONGEST_READ
-from readmap.index.index import place
+from readmap.index.device import place
 from readmap.search.extension import BANDS, LONG_READ, align_chosen, score_windows
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.windows import WINDOW, Windows, no_windows

@@ -28,9 +28,10 @@ from oracle import clean, column_score, parse_cigar, reverse_complement
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
-from readmap.formats.output import Output
-from readmap.index.index import DeviceIndex, Index, place
-from readmap.search import stream
+from readmap.formats.output import Output, open_output
+from readmap.index.device import DeviceIndex, place
+from readmap.index.index import Index
+from readmap.search import mapping, stream
 from readmap.search.parameters import Scoring
 
 DRAW = random.Random(61)
@@ -166,7 +167,8 @@ def test_same_bytes_where_memory_makes_batches_smaller(
 
     backend = open_backend(world.backend.name)
     backend.memory_error = Full
-    function = getattr(stream, stage)
+    module: Any = stream if stage == "find_reads" else mapping
+    function = getattr(module, stage)
     refused: list[int] = []
     sizes: list[int] = []
     released: list[int] = []
@@ -181,7 +183,7 @@ def test_same_bytes_where_memory_makes_batches_smaller(
             raise Full
         return function(*arguments)
 
-    monkeypatch.setattr(stream, stage, limited)
+    monkeypatch.setattr(module, stage, limited)
     monkeypatch.setattr(backend, "release_memory", lambda: released.append(1))
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
@@ -194,7 +196,7 @@ def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: p
     def full(*_: Any) -> Any:
         raise world.backend.memory_error
 
-    monkeypatch.setattr(stream, "map_batch", full)
+    monkeypatch.setattr(mapping, "map_batch", full)
     monkeypatch.setattr(world.backend, "memory_error", MemoryError)
     with pytest.raises(MemoryError):
         map_files([world.reads], world.index, world.backend, tmp_path / "out.sam", batch_reads=1)
@@ -376,14 +378,17 @@ def test_scoring_decides(world: World, tmp_path: Path) -> None:
 
 def test_summary(world: World, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    summary = map_files(
-        [world.reads],
-        world.index,
-        world.backend,
-        tmp_path / "out.sam",
-        batch_reads=100,
-        progress=lambda now: told.append((now.reads, now.mapped)),
-    )
+    work = mapping.Mapping(world.index, Scoring(), world.backend)
+    summary = work.summary
+    with open_output(str(tmp_path / "out.sam")) as output:
+        stream.run(
+            [str(world.reads)],
+            output,
+            work,
+            world.backend,
+            batch_reads=100,
+            progress=lambda: told.append((summary.reads, summary.mapped)),
+        )
     rows = rows_of(world.records)
     mapped = [row for row in rows if row[1] != "4"]
     assert (summary.reads, summary.mapped) == (len(rows), len(mapped))
@@ -434,14 +439,14 @@ def test_bad_record_in_a_later_file_and_in_a_halved_batch(
 
     backend = open_backend(world.backend.name)
     backend.memory_error = Full
-    function = stream.map_batch  # type: ignore[attr-defined]
+    function = mapping.map_batch  # type: ignore[attr-defined]
 
     def limited(reads: Any, *arguments: Any) -> Any:
         if reads.count > 30:
             raise Full
         return function(reads, *arguments)
 
-    monkeypatch.setattr(stream, "map_batch", limited)
+    monkeypatch.setattr(mapping, "map_batch", limited)
     (tmp_path / "one.fq").write_bytes(fastq(READS[:150]))
     (tmp_path / "two.fq").write_bytes(fastq([*READS[150:287], Read("bad", "AC-T", "IIII"), *READS[287:]]))
     with pytest.raises(DataError, match=r"two\.fq, record 138 \(bad\): expected a nucleotide at base 3, found '-'"):
@@ -493,9 +498,9 @@ class FailingOutput(Output):
 @pytest.mark.parametrize("writes", [0, 3])
 def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
     output = FailingOutput(error, writes)
-    arguments = (world.index, world.backend, Scoring())
+    work = mapping.Mapping(world.index, Scoring(), world.backend)
     with pytest.raises(type(error)) as raised:
-        stream.search([str(world.reads)], output, *arguments, batch_reads=20)
+        stream.run([str(world.reads)], output, work, world.backend, batch_reads=20)
     assert raised.value is error
     assert output.written.getvalue() == first_records(world, 20 * writes)
 
@@ -505,14 +510,15 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     output = FailingOutput(OSError("not reached"), 100)
     seen: list[int] = []
 
-    def interrupt(summary: stream.Summary) -> None:
-        seen.append(summary.reads)
+    work = mapping.Mapping(world.index, Scoring(), world.backend)
+
+    def interrupt() -> None:
+        seen.append(work.summary.reads)
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    arguments = (world.index, world.backend, Scoring())
     with pytest.raises(KeyboardInterrupt):
-        stream.search([str(world.reads)], output, *arguments, batch_reads=20, progress=interrupt)
+        stream.run([str(world.reads)], output, work, world.backend, batch_reads=20, progress=interrupt)
     assert seen == [20, 40, 60]
     assert first_records(world, 60).startswith(output.written.getvalue())
 

@@ -18,7 +18,8 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header, parse_read_group
-from readmap.index.index import DeviceIndex, Index, place
+from readmap.index.device import DeviceIndex, place
+from readmap.index.index import Index
 from readmap.search.parameters import Scoring
 
 DRAW = random.Random(81)

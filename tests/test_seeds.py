@@ -10,7 +10,7 @@ from examples import below, fibonacci, index_of, queries_of, random_bases, subst
 from oracle import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
 from readmap.backend import Backend, open_backend
-from readmap.index.index import DeviceIndex, place
+from readmap.index.device import DeviceIndex, place
 from readmap.search.parameters import efforts
 from readmap.search.seeds import find_seeds
 
@@ -75,7 +75,7 @@ def check(
         for oriented in (first, reverse_complement(first)):
             for position in positions:
                 query = oriented[position:].split("N")[0]
-                if len(query) < index.index.table_bases:
+                if len(query) < index.table_bases:
                     assert (before[seed], after[seed]) == (0, 0)
                     assert 0 <= ranks[seed] <= len(order)
                 else:

@@ -154,4 +154,4 @@ def test_check_names_the_rank(indexes: Callable[[str, bool], Index]) -> None:
     spoilt = index.suffixes.copy()
     spoilt[[100, 300]] = spoilt[[300, 100]]
     with pytest.raises(IndexFolderError, match="suffix_array is out of order at rank 100"):
-        Index(index.reference, spoilt, index.prefix_table, index.table_bases, "ref.fa").check(open_backend("cpu"))
+        Index(index.reference, spoilt, index.prefix_table, index.table_bases, None, "ref.fa").check(open_backend("cpu"))

@@ -13,7 +13,7 @@ from examples import below, index_of, queries_of, random_bases, substitute
 from oracle import canonical, clean, column_score, reverse_complement, segment
 
 from readmap.backend import Backend, open_backend
-from readmap.index.index import DeviceIndex, place
+from readmap.index.device import DeviceIndex, place
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
 from readmap.search.parameters import WINDOWS, Effort, Scoring, efforts
 from readmap.search.seeds import find_seeds

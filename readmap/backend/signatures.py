@@ -19,8 +19,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "u32": np.dtype(np.uint32),
     "i64": np.dtype(np.int64),
     "u64": np.dtype(np.uint64),
-    "Diagonal": np.dtype(np.int64),  # an array of structures travels as rows of 64-bit words
+    "Diagonal": np.dtype(np.int64),  # an array of structures travels as rows of words
     "Window": np.dtype(np.int64),
+    "Edge": np.dtype(np.uint32),
 }
 
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.

@@ -18,11 +18,12 @@ from readmap.cli.scoring import Clip, GapExtend, GapOpen, Match, MinScore, Misma
 from readmap.formats.output import Output, open_output
 from readmap.formats.sam import header, parse_read_group
 from readmap.index import folder
-from readmap.index.index import Index, place
+from readmap.index.device import place
+from readmap.index.index import Index
 from readmap.index.suffix_array import kernel_types
 from readmap.search import stream
+from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Scoring
-from readmap.search.stream import Summary
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -169,17 +170,10 @@ def _map(
         placed = place(index, backend)
         loading = report.seconds - began
         sam.write(header(index.reference.contigs, __version__, report.command_line, group[0]))
-        summary = stream.search(
-            reads,
-            sam,
-            placed,
-            backend,
-            scoring,
-            read_group=group[1],
-            batch_reads=batch_reads,
-            progress=lambda counted: show(_progress(counted)),
-        )
-    return summary, loading
+        mapping = Mapping(placed, scoring, backend, group[1])
+        counted = mapping.summary
+        stream.run(reads, sam, mapping, backend, batch_reads=batch_reads, progress=lambda: show(_progress(counted)))
+    return counted, loading
 
 
 def _say_memory(index: Index, backend: Backend, report: Report) -> None:

@@ -144,11 +144,15 @@ def expect_writable(path: Path) -> None:
         )
 
 
-def read(path: Path, names: Sequence[str]) -> tuple[Manifest, Arrays]:
-    """The manifest and the arrays `names`, mapped; version, sizes and headers are checked, checksums are not."""
+def read(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[Manifest, Arrays]:
+    """The manifest and the arrays `names`, and those of `optional` that it has, mapped.
+
+    Version, sizes and headers are checked, checksums are not.
+    """
     record = _manifest(path)
     try:
-        arrays = {name: _mapped(path, name, record["arrays"][name]) for name in names}
+        held = [*names, *(name for name in optional if name in record["arrays"])]
+        arrays = {name: _mapped(path, name, record["arrays"][name]) for name in held}
         contigs = [Contig(str(name), int(length), str(md5)) for name, length, md5 in record["contigs"]]
         return Manifest(int(record["table_bases"]), str(record["source"]), contigs), arrays
     except (KeyError, TypeError, ValueError) as error:

@@ -1,28 +1,32 @@
-"""The index as a whole: built from a FASTA file, opened from its folder, placed on a device."""
+"""The index as a whole: built from a FASTA file, opened from its folder, asked where sequences occur."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from readmap.backend import Array, Backend, open_backend
-from readmap.errors import BackendError, IndexFolderError
+from readmap.backend import Backend, open_backend
+from readmap.errors import IndexFolderError
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
+from readmap.formats.reads import reads_of_sequences
 from readmap.index import folder
-from readmap.index.reference import Reference, build_reference
-from readmap.index.suffix_array import (
-    Suffixes,
-    build_prefix_table,
-    build_suffix_array,
-    first_disorder,
-    reference_arguments,
-    table_bases,
+from readmap.index.device import DeviceIndex, Structure, place
+from readmap.index.occurrences import Occurrences, Places, Strand, find_occurrences, locate, total_occurrences
+from readmap.index.patterns import pack_patterns
+from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
+from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
+from readmap.index.suffix_tree import (
+    EDGES_A_NODE,
+    Edges,
+    build_suffix_tree,
+    first_wrong_node,
+    refuse_large,
 )
 
 #: Told what is being done, a line a stage, and the bytes read while the FASTA file is.
@@ -36,120 +40,192 @@ class Index:
     Attributes:
         reference: the packed contigs.
         suffixes: uint32 or uint64 [bases that are A, C, G or T], places in the order of their suffixes.
-        prefix_table: as suffixes' dtype, [4^table_bases + 1]; see build_prefix_table.
+        prefix_table: as suffixes' dtype, [4^table_bases + 1]; see build_prefix_table. None where only the tree is.
         table_bases: the bases that the table resolves.
+        edges: uint32 [4 * nodes, 4], the suffix tree; see kernels/suffix_tree.cuh. None where only the array is.
         source: the FASTA file it was made from, as it was named.
     """
 
     reference: Reference
     suffixes: Suffixes
-    prefix_table: Suffixes
+    prefix_table: Suffixes | None
     table_bases: int
+    edges: Edges | None
     source: str
+    _placed: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def open(cls, path: str | Path) -> Index:
         """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole."""
-        manifest, arrays = folder.read(Path(path), (*_REFERENCE_ARRAYS, "suffix_array", "prefix_table"))
-        reference = Reference(**{name: arrays[name] for name in _REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs))
-        return cls(reference, arrays["suffix_array"], arrays["prefix_table"], manifest.table_bases, manifest.source)
+        manifest, arrays = folder.read(Path(path), (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
+        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs))
+        table, edges = arrays.get("prefix_table"), arrays.get("edges")
+        return cls(reference, arrays["suffix_array"], table, manifest.table_bases, edges, manifest.source)
 
     def write(self, path: str | Path, force: bool = False) -> None:
         """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`."""
-        arrays = {name: getattr(self.reference, name) for name in _REFERENCE_ARRAYS}
-        arrays |= {"suffix_array": self.suffixes, "prefix_table": self.prefix_table}
+        arrays = {name: getattr(self.reference, name) for name in REFERENCE_ARRAYS}
+        arrays["suffix_array"] = self.suffixes
+        for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
+            if array is not None:
+                arrays[name] = array
         folder.write(
             Path(path), folder.Manifest(self.table_bases, self.source, list(self.reference.contigs)), arrays, force
         )
 
     def check(self, backend: Backend) -> None:
-        """Raise IndexFolderError where the suffix array is not in order."""
+        """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it."""
         rank = first_disorder(self.reference, self.suffixes, backend)
         if rank is not None:
             raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
+        if self.edges is None:
+            return
+        node = first_wrong_node(self.reference, self.suffixes, self.edges, backend)
+        if node is not None:
+            raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
+
+    @property
+    def structure(self) -> Structure:
+        """What the index holds."""
+        if self.edges is None:
+            return Structure.ARRAY
+        return Structure.TREE if self.prefix_table is None else Structure.BOTH
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of the suffix tree, 0 where there is none."""
+        return 0 if self.edges is None else len(self.edges) // EDGES_A_NODE
+
+    def count(
+        self,
+        queries: Iterable[str | bytes],
+        strand: Strand | str = Strand.BOTH,
+        *,
+        structure: Structure | str | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> NDArray[np.int64]:
+        """How often each sequence occurs exactly, int64 [queries]; a palindrome counts on both strands.
+
+        One with an ambiguous base occurs nowhere, and none over a contig's end or an ambiguous base of the reference.
+        structure: array or tree, by default what the index holds, the array first. The index is placed on the device at
+        the first call and stays there.
+
+        Raises:
+            DataError: a sequence holds what is no nucleotide, or more than 10,000 bases.
+            BackendError, IndexFolderError: the device cannot be used; the index was built without that structure.
+        """
+        found, count, backend = self._find(queries, strand, structure, device, threads)
+        return backend.to_host(total_occurrences(found, backend))[:count]
+
+    def locate(
+        self,
+        queries: Iterable[str | bytes],
+        strand: Strand | str = Strand.BOTH,
+        *,
+        most: int | None = None,
+        structure: Structure | str | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> Places:
+        """Where each sequence occurs exactly, at most `most` places each; otherwise as `count`.
+
+        A sequence's places on the forward strand come first, and on each strand they are in the order of what follows
+        them in the reference.
+        """
+        found, count, backend = self._find(queries, strand, structure, device, threads)
+        placed = self._placed[device, threads, Structure(structure or self._usual)][0]
+        return locate(found, count, placed, most, backend)
+
+    def _find(
+        self,
+        queries: Iterable[str | bytes],
+        strand: Strand | str,
+        structure: Structure | str | None,
+        device: str,
+        threads: int | None,
+    ) -> tuple[Occurrences, int, Backend]:
+        """What was found, for how many queries, on what backend."""
+        chosen = Structure(structure or self._usual)
+        key = (device, threads, chosen)
+        if key not in self._placed:
+            backend = open_backend(device, threads)
+            self._placed[key] = place(self, backend, chosen), backend
+        placed, backend = self._placed[key]
+        reads, count = reads_of_sequences(queries, None, backend)
+        patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
+        return find_occurrences(patterns, placed, Strand(strand), chosen, backend), count, backend
+
+    @property
+    def _usual(self) -> Structure:
+        return Structure.ARRAY if self.structure.has_array else Structure.TREE
 
     @property
     def nbytes(self) -> int:
         """The size of all arrays in bytes."""
-        reference = sum(getattr(self.reference, name).nbytes for name in _REFERENCE_ARRAYS)
-        return int(reference + self.suffixes.nbytes + self.prefix_table.nbytes)
-
-
-_REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
-
-
-@dataclass(frozen=True)
-class DeviceIndex:
-    """An index whose arrays lie on a backend's device; `reference` is what kernels take as REFERENCE_ARGUMENTS."""
-
-    index: Index
-    reference: tuple[Any, ...]
-    suffixes: Array
-    prefix_table: Array
-    barrier_letters: Array
-    contig_names: Array
-    contig_name_offsets: Array
-
-    @functools.cached_property
-    def suffix_count(self) -> int:
-        """How many suffixes the array holds."""
-        return len(self.suffixes)
-
-
-def place(index: Index, backend: Backend) -> DeviceIndex:
-    """Copy an index to a device, or on the CPU into memory; raises BackendError where it does not fit."""
-    memory = backend.memory()
-    if memory and memory[0] < index.nbytes:
-        raise BackendError(f"the index needs {index.nbytes} bytes of memory on {backend.name}, {memory[0]} are free")
-    names = [contig.name.encode("utf-8", "surrogateescape") for contig in index.reference.contigs]
-    offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
-    return DeviceIndex(
-        index,
-        reference_arguments(index.reference, backend),
-        backend.hold(index.suffixes),
-        backend.hold(index.prefix_table),
-        backend.to_device(index.reference.barrier_letters),
-        backend.to_device(np.frombuffer(b"".join(names), np.uint8)),
-        backend.to_device(offsets),
-    )
+        arrays = (self.suffixes, self.prefix_table, self.edges)
+        return self.reference.nbytes + sum(array.nbytes for array in arrays if array is not None)
 
 
 def build_index(
     fasta: str | Path,
     *,
+    structure: Structure | str = Structure.ARRAY,
+    device: str = "cpu",
     threads: int | None = None,
     force_64_bits: bool = False,
     progress: Progress | None = None,
+    tell_memory: Callable[[int], None] | None = None,
 ) -> Index:
     """Index a FASTA file, plain, gzip or bgzip, `-` for standard input.
 
     Args:
         fasta: the file's path.
+        structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
+        device: where the kernels run; the suffixes are sorted on the CPU.
         threads: for the kernels; default, the processors that this process may use.
         force_64_bits: store 64-bit places whatever the size.
         progress: called with each stage's name and the bytes read so far.
+        tell_memory: called, once the file is read, with the most bytes of memory that building takes.
 
     Raises:
         DataError: the file is not FASTA, or a contig of it is empty, doubled or no nucleotide sequence.
+        UsageError: a suffix tree of 2^32 bases or more is wanted.
+        BackendError: the device cannot be used.
     """
+    wanted = Structure(structure)
     tell = progress or (lambda stage, done: None)
-    backend = open_backend("cpu", threads)
-    with open_bytes(str(fasta), backend_threads(threads)) as source:
+    backend = open_backend(device, threads)
+    with open_bytes(str(fasta), backend.threads) as source:
         sequences = read_fasta(source, lambda done: tell("read", done))
+    length = len(sequences.bases) + len(sequences.names)
+    if wanted.has_tree:
+        refuse_large(length)
+    if tell_memory:
+        tell_memory(building_bytes(length, wanted))
     tell("pack", 0)
     reference, text = build_reference(sequences, backend)
     del sequences
     tell("sort suffixes", 0)
     suffixes = build_suffix_array(text, force_64_bits)
     del text
-    tell("prefix table", 0)
-    bases = table_bases(len(suffixes))
-    table = build_prefix_table(reference, suffixes, bases, backend)
-    return Index(reference, suffixes, table, bases, str(fasta))
+    bases, table, edges = table_bases(len(suffixes)), None, None
+    if wanted.has_array:
+        tell("prefix table", 0)
+        table = build_prefix_table(reference, suffixes, bases, backend)
+    if wanted.has_tree:
+        tell("suffix tree", 0)
+        edges = build_suffix_tree(reference, suffixes, backend)
+    return Index(reference, suffixes, table, bases, edges, str(fasta))
 
 
-def backend_threads(threads: int | None) -> int:
-    """Threads for inflating bgzip blocks."""
-    from readmap.backend.cpu import available_processors
+#: Bytes a base. Sorting the suffixes takes the text, its letters, and the order as the sorter and as the index have it.
+#: The tree is built beside the order and the common prefixes twice; it has a node a base at most, 64 bytes, usually 41.
+SORTING_BYTES, TREE_BYTES = 14, 13 + 64
 
-    return threads or available_processors()
+
+def building_bytes(length: int, structure: Structure) -> int:
+    """The most bytes of memory that building an index of so many bases and contigs takes."""
+    return length * max(SORTING_BYTES, TREE_BYTES if structure.has_tree else 0)

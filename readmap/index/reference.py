@@ -47,6 +47,11 @@ class Reference:
     contigs: tuple[Contig, ...]
 
     @property
+    def nbytes(self) -> int:
+        """The size of all arrays in bytes."""
+        return sum(int(getattr(self, name).nbytes) for name in REFERENCE_ARRAYS)
+
+    @property
     def length(self) -> int:
         """Bases and barriers in all."""
         return int(self.contig_starts[-1])
@@ -61,6 +66,10 @@ class Reference:
         """Bases that are no A, C, G or T."""
         real = self.barrier_letters > 0
         return int((self.barrier_ends - self.barrier_starts)[real].sum())
+
+
+#: The arrays of a Reference, which the index folder keeps under these names.
+REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
 
 
 def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:

@@ -11,7 +11,8 @@ import numpy as np
 from readmap.backend import open_backend
 from readmap.formats.fasta import Contig
 from readmap.formats.reads import reads_of_sequences
-from readmap.index.index import Index, place
+from readmap.index.device import place
+from readmap.index.index import Index
 from readmap.search.parameters import Scoring
 from readmap.search.pipeline import Mapped, map_batch
 

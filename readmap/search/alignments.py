@@ -9,7 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
-from readmap.index.index import DeviceIndex
+from readmap.index.device import DeviceIndex
 from readmap.search.extension import Extensions
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.placement import Placements

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.index.index import DeviceIndex
+from readmap.index.device import DeviceIndex
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows

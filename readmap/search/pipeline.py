@@ -9,7 +9,7 @@ import numpy as np
 
 from readmap.backend import Backend
 from readmap.formats.reads import Reads
-from readmap.index.index import DeviceIndex
+from readmap.index.device import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_chosen, score_windows

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
-from readmap.index.index import DeviceIndex
+from readmap.index.device import DeviceIndex
 from readmap.search.parameters import DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows

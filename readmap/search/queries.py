@@ -9,6 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
+from readmap.index.patterns import by_length, interleaved_offsets
 
 _PACK = Kernel("queries", "pack_queries")
 
@@ -42,14 +43,10 @@ class Queries:
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
-    order, host_lengths = _by_length(backend.to_host(reads.lengths))
+    order, host_lengths = by_length(backend.to_host(reads.lengths))
     slot_of = np.empty_like(order)
     slot_of[order] = np.arange(len(order), dtype=np.int32)
-    longest_in_block = host_lengths[backend.lanes - 1 :: backend.lanes]
-    if len(host_lengths) % backend.lanes:
-        longest_in_block = np.append(longest_in_block, host_lengths[-1:])
-    plane_words = (longest_in_block.astype(np.int64) + 31) // 32 + 1
-    offsets = np.concatenate(([0], np.cumsum(plane_words * (4 * backend.lanes))))
+    offsets = interleaved_offsets(host_lengths, backend.lanes, lambda longest: 4 * ((longest + 31) // 32 + 1))
     count = reads.count
     block_offsets = backend.to_device(offsets)
     words = backend.full(int(offsets[-1]) + backend.lanes, 0, np.uint64)
@@ -83,11 +80,3 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         host_lengths,
         (words, block_offsets, slot_lengths, flags, backend.lanes),
     )
-
-
-def _by_length(lengths: Any) -> tuple[Any, Any]:
-    """The stable order by length, int32, and the lengths in it."""
-    if lengths[0] == lengths[-1] and lengths.min() == lengths.max():
-        return np.arange(len(lengths), dtype=np.int32), lengths
-    order = np.argsort(lengths, kind="stable").astype(np.int32)
-    return order, lengths[order]

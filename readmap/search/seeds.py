@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.index.index import DeviceIndex
+from readmap.index.device import DeviceIndex
 from readmap.search.parameters import Effort
 from readmap.search.queries import Queries
 
@@ -62,7 +62,7 @@ def find_seeds(
         seeds.before,
         seeds.after,
         index.suffix_count,
-        index.index.table_bases,
+        index.table_bases,
         stride,
     )
     return seeds

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,11 +16,7 @@ from readmap.formats import bad_records
 from readmap.formats.buffers import Buffer, BufferPool
 from readmap.formats.chunks import BUFFERS, Chunk, read_chunks
 from readmap.formats.output import Output
-from readmap.formats.reads import find_reads
-from readmap.index.index import DeviceIndex
-from readmap.search.alignments import format_records
-from readmap.search.parameters import Scoring
-from readmap.search.pipeline import Mapped, map_batch
+from readmap.formats.reads import Reads, find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
@@ -36,68 +32,62 @@ class Summary:
     """What a search counted.
 
     Attributes:
-        reads, mapped: records read, and those with a place.
-        too_short: reads that cannot reach the minimum score even without a difference.
+        reads: records read.
         replaced: ambiguous letters of reads other than N, written as N.
-        mapqs: int64 [61], mapped reads by MAPQ.
         seconds: since the first chunk was asked for; waiting: of these, how long the computing thread waited for the
             reader and for the writer.
     """
 
     reads: int = 0
-    mapped: int = 0
-    too_short: int = 0
     replaced: int = 0
-    mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(61, np.int64))
     seconds: float = 0.0
     waiting: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
 
-    def add(self, mapped: Mapped, scoring: Scoring, backend: Backend) -> None:
-        """Count a batch."""
-        placed = backend.to_host(mapped.alignments.contigs) >= 0
-        mapqs = backend.to_host(mapped.alignments.mapqs)[placed]
-        self.reads += len(placed)
-        self.mapped += len(mapqs)
-        self.mapqs += np.bincount(mapqs, minlength=61)
-        self.too_short += int(np.count_nonzero(mapped.queries.host_lengths * scoring.match < scoring.min_score))
-        self.replaced += mapped.queries.replaced
+
+class Work(Protocol):
+    """What is done with the reads: `lines` gives those of a batch, in pieces, and counts the batch in `summary`.
+
+    Before its first piece it may run out of memory without having counted anything; then it is called with less.
+    """
+
+    @property
+    def summary(self) -> Summary:
+        """What has been counted so far."""
+
+    def lines(self, reads: Reads) -> Iterator[Array]:
+        """The bytes to write, uint8 on the device."""
 
 
-def search(
+def run(
     paths: Sequence[str],
     output: Output,
-    index: DeviceIndex,
+    work: Work,
     backend: Backend,
-    scoring: Scoring,
     *,
-    read_group: bytes = b"",
     batch_reads: int | None = None,
-    progress: Callable[[Summary], None] | None = None,
-) -> Summary:
-    """Map the reads of all files and write their SAM records; the header is the caller's.
+    progress: Callable[[], None] | None = None,
+) -> None:
+    """Write the lines of the reads of all files; the header is the caller's.
 
-    Records in front of a bad one are written before its DataError is raised.
+    progress: called behind every piece. Those in front of a bad record are written before its DataError is raised.
     """
-    summary = Summary()
+    summary = work.summary
     began = time.perf_counter()
-    tag = backend.to_device(np.frombuffer(read_group, np.uint8))
     chunk_bytes = fitting_chunk(backend)
     pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
     chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads)
     with _Writer(output) as writer:
         for chunk in _ahead(chunks, summary):
-            for mapped, records in _mapped(chunk, index, scoring, tag, backend):
-                summary.add(mapped, scoring, backend)
+            for lines in _lines(chunk, work, backend):
                 waited = time.perf_counter()
-                buffer = backend.download(records, pool)
+                buffer = backend.download(lines, pool)
                 summary.waiting["write"] += time.perf_counter() - waited
-                writer.put(buffer, len(records))
+                writer.put(buffer, len(lines))
+                summary.seconds = time.perf_counter() - began
+                if progress:
+                    progress()
             chunk.release()
-            summary.seconds = time.perf_counter() - began
-            if progress:
-                progress(summary)
     summary.seconds = time.perf_counter() - began
-    return summary
 
 
 def fitting_chunk(backend: Backend) -> int:
@@ -108,21 +98,20 @@ def fitting_chunk(backend: Backend) -> int:
     return max(min(backend.chunk_bytes, memory[0] // WORKING_BYTES), LEAST_CHUNK)
 
 
-def _mapped(
-    chunk: Chunk, index: DeviceIndex, scoring: Scoring, tag: Array, backend: Backend
-) -> Iterator[tuple[Mapped, Array]]:
-    """The chunk's batches behind the last stage, with their records; raises DataError behind the last good one."""
+def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Array]:
+    """The pieces of the chunk's batches; raises DataError behind those of the last good record."""
     lines = chunk.format.value
     begin, parts = 0, [(chunk.data, chunk.records)]
     while parts:
         data, records = parts.pop(0)
+        begun = False
         try:
             reads = find_reads(backend.to_device(data), records, lines, backend)
-            if reads.count:
-                mapped = map_batch(reads, index, scoring, backend)
-                yield mapped, format_records(mapped.alignments, reads, mapped.queries, index, tag, backend)
+            for piece in work.lines(reads) if reads.count else ():
+                begun = True
+                yield piece
         except backend.memory_error:
-            if records == 1:
+            if records == 1 or begun:
                 raise
             parts = _halves(data, records, lines) + parts
             backend.release_memory()

@@ -1,0 +1,169 @@
+// Building the suffix tree from the suffix array: common prefixes of neighbours, then the intervals of ranks that they
+// enclose, which are the tree's nodes, then the edges.
+//
+// prefixes[r] is what the suffixes of ranks r - 1 and r share; prefixes[0] is 0. A node of depth d is a range of ranks
+// [low, high) with prefixes[low] < d, prefixes[high] < d and the least of those between equal to d. It is marked at the
+// first of these, and numbered from 1 on by the order of the marks; the root, of depth 0, is node 0.
+#include "longest_prefixes.cuh"
+#include "suffix_tree.cuh"
+
+const i64 SLICE = 1024;
+const u32 NO_NEIGHBOUR = ~0u;
+
+// An item is a rank: before[p] is the place of the suffix in front of that at p.
+KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes, u32* before) {
+    FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
+}
+
+// An item is a slice of 1024 places: before[p] becomes the prefix that the suffix at p shares with that neighbour. It is
+// at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are compared once.
+KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length) {
+    Reference reference = REFERENCE;
+    Words text = reference.packed();
+    FOR_EACH(slice, begin, end) {
+        i64 shared = 0;
+        for (i64 place = slice * SLICE; place < minimum((slice + 1) * SLICE, length); ++place) {
+            i64 other = before[place];
+            if (reference.reach(place, 1) == 0 || other == NO_NEIGHBOUR) {
+                shared = 0;
+                if (reference.reach(place, 1)) before[place] = 0;
+                continue;
+            }
+            shared = maximum(shared - 1, (i64)0);
+            for (i64 more = 32; more == 32; shared += more) {
+                more = first_marked(differences(text.at(place + shared), text.at(other + shared)));
+                more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
+            }
+            before[place] = (u32)shared;
+        }
+    }
+}
+
+// An item is a rank.
+KERNEL void order_prefixes(i64 begin, i64 end, const suffix_t* suffixes, const u32* by_place, u32* prefixes) {
+    FOR_EACH(rank, begin, end) prefixes[rank] = by_place[suffixes[rank]];
+}
+
+// An item is an entry of the level at `upper`; the one below, at `lower`, has `size` entries.
+KERNEL void take_minima(i64 begin, i64 end, u32* minima, i64 lower, i64 upper, i64 size) {
+    FOR_EACH(entry, begin, end) {
+        u32 least = ~0u;
+        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i) least = minimum(least, minima[lower + i]);
+        minima[upper + entry] = least;
+    }
+}
+
+// An item is a block of 64 ranks: the first bit of marks is its first rank.
+KERNEL void mark_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, u64* marks, i64* counts, i64 suffix_count) {
+    Pyramid prefixes = PYRAMID;
+    FOR_EACH(block, begin, end) {
+        u64 marked = 0;
+        for (i64 rank = block * 64; rank < minimum(block * 64 + 64, suffix_count); ++rank) {
+            u32 shared = minima[rank];
+            if (shared && minima[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
+        }
+        marks[block] = marked;
+        counts[block] = count_ones(marked);
+    }
+}
+
+struct Nodes {
+    const u64* marks;
+    const i64* mark_ends;  // marks up to and with each block
+
+    HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
+    HOST_DEVICE u32 number(i64 rank) const {
+        u64 behind = marks[rank >> 6] >> (rank & 63);
+        return (u32)(mark_ends[rank >> 6] - count_ones(behind) + 1);
+    }
+};
+
+// An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
+KERNEL void open_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, const u64* marks, const i64* mark_ends, Edge* edges,
+                       i64 suffix_count) {
+    Pyramid prefixes = PYRAMID;
+    Nodes nodes = {marks, mark_ends};
+    FOR_EACH(rank, begin, end) {
+        bool root = rank == suffix_count;
+        if (!root && !nodes.marked(rank)) continue;
+        i64 high = root ? suffix_count : prefixes.from(rank + 1, minima[rank]);
+        Edge* own = edges + 4 * (root ? 0 : (i64)nodes.number(rank));
+        for (i32 i = 0; i < 4; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
+    }
+}
+
+// Writes the edge that leads to the suffixes [low, high), which share `depth` bases, from the node above them.
+HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words text, i64 place, i64 low, i64 high,
+                            i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
+    const u32* shared = prefixes.values;
+    i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
+    if (above == depth) return;  // the suffix ends at the node
+    i64 node = 0;
+    if (above) node = nodes.number(prefixes.from(prefixes.before(at, (u32)above) + 1, (u32)above + 1));
+    edges[4 * node + text.base(place + above)] = Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
+}
+
+// An item is a rank: the edge of its leaf, and that of the node marked there.
+KERNEL void write_edges(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, PYRAMID_ARGUMENTS,
+                        const u64* marks, const i64* mark_ends, Edge* edges, i64 suffix_count) {
+    Reference reference = REFERENCE;
+    Pyramid prefixes = PYRAMID;
+    Nodes nodes = {marks, mark_ends};
+    Words text = reference.packed();
+    FOR_EACH(rank, begin, end) {
+        i64 place = (i64)suffixes[rank];
+        i64 whole = barrier_starts[reference.barrier_behind(place)] - place;
+        write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
+        if (!nodes.marked(rank)) continue;
+        u32 depth = minima[rank];
+        i64 low = prefixes.before(rank, depth), high = prefixes.from(rank + 1, depth);
+        write_edge(prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count, edges);
+    }
+}
+
+// An item is a node: fake edges get the bound of the edge behind them.
+KERNEL void close_nodes(i64 begin, i64 end, Edge* edges) {
+    FOR_EACH(node, begin, end) {
+        Edge* own = edges + 4 * node;
+        for (i32 i = 2; i >= 0; --i)
+            if (own[i].length == 0) own[i].left = own[i + 1].left;
+    }
+}
+
+// The depth of a node, told by any edge of it: a label begins behind the depth. -1 where all its edges are fake.
+HOST_DEVICE i64 node_depth(const Edge* own, const suffix_t* suffixes, i64 suffix_count) {
+    for (i32 i = 0; i < 4; ++i)
+        if (own[i].length) return own[i].left < suffix_count ? (i64)own[i].start - (i64)suffixes[own[i].left] : -2;
+    return -1;
+}
+
+// An item is a node: the smallest one of which an edge cannot be right is reported. Each node's edges have the same depth,
+// their first bases and their order; each leads to a node below, or as a leaf to a barrier.
+KERNEL void check_edges(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, const Edge* edges, u64* error,
+                        i64 suffix_count, i64 node_count, i64 length) {
+    Reference reference = REFERENCE;
+    FOR_EACH(node, begin, end) {
+        const Edge* own = edges + 4 * node;
+        i64 depth = node_depth(own, suffixes, suffix_count);
+        bool right = node || depth <= 0;
+        for (i32 i = 0; i < 4 && right; ++i) {
+            const Edge edge = own[i];
+            i64 high = i < 3 ? (i64)own[i + 1].left : suffix_count, label = edge.length;
+            right = edge.left <= high;
+            if (!right || !label) continue;
+            right = edge.left < high && edge.start + label <= length && edge.start == (i64)suffixes[edge.left] + depth &&
+                    reference.reach(edge.start, label) == label && reference.packed().base(edge.start) == i;
+            if (!right) continue;
+            if (edge.destination == LEAF) {
+                right = reference.reach(edge.start + label, 1) == 0;
+                continue;
+            }
+            right = edge.destination < node_count;
+            if (!right) continue;
+            const Edge* below = edges + 4 * (i64)edge.destination;
+            i64 deeper = node_depth(below, suffixes, suffix_count);
+            right = (deeper == -1 || deeper == depth + label) && below[0].left >= edge.left && below[3].left <= high;
+        }
+        if (!right) atomic_min(error, (u64)node);
+    }
+}

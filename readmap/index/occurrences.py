@@ -1,0 +1,167 @@
+"""Patterns -> Occurrences -> Places: where patterns occur exactly, found by the suffix array or by the suffix tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.formats.fasta import Contig
+from readmap.index.device import DeviceIndex, Structure
+from readmap.index.patterns import Patterns
+
+_BY_ARRAY, _BY_TREE = Kernel("occurrences", "find_by_array"), Kernel("occurrences", "find_by_tree")
+_TOTAL, _LOCATE = Kernel("occurrences", "total_occurrences"), Kernel("occurrences", "locate")
+
+
+class Strand(StrEnum):
+    """What is searched: queries as they are, their reverse complements, or both."""
+
+    BOTH = "both"
+    FORWARD = "forward"
+    REVERSE = "reverse"
+
+    @property
+    def rows(self) -> int:
+        """How many strands that are."""
+        return 2 if self is Strand.BOTH else 1
+
+    @property
+    def first(self) -> int:
+        """The first of them: 0 forward, 1 reverse."""
+        return int(self is Strand.REVERSE)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Ranges of the suffix array, empty where a pattern does not occur.
+
+    Attributes:
+        ranks, counts: suffix type [strands, patterns] by slot: the first suffix that begins with the pattern, and how
+            many do.
+        patterns: what was searched; strand: on which strands.
+    """
+
+    ranks: Array
+    counts: Array
+    patterns: Patterns
+    strand: Strand
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What kernels take as OCCURRENCE_ARGUMENTS."""
+        strands = (self.strand.first, self.strand.rows)
+        return self.patterns.slot_of, self.ranks, self.counts, len(self.patterns), *strands
+
+
+def find_occurrences(
+    patterns: Patterns, index: DeviceIndex, strand: Strand, structure: Structure, backend: Backend
+) -> Occurrences:
+    """Find all patterns by `structure`, array or tree, which must have been placed."""
+    shape = (strand.rows, len(patterns))
+    found = Occurrences(
+        backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
+    )
+    ranges = (found.ranks, found.counts, len(patterns), strand.first)
+    given = (*patterns.arguments, *index.reference)
+    items = strand.rows * len(patterns)
+    if structure is Structure.TREE:
+        backend.launch(_BY_TREE, items, *given, index.edges, *ranges, index.suffix_count)
+    else:
+        backend.launch(_BY_ARRAY, items, *given, index.suffixes, index.prefix_table, *ranges, index.table_bases)
+    return found
+
+
+def total_occurrences(found: Occurrences, backend: Backend) -> Array:
+    """How often each record occurs on all strands, int64 [records] on the device."""
+    totals = backend.empty(len(found.patterns), np.int64)
+    backend.launch(_TOTAL, len(totals), *found.arguments, totals)
+    return totals
+
+
+@dataclass(frozen=True)
+class Place:
+    """One exact occurrence: query from 0, contig's name, 0-based half-open on it, strand 1 or -1."""
+
+    query: int
+    contig: str
+    start: int
+    end: int
+    strand: int
+
+
+@dataclass(frozen=True)
+class Places:
+    """Exact occurrences of sequences; iterating gives a Place for each.
+
+    Attributes:
+        totals: int64 [queries], how often each occurs.
+        offsets: int64 [queries + 1]; rows offsets[q] to offsets[q + 1] of the arrays below are those of query q.
+        contigs: int32 [places], number of the contig.
+        starts, ends: int64 [places], 0-based half-open on the contig.
+        strands: int8 [places], 1 or -1.
+        names: the reference's contigs.
+    """
+
+    totals: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    contigs: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    strands: NDArray[np.int8]
+    names: Sequence[Contig]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[Place]:
+        queries = np.repeat(np.arange(len(self.totals)), np.diff(self.offsets)).tolist()
+        rows = zip(
+            queries,
+            self.contigs.tolist(),
+            self.starts.tolist(),
+            self.ends.tolist(),
+            self.strands.tolist(),
+            strict=True,
+        )
+        for query, contig, start, end, strand in rows:
+            yield Place(query, self.names[contig].name, start, end, strand)
+
+
+def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Places:
+    """The places of the first `queries` records, at most `most` of each."""
+    totals = backend.to_host(total_occurrences(found, backend))[:queries]
+    wanted = totals if most is None else np.minimum(totals, most)
+    offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)
+    count = int(offsets[-1])
+    contigs, starts = backend.empty(count, np.int32), backend.empty(count, np.int64)
+    strands = backend.empty(count, np.int8)
+    backend.launch(
+        _LOCATE,
+        count,
+        *found.arguments,
+        *index.reference,
+        index.suffixes,
+        backend.to_device(offsets[1:]),
+        contigs,
+        starts,
+        strands,
+        queries,
+    )
+    patterns = found.patterns
+    lengths = backend.to_host(patterns.lengths)[backend.to_host(patterns.slot_of)][:queries]
+    host_starts = backend.to_host(starts)
+    return Places(
+        totals,
+        offsets,
+        backend.to_host(contigs),
+        host_starts,
+        host_starts + np.repeat(lengths, wanted),
+        backend.to_host(strands),
+        index.index.reference.contigs,
+    )

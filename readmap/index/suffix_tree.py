@@ -1,0 +1,91 @@
+"""SuffixArray -> SuffixTree: the flattened edges of the paper by Encarnação et al., built by kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.errors import UsageError
+from readmap.index.reference import Reference
+from readmap.index.suffix_array import Suffixes, reference_arguments
+
+GROUP = 32  # of kernels/longest_prefixes.cuh
+SLICE = 1024  # of kernels/suffix_tree.cu
+BLOCK = 64
+
+#: Starts and bounds are 32 bits.
+MOST_BASES = 2**32 - 1
+
+EDGES_A_NODE = 4
+
+_NEIGHBOURS, _SHARE = Kernel("suffix_tree", "find_neighbours"), Kernel("suffix_tree", "share_prefixes")
+_ORDER, _MINIMA = Kernel("suffix_tree", "order_prefixes"), Kernel("suffix_tree", "take_minima")
+_MARK, _OPEN = Kernel("suffix_tree", "mark_nodes"), Kernel("suffix_tree", "open_nodes")
+_WRITE, _CLOSE = Kernel("suffix_tree", "write_edges"), Kernel("suffix_tree", "close_nodes")
+_CHECK = Kernel("suffix_tree", "check_edges")
+
+Edges = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+def refuse_large(length: int) -> None:
+    """Raise UsageError where a reference of so many places has no suffix tree."""
+    if length > MOST_BASES:
+        raise UsageError(f"a suffix tree holds references below 2^32 bases, this one has {length:,}")
+
+
+def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend) -> Edges:
+    """The tree's edges, uint32 [4 * nodes, 4]; kernels/suffix_tree.cuh tells what they hold.
+
+    Beside the tree itself this takes up to 13 bytes a base.
+    """
+    count, arguments = len(suffixes), reference_arguments(reference, backend)
+    order = backend.to_device(suffixes)
+    minima, offsets = _longest_prefixes(reference, arguments, order, backend)
+    blocks = -(-count // BLOCK)
+    marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
+    backend.launch(_MARK, blocks, minima, offsets, marks, counts, count)
+    mark_ends, inner = backend.ends(counts)
+    edges = backend.empty(((inner + 1) * EDGES_A_NODE, 4), np.uint32)
+    backend.launch(_OPEN, count + 1, minima, offsets, marks, mark_ends, edges, count)
+    backend.launch(_WRITE, count, *arguments, order, minima, offsets, marks, mark_ends, edges, count)
+    backend.launch(_CLOSE, inner + 1, edges)
+    return backend.to_host(edges)
+
+
+def longest_prefixes(reference: Reference, suffixes: Suffixes, backend: Backend) -> NDArray[np.uint32]:
+    """The LCP array, uint32 [suffixes]: what each suffix shares with the one before it, no barrier."""
+    arguments = reference_arguments(reference, backend)
+    minima, _ = _longest_prefixes(reference, arguments, backend.to_device(suffixes), backend)
+    return backend.to_host(minima)[: len(suffixes)]
+
+
+def _longest_prefixes(
+    reference: Reference, arguments: tuple[Any, ...], suffixes: Array, backend: Backend
+) -> tuple[Array, Array]:
+    """The LCP array under its pyramid of minima, and where the levels begin; see kernels/longest_prefixes.cuh."""
+    sizes = [len(suffixes)]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // GROUP))
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    length = reference.length
+    by_place = backend.empty(length, np.uint32)
+    backend.launch(_NEIGHBOURS, len(suffixes), suffixes, by_place)
+    backend.launch(_SHARE, -(-length // SLICE), *arguments, by_place, length)
+    minima = backend.empty(int(offsets[-1]), np.uint32)
+    backend.launch(_ORDER, len(suffixes), suffixes, by_place, minima)
+    for lower, upper, size, entries in zip(offsets, offsets[1:], sizes, sizes[1:], strict=False):
+        backend.launch(_MINIMA, entries, minima, lower, upper, size)
+    return minima, backend.to_device(offsets)
+
+
+def first_wrong_node(reference: Reference, suffixes: Suffixes, edges: Edges, backend: Backend) -> int | None:
+    """The smallest node of which an edge contradicts the reference or the suffix array; None where all is well."""
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    nodes = len(edges) // EDGES_A_NODE
+    held = (*reference_arguments(reference, backend), backend.to_device(suffixes), backend.to_device(edges))
+    backend.launch(_CHECK, nodes, *held, error, len(suffixes), nodes, reference.length)
+    node = int(backend.to_host(error)[0])
+    return None if node == 2**64 - 1 else node

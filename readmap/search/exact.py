@@ -1,0 +1,142 @@
+"""Reads -> lines of their exact occurrences: what `readmap search --exact` does with a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.formats.reads import Reads
+from readmap.index.device import DeviceIndex, Structure
+from readmap.index.occurrences import Occurrences, Strand, find_occurrences, total_occurrences
+from readmap.index.patterns import pack_patterns
+from readmap.search import stream
+
+_COUNT = Kernel("exact", "count_lines")
+_MEASURE, _WRITE = Kernel("exact", "measure_lines"), Kernel("exact", "write_lines")
+
+#: Device memory that a line of a piece may take, for its length, its end and its bytes.
+LINE_BYTES = 512
+
+ALL = 2**62
+
+
+class Format(StrEnum):
+    """What is written: SAM records, a table of places, BED, or a table of counts; numbered as in kernels/exact.cu."""
+
+    SAM = "sam"
+    TSV = "tsv"
+    BED = "bed"
+    COUNTS = "counts"
+
+    @property
+    def number(self) -> int:
+        """What the kernels call it."""
+        return list(Format).index(self)
+
+    @property
+    def header(self) -> bytes:
+        """The first line of a table; SAM's header needs more than the format, and BED has none."""
+        tables = {Format.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", Format.COUNTS: b"query\tcount\n"}
+        return tables.get(self, b"")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is searched, and what of it is written.
+
+    Attributes:
+        strand, structure: on which strands, by what; the structure is array or tree.
+        format: of the lines.
+        most_hits: occurrences of a read that are written; all are counted.
+        read_group: the tag that every SAM record carries, with its tab in front.
+    """
+
+    strand: Strand = Strand.BOTH
+    structure: Structure = Structure.ARRAY
+    format: Format = Format.SAM
+    most_hits: int = ALL
+    read_group: bytes = b""
+
+
+@dataclass
+class Summary(stream.Summary):
+    """What a search counted.
+
+    Attributes:
+        found: reads that occur; unique: those that do once.
+        occurrences: of all reads, also those that were not written.
+        ambiguous: reads that occur nowhere because they hold an ambiguous base.
+    """
+
+    found: int = 0
+    unique: int = 0
+    occurrences: int = 0
+    ambiguous: int = 0
+
+
+class ExactSearch:
+    """Searches batches of reads and counts them in `summary`."""
+
+    def __init__(self, index: DeviceIndex, parameters: Parameters, backend: Backend) -> None:
+        self.summary = Summary()
+        self._index = index
+        self._parameters = parameters
+        self._backend = backend
+        self._tag = backend.to_device(np.frombuffer(parameters.read_group, np.uint8))
+
+    def lines(self, reads: Reads) -> Iterator[Array]:
+        """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""
+        backend, parameters = self._backend, self._parameters
+        patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
+        found = find_occurrences(patterns, self._index, parameters.strand, parameters.structure, backend)
+        arguments = self._arguments(reads, found)
+        counts = backend.empty(reads.count, np.int64)
+        backend.launch(_COUNT, reads.count, *arguments, counts)
+        line_ends, total = backend.ends(counts)
+        self._add(reads, found)
+        most = backend.scratch_bytes // LINE_BYTES
+        for first in range(0, total, most):
+            count = min(most, total - first)
+            lengths = backend.empty(count, np.int64)
+            backend.launch(_MEASURE, count, *arguments, line_ends, lengths, reads.count, first)
+            byte_ends, size = backend.ends(lengths)
+            out = backend.empty(size, np.uint8)
+            backend.launch(_WRITE, count, *arguments, line_ends, byte_ends, out, reads.count, first)
+            yield out
+
+    def _arguments(self, reads: Reads, found: Occurrences) -> tuple[object, ...]:
+        """In the order of LINE_ARGUMENTS of kernels/exact.cu."""
+        index, parameters = self._index, self._parameters
+        return (
+            reads.bytes,
+            reads.name_starts,
+            reads.name_lengths,
+            reads.sequence_starts,
+            reads.lengths,
+            reads.quality_starts,
+            *found.arguments,
+            *index.reference,
+            index.suffixes,
+            index.contig_names,
+            index.contig_name_offsets,
+            self._tag,
+            len(self._tag),
+            parameters.most_hits,
+            parameters.format.number,
+        )
+
+    def _add(self, reads: Reads, found: Occurrences) -> None:
+        """Count the batch."""
+        backend, summary = self._backend, self.summary
+        totals = backend.to_host(total_occurrences(found, backend))
+        empty = int(np.count_nonzero(backend.to_host(reads.lengths) == 0))
+        summary.reads += reads.count
+        summary.found += int(np.count_nonzero(totals))
+        summary.unique += int(np.count_nonzero(totals == 1))
+        summary.occurrences += int(totals.sum())
+        summary.ambiguous += int(np.count_nonzero(backend.to_host(found.patterns.lengths) == 0)) - empty
+        summary.replaced += found.patterns.replaced
