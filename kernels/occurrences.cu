@@ -1,13 +1,13 @@
 // Where patterns occur: the ranks of the suffixes that begin with them, found by the suffix array or by the suffix tree.
 //
-// An item is a pattern on a strand: item / pattern_count counts the strands from first_strand on (0 as it was read, 1 its
-// reverse complement), item % pattern_count is the slot. ranks and counts are empty where a pattern does not occur.
+// An item is a pattern on a strand: those of all slots on first_strand (0 as they were read, 1 reverse complements), then
+// those of all slots on the other one. ranks and counts are empty where a pattern does not occur.
 #include "occurrences.cuh"
 #include "suffix_tree.cuh"
 
 HOST_DEVICE Pattern pattern_of(const Patterns& patterns, i64 item, i64 pattern_count, i32 first_strand) {
-    i64 strand = item / pattern_count;
-    return patterns.get(item - strand * pattern_count, first_strand + strand > 0);
+    bool second = item >= pattern_count;
+    return patterns.get(second ? item - pattern_count : item, second || first_strand);
 }
 
 // The loads of a bunch's patterns are asked for ahead, each where the one before it has arrived.
@@ -59,7 +59,7 @@ KERNEL void find_by_tree(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUME
             }
         }
         for (i32 i = 0; i < size; ++i) {
-            Ranks found = walks[i].found(edges, reference.packed(), suffix_count);
+            Ranks found = walks[i].found(edges, reference, suffix_count);
             ranks[first + i] = (suffix_t)found.low;
             counts[first + i] = (suffix_t)(found.high - found.low);
         }

@@ -31,6 +31,21 @@ struct Words {
     }
 };
 
+// Reads 32 bases after the other from any position of an array with a pad word; each word of it is loaded once.
+struct Reader {
+    const u64* following;
+    u64 current;
+    i32 shift;
+
+    HOST_DEVICE Reader(const u64* words, i64 position)
+        : following(words + (position >> 5)), current(*following++), shift(2 * (i32)(position & 31)) {}
+    HOST_DEVICE u64 next() {
+        u64 before = current;
+        current = *following++;
+        return before << shift | current >> 1 >> (63 - shift);  // in two steps, since no word is shifted by 64
+    }
+};
+
 // One bit (the lower of its pair) for every base in which two words differ.
 HOST_DEVICE u64 differences(u64 a, u64 b) {
     u64 x = a ^ b;

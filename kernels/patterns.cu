@@ -25,10 +25,10 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
 // An item is a slot; order[slot] is its record, full_lengths its bases. counters: 0 ambiguous letters other than N.
 KERNEL void pack_patterns(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
                           const i32* full_lengths, const i64* block_offsets, u64* words, i32* lengths, u64* counters,
-                          i64 lanes) {
+                          i32 lane_bits) {
+    i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, begin, end) {
-        i64 block = slot / lanes;
-        u64* own = words + block_offsets[block] + (slot - block * lanes);
+        u64* own = words + block_offsets[slot >> lane_bits] + (slot & (lanes - 1));
         const u8* read = bytes + sequence_starts[order[slot]];
         i32 length = full_lengths[slot];
         u64 strange = 0;

@@ -16,17 +16,18 @@ HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
 // An item is a slot; order[slot] is its record. counters: 0 ambiguous letters other than N.
 KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
                          const i32* lengths, const i64* block_offsets, u64* words, u8* flags, u64* hashes, u64* counters,
-                         i64 lanes) {
+                         i32 lane_bits) {
+    i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, begin, end) {
-        i64 record = order[slot], block = slot / lanes;
+        i64 record = order[slot], block = slot >> lane_bits;
         i32 length = lengths[slot];
         i64 plane = (block_offsets[block + 1] - block_offsets[block]) / 4;
-        u64* own = words + block_offsets[block] + (slot - block * lanes);
+        u64* own = words + block_offsets[block] + (slot & (lanes - 1));
         const u8* read = bytes + sequence_starts[record];
         i32 flipped = is_flipped(read, length);
         u64 hash = (u64)length, forward = 0, reverse = 0, forward_mask = 0, reverse_mask = 0;
         i32 ambiguous = 0, other = 0;
-        i64 plane_words = plane / lanes;
+        i64 plane_words = plane >> lane_bits;
         for (i64 i = 0, word = 0; word < plane_words; ++i) {
             i32 code = 0, back = 0;
             if (i < length) {

@@ -40,12 +40,12 @@ template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, 
 
 // The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
 template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const Suffix<Text>& query) {
-    Words text = reference.packed();
+    Reader text(reference.words, place);
     i32 shared = 0;
     u64 mine = 0, its = 0;
     for (; shared < query.length; shared += 32) {
-        u64 counted = first_bases(query.length - shared);
-        mine = text.at(place + shared) & counted, its = query.bases.at(query.position + shared) & counted;
+        mine = text.next(), its = query.bases.at(query.position + shared);
+        if (query.length - shared < 32) mine &= first_bases(query.length - shared), its &= first_bases(query.length - shared);
         if (mine != its) break;
     }
     i32 looked_at = query.length;

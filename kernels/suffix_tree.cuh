@@ -57,11 +57,12 @@ struct Walk {
         PREFETCH(&edges[next]);
     }
     // The ranks of the suffixes that begin with the pattern, once the walk has ended.
-    HOST_DEVICE Ranks found(const Edge* edges, Words text, i64 suffix_count) const {
+    HOST_DEVICE Ranks found(const Edge* edges, const Reference& reference, i64 suffix_count) const {
         Ranks none = {0, 0};
         if (pattern.length == 0 || low < 0) return none;
+        Reader text(reference.words, place);
         for (i32 i = 0; i < pattern.length; i += 32)
-            if ((pattern.at(i) ^ text.at(place + i)) & first_bases(pattern.length - i)) return none;
+            if ((pattern.at(i) ^ text.next()) & first_bases(pattern.length - i)) return none;
         return Ranks{low, bound < 0 ? suffix_count : (i64)edges[bound].left};
     }
 };

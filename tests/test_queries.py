@@ -301,7 +301,7 @@ def interleaved(name: str, lanes: int | None) -> Backend:
     return backend
 
 
-@pytest.mark.parametrize("lanes", [None, 1, 3, 32])
+@pytest.mark.parametrize("lanes", [None, 1, 4, 32])
 def test_packed_reads(backends: str, lanes: int | None) -> None:
     generator = random.Random(5)
     lengths = [*range(70), 95, 96, 97, 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, LONGEST_READ]

@@ -48,7 +48,7 @@ class Backend(abc.ABC):
     Attributes:
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
-        lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words.
+        lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         narrow_lanes: alignments that one item of a 16-bit alignment kernel scores.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together.
@@ -64,6 +64,11 @@ class Backend(abc.ABC):
     chunk_bytes: int
     memory_error: type[Exception]
     threads: int
+
+    @property
+    def lane_bits(self) -> int:
+        """The power of two that `lanes` is."""
+        return self.lanes.bit_length() - 1
 
     @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:

@@ -23,7 +23,7 @@ class Patterns:
         slot_of: int32 [patterns], the slot of each record.
         words: uint64; block_offsets: int64 [blocks + 1].
         lengths: int32 [patterns] by slot, 0 where a base is ambiguous.
-        lanes: slots a block.
+        lane_bits: a block has 2^lane_bits slots.
         replaced: ambiguous letters other than N.
     """
 
@@ -31,7 +31,7 @@ class Patterns:
     words: Array
     block_offsets: Array
     lengths: Array
-    lanes: int
+    lane_bits: int
     replaced: int
 
     def __len__(self) -> int:
@@ -40,7 +40,7 @@ class Patterns:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What kernels take as PATTERN_ARGUMENTS."""
-        return self.words, self.block_offsets, self.lengths, self.lanes
+        return self.words, self.block_offsets, self.lengths, self.lane_bits
 
 
 def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backend) -> Patterns:
@@ -48,9 +48,7 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
 
     letters: uint8; starts: int64 [patterns], where each begins; lengths: int32 [patterns]; all on the device.
     """
-    order, host_lengths = by_length(backend.to_host(lengths))
-    slot_of = np.empty_like(order)
-    slot_of[order] = np.arange(len(order), dtype=np.int32)
+    order, slot_of, host_lengths = by_length(backend.to_host(lengths))
     offsets = interleaved_offsets(host_lengths, backend.lanes, lambda longest: (longest + 31) // 32)
     words = backend.full(int(offsets[-1]), 0, np.uint64)
     block_offsets, packed_lengths = backend.to_device(offsets), backend.empty(len(order), np.int32)
@@ -66,18 +64,21 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
         words,
         packed_lengths,
         counters,
-        backend.lanes,
+        backend.lane_bits,
     )
     replaced = int(backend.to_host(counters)[0])
-    return Patterns(backend.to_device(slot_of), words, block_offsets, packed_lengths, backend.lanes, replaced)
+    return Patterns(backend.to_device(slot_of), words, block_offsets, packed_lengths, backend.lane_bits, replaced)
 
 
-def by_length(lengths: Any) -> tuple[Any, Any]:
-    """The stable order by length, int32, and the lengths in it."""
+def by_length(lengths: Any) -> tuple[Any, Any, Any]:
+    """The stable order by length, int32, its inverse, and the lengths in it."""
     if lengths[0] == lengths[-1] and lengths.min() == lengths.max():
-        return np.arange(len(lengths), dtype=np.int32), lengths
+        same = np.arange(len(lengths), dtype=np.int32)
+        return same, same, lengths
     order = np.argsort(lengths, kind="stable").astype(np.int32)
-    return order, lengths[order]
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
+    return order, inverse, lengths[order]
 
 
 def interleaved_offsets(lengths: Any, lanes: int, words: Callable[[Integers], Integers]) -> Integers:

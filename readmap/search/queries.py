@@ -43,9 +43,7 @@ class Queries:
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
-    order, host_lengths = by_length(backend.to_host(reads.lengths))
-    slot_of = np.empty_like(order)
-    slot_of[order] = np.arange(len(order), dtype=np.int32)
+    order, slot_of, host_lengths = by_length(backend.to_host(reads.lengths))
     offsets = interleaved_offsets(host_lengths, backend.lanes, lambda longest: 4 * ((longest + 31) // 32 + 1))
     count = reads.count
     block_offsets = backend.to_device(offsets)
@@ -65,7 +63,7 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         flags,
         hashes,
         counters,
-        backend.lanes,
+        backend.lane_bits,
     )
     return Queries(
         device_order,
@@ -78,5 +76,5 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         int(host_lengths[-1]),
         int(backend.to_host(counters)[0]),
         host_lengths,
-        (words, block_offsets, slot_lengths, flags, backend.lanes),
+        (words, block_offsets, slot_lengths, flags, backend.lane_bits),
     )
