@@ -16,9 +16,11 @@ struct Reference {
     HOST_DEVICE Words packed() const { return Words{words, 1}; }
 
     HOST_DEVICE bool clear(i64 begin, i64 end) const {
-        for (i64 block = begin >> 6; block <= (end - 1) >> 6; ++block)
-            if (barrier_blocks[block >> 6] >> (block & 63) & 1) return false;
-        return true;
+        i64 first = begin >> 6, last = (end - 1) >> 6;
+        u64 wanted = ~0ull << (first & 63);
+        for (i64 word = first >> 6; word < last >> 6; ++word, wanted = ~0ull)
+            if (barrier_blocks[word] & wanted) return false;
+        return last < first || !(barrier_blocks[last >> 6] & wanted & ~0ull >> (63 - (last & 63)));
     }
     // The first barrier interval that ends behind position.
     HOST_DEVICE i64 barrier_behind(i64 position) const {

@@ -83,6 +83,27 @@ HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffix
     return low;
 }
 
+// The first rank from `inside`, where the suffix begins with the query, towards `limit` where it does not, or `limit`. Most
+// queries occur once: the steps grow from 1.
+template <class suffix, class Text>
+HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, i64 inside, i64 limit) {
+    i64 direction = limit < inside ? -1 : 1, outside = limit;
+    for (i64 step = 1; (limit - inside) * direction > step; step *= 2) {
+        i64 rank = inside + direction * step;
+        if (compare(reference, (i64)suffixes[rank], query)) {
+            outside = rank;
+            break;
+        }
+        inside = rank;
+    }
+    while ((outside - inside) * direction > 1) {
+        i64 middle = (inside + outside) >> 1;
+        if (compare(reference, (i64)suffixes[middle], query)) outside = middle;
+        else inside = middle;
+    }
+    return outside;
+}
+
 // The ranks of the suffixes that begin with the query, which are known to lie in `range`.
 template <class suffix, class Text>
 HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, Ranks range) {
@@ -91,16 +112,9 @@ HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes
         i32 order = compare(reference, (i64)suffixes[middle], query);
         if (order < 0) range.low = middle + 1;
         else if (order > 0) range.high = middle;
-        else {
-            i64 low = insertion_point(reference, suffixes, query, range.low, middle), behind = range.high;
-            range.high = middle + 1;
-            while (range.high < behind) {
-                middle = (range.high + behind) >> 1;
-                if (compare(reference, (i64)suffixes[middle], query) == 0) range.high = middle + 1;
-                else behind = middle;
-            }
-            return Ranks{low, range.high};
-        }
+        else
+            return Ranks{run_end(reference, suffixes, query, middle, range.low - 1) + 1,
+                         run_end(reference, suffixes, query, middle, range.high)};
     }
     return Ranks{range.low, range.low};
 }
