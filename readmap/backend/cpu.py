@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,8 +17,9 @@ from readmap.backend.contract import Array, Backend, Kernel
 from readmap.backend.signatures import Types, variant
 from readmap.formats.buffers import Buffer, BufferPool
 
-#: Items a call, so that one lasts well under half a second and an interrupt is heard.
-SLICE = 256
+#: Items of a first call, and the seconds that calls are to last: short enough for an interrupt to be heard,
+#: long enough for the calls themselves not to count.
+SLICE, CALL_SECONDS = 256, 0.005
 
 _C_TYPES = {
     "i8": ctypes.c_int8,
@@ -86,13 +89,44 @@ class CpuBackend(Backend):
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
-        starts = range(0, count, SLICE)
-        if self._pool is None or len(starts) == 1:
-            for start in starts:
-                function(start, min(start + SLICE, count), *values)
-            return
-        for _ in self._pool.map(lambda start: function(start, min(start + SLICE, count), *values), starts):
-            pass
+        slices = _Slices(count, self.threads)
+        try:
+            if self._pool is None or count <= SLICE:
+                slices.run(function, values)
+            else:
+                for done in [self._pool.submit(slices.run, function, values) for _ in range(self.threads)]:
+                    done.result()
+        finally:
+            slices.stop()
+
+
+class _Slices:
+    """The items of a launch, taken by threads in slices that grow until a call takes its time."""
+
+    def __init__(self, count: int, threads: int) -> None:
+        self._next, self._count, self._threads = 0, count, threads
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Leave the rest: an interrupt does not wait for it."""
+        with self._lock:
+            self._next = self._count
+
+    def run(self, function: Any, values: list[Any]) -> None:
+        """Call the function on slices until none are left."""
+        size = SLICE
+        while True:
+            with self._lock:
+                begin = self._next
+                # What is left is divided so that the threads end together.
+                end = min(begin + max(min(size, (self._count - begin) // (2 * self._threads)), SLICE), self._count)
+                self._next = end
+            if begin == end:
+                return
+            began = time.perf_counter()
+            function(begin, end, *values)
+            taken = time.perf_counter() - began
+            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size), SLICE)
 
 
 @functools.cache
