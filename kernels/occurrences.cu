@@ -41,14 +41,21 @@ KERNEL void find_by_array(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUM
     }
 }
 
-KERNEL void find_by_tree(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUMENTS, const Edge* edges, suffix_t* ranks,
-                         suffix_t* counts, i64 pattern_count, i32 first_strand, i64 suffix_count) {
+KERNEL void find_by_tree(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUMENTS, const Edge* edges, const Entry* entries,
+                         suffix_t* ranks, suffix_t* counts, i64 pattern_count, i32 first_strand, i32 entry_bases,
+                         i64 suffix_count) {
     Reference reference = REFERENCE;
     Patterns patterns = PATTERNS;
     FOR_EACH_BUNCH(first, size, begin, end) {
         Walk walks[BUNCH];
-        for (i32 i = 0; i < size; ++i)
-            walks[i].begin(pattern_of(patterns, first + i, pattern_count, first_strand));
+        for (i32 i = 0; i < size; ++i) {
+            Pattern pattern = pattern_of(patterns, first + i, pattern_count, first_strand);
+            if (pattern.length) PREFETCH(&entries[leading_code(pattern.at(0), entry_bases)]);
+        }
+        for (i32 i = 0; i < size; ++i) {
+            walks[i].begin(pattern_of(patterns, first + i, pattern_count, first_strand), entries, entry_bases);
+            if (walks[i].going) PREFETCH(&edges[walks[i].next]);
+        }
         for (bool going = true; going;) {
             going = false;
             for (i32 i = 0; i < size; ++i) {

@@ -60,5 +60,8 @@ HOST_DEVICE u64 reverse_complement(u64 bases) {
     return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
 }
 
+// The first k bases of a word as a number, k in 0..32.
+HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
+
 // The index of the first base that is marked in a mask of pairs; 32 where none is.
 HOST_DEVICE i32 first_marked(u64 pairs) { return leading_zeros(pairs) >> 1; }

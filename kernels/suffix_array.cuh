@@ -55,8 +55,8 @@ template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 pl
     return mine == its ? 0 : mine < its ? -1 : 1;
 }
 
-template <class Text> HOST_DEVICE u32 prefix_code(const Suffix<Text>& query, i32 k) {
-    return k ? (u32)((query.bases.at(query.position) & first_bases(query.length)) >> (64 - 2 * k)) : 0;
+template <class Text> HOST_DEVICE i64 prefix_code(const Suffix<Text>& query, i32 k) {
+    return leading_code(query.bases.at(query.position) & first_bases(query.length), k);
 }
 
 struct Ranks {

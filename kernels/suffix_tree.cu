@@ -130,6 +130,21 @@ KERNEL void close_nodes(i64 begin, i64 end, Edge* edges) {
     }
 }
 
+// An item is the code of entry_bases bases.
+KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges, Entry* entries, i32 entry_bases) {
+    FOR_EACH(code, begin, end) {
+        Entry entry = {-1, 0, 0};
+        while ((i32)entry.depth < entry_bases) {
+            i32 base = (i32)(code >> (2 * (entry_bases - 1 - entry.depth)) & 3);
+            i64 next = 4 * (i64)entry.node + base;
+            const Edge edge = edges[next];
+            if (edge.length > entry_bases - entry.depth || edge.destination == LEAF) break;
+            entry = Entry{base < 3 ? next + 1 : entry.bound, edge.destination, entry.depth + edge.length};
+        }
+        entries[code] = entry;
+    }
+}
+
 // The depth of a node, told by any edge of it: a label begins behind the depth. -1 where all its edges are fake.
 HOST_DEVICE i64 node_depth(const Edge* own, const suffix_t* suffixes, i64 suffix_count) {
     for (i32 i = 0; i < 4; ++i)

@@ -15,6 +15,13 @@ struct alignas(16) Edge {
 
 const u32 LEAF = 0;
 
+// Where walks begin whose first bases are known, as the array's searches do in the prefix table: the deepest node on
+// their way that lies no deeper. The table of 0 bases has the root alone.
+struct alignas(16) Entry {
+    i64 bound;  // see Walk
+    u32 node, depth;
+};
+
 // A walk down the tree along a pattern. Below a node the edges part by their first base, so the walk looks at nothing
 // else: when the pattern is used up the whole of it is compared once, at a place that any suffix of the subtree tells.
 struct Walk {
@@ -27,14 +34,17 @@ struct Walk {
     u64 bases;   // the pattern's 32 around the depth
     bool going;
 
-    HOST_DEVICE void begin(Pattern walked) {
+    HOST_DEVICE void begin(Pattern walked, const Entry* entries, i32 entry_bases) {
         pattern = walked;
-        bound = -1;
-        low = place = depth = 0;
+        low = place = 0;
         going = walked.length > 0;
         if (!going) return;
         bases = walked.at(0);
-        turn(0);
+        Entry entry = {-1, 0, 0};
+        if (walked.length > entry_bases) entry = entries[leading_code(bases, entry_bases)];
+        bound = entry.bound;
+        depth = entry.depth;
+        turn(entry.node);
     }
     HOST_DEVICE void turn(u32 node) {
         i32 base = (i32)(bases >> (62 - 2 * (depth & 31)) & 3);

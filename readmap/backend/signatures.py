@@ -22,6 +22,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "Diagonal": np.dtype(np.int64),  # an array of structures travels as rows of words
     "Window": np.dtype(np.int64),
     "Edge": np.dtype(np.uint32),
+    "Entry": np.dtype(np.int64),
 }
 
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.

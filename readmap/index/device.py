@@ -12,6 +12,7 @@ import numpy as np
 from readmap.backend import Array, Backend
 from readmap.errors import BackendError, IndexFolderError
 from readmap.index.suffix_array import reference_arguments
+from readmap.index.suffix_tree import MOST_ENTRY_BASES, tree_entries
 
 if TYPE_CHECKING:
     from readmap.index.index import Index
@@ -44,7 +45,8 @@ class DeviceIndex:
         reference: what kernels take as REFERENCE_ARGUMENTS.
         suffixes: as the index's.
         prefix_table: as the index's, for `table_bases` bases; for 0 bases, [0, suffixes], where none is wanted.
-        edges: as the index's; empty where the tree is not wanted.
+        edges: as the index's; an empty root's where the tree is not wanted.
+        entries: int64 [4^entry_bases, 2], where walks down the tree begin; for 0 bases where no table is wanted.
     """
 
     index: Index
@@ -53,6 +55,8 @@ class DeviceIndex:
     prefix_table: Array
     table_bases: int
     edges: Array
+    entries: Array
+    entry_bases: int
     barrier_letters: Array
     contig_names: Array
     contig_name_offsets: Array
@@ -68,11 +72,11 @@ def place(
 ) -> DeviceIndex:
     """Copy what a search by `structure` reads to a device, or on the CPU into memory.
 
-    prefix_table: False leaves the array's table out, so that a search begins with the whole array.
+    prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the root.
     Raises BackendError where the arrays do not fit, IndexFolderError where the index was built without one of them.
     """
     table, bases = np.array([0, len(index.suffixes)], index.suffixes.dtype), 0
-    edges = np.empty((0, 4), np.uint32)
+    edges = np.zeros((4, 4), np.uint32)
     if structure.has_array and prefix_table:
         if index.prefix_table is None:
             raise _missing("prefix table", "array")
@@ -85,6 +89,8 @@ def place(
     memory = backend.memory()
     if memory and memory[0] < needed:
         raise BackendError(f"the index needs {needed} bytes of memory on {backend.name}, {memory[0]} are free")
+    held_edges = backend.hold(edges)
+    entry_bases = min(index.table_bases - 1, MOST_ENTRY_BASES) if structure.has_tree and prefix_table else 0
     names = [contig.name.encode("utf-8", "surrogateescape") for contig in index.reference.contigs]
     offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
     return DeviceIndex(
@@ -93,7 +99,9 @@ def place(
         backend.hold(index.suffixes),
         backend.hold(table),
         bases,
-        backend.hold(edges),
+        held_edges,
+        tree_entries(held_edges, entry_bases, backend),
+        entry_bases,
         backend.to_device(index.reference.barrier_letters),
         backend.to_device(np.frombuffer(b"".join(names), np.uint8)),
         backend.to_device(offsets),

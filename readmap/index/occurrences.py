@@ -71,7 +71,8 @@ def find_occurrences(
     given = (*patterns.arguments, *index.reference)
     items = strand.rows * len(patterns)
     if structure is Structure.TREE:
-        backend.launch(_BY_TREE, items, *given, index.edges, *ranges, index.suffix_count)
+        tree = (index.edges, index.entries)
+        backend.launch(_BY_TREE, items, *given, *tree, *ranges, index.entry_bases, index.suffix_count)
     else:
         backend.launch(_BY_ARRAY, items, *given, index.suffixes, index.prefix_table, *ranges, index.table_bases)
     return found

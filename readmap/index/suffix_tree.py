@@ -21,11 +21,14 @@ MOST_BASES = 2**32 - 1
 
 EDGES_A_NODE = 4
 
+#: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
+MOST_ENTRY_BASES = 10
+
 _NEIGHBOURS, _SHARE = Kernel("suffix_tree", "find_neighbours"), Kernel("suffix_tree", "share_prefixes")
 _ORDER, _MINIMA = Kernel("suffix_tree", "order_prefixes"), Kernel("suffix_tree", "take_minima")
 _MARK, _OPEN = Kernel("suffix_tree", "mark_nodes"), Kernel("suffix_tree", "open_nodes")
 _WRITE, _CLOSE = Kernel("suffix_tree", "write_edges"), Kernel("suffix_tree", "close_nodes")
-_CHECK = Kernel("suffix_tree", "check_edges")
+_ENTER, _CHECK = Kernel("suffix_tree", "enter_tree"), Kernel("suffix_tree", "check_edges")
 
 Edges = np.ndarray[Any, np.dtype[np.uint32]]
 
@@ -53,6 +56,13 @@ def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend
     backend.launch(_WRITE, count, *arguments, order, minima, offsets, marks, mark_ends, edges, count)
     backend.launch(_CLOSE, inner + 1, edges)
     return backend.to_host(edges)
+
+
+def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
+    """Where walks begin whose first `bases` bases are known: int64 [4^bases, 2], struct Entry of suffix_tree.cuh."""
+    entries = backend.empty((4**bases, 2), np.int64)
+    backend.launch(_ENTER, len(entries), edges, entries, bases)
+    return entries
 
 
 def longest_prefixes(reference: Reference, suffixes: Suffixes, backend: Backend) -> NDArray[np.uint32]:
