@@ -10,6 +10,7 @@ chr2 12345 12405 1 60 60M
 
 from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
 from readmap.index.index import Index, build_index
+from readmap.index.occurrences import Place, Places
 from readmap.search.aligner import Aligner, Hit, Hits
 from readmap.search.parameters import Scoring
 
@@ -23,6 +24,8 @@ __all__ = [
     "Hits",
     "Index",
     "IndexFolderError",
+    "Place",
+    "Places",
     "ReadmapError",
     "Scoring",
     "UsageError",
