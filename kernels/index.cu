@@ -31,6 +31,30 @@ KERNEL void fill_prefix_table(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suf
     }
 }
 
+// An item is a rank: ranks[p] is that of the suffix at p.
+KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes, suffix_t* ranks, i64 length) {
+    FOR_EACH(rank, begin, end)
+        if ((u64)suffixes[rank] < (u64)length) ranks[suffixes[rank]] = (suffix_t)rank;
+}
+
+// An item is a rank; doubts becomes 0 where one may stand wrong. An array is in order where every base has one rank, first
+// bases do not fall, and of neighbours that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003).
+KERNEL void doubt_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* ranks,
+                        u64* doubts, i64 length) {
+    Reference reference = REFERENCE;
+    FOR_EACH(rank, begin, end) {
+        i64 place = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : place;
+        bool right = (u64)place < (u64)length && (u64)before < (u64)length;
+        right = right && reference.reach(place, 1) && (i64)ranks[place] == rank;
+        if (right && rank) {
+            i32 step = reference.packed().base(place) - reference.packed().base(before);
+            right = step > 0 || (step == 0 && (!reference.reach(before + 1, 1) ||
+                                               (reference.reach(place + 1, 1) && ranks[before + 1] < ranks[place + 1])));
+        }
+        if (!right) atomic_min(doubts, 0);
+    }
+}
+
 // An item is a pair of neighbours (item, item + 1): the smallest rank that stands out of order, or out of the reference,
 // is reported.
 KERNEL void check_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, u64* error, i64 suffix_count,

@@ -12,6 +12,7 @@ from readmap.backend import Backend, Kernel
 from readmap.index.reference import Bytes, Reference
 
 _FILL = Kernel("index", "fill_prefix_table")
+_RANK, _DOUBT = Kernel("index", "rank_places"), Kernel("index", "doubt_order")
 _CHECK = Kernel("index", "check_order")
 
 #: Bases that the prefix table resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
@@ -72,10 +73,14 @@ def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, bac
 
 def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
     """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
+    arguments, held = reference_arguments(reference, backend), backend.to_device(suffixes)
+    ranks, doubts = backend.full(reference.length, 0, suffixes.dtype), backend.full(1, -1, np.int64).view(np.uint64)
+    backend.launch(_RANK, len(suffixes), held, ranks, reference.length)
+    backend.launch(_DOUBT, len(suffixes), *arguments, held, ranks, doubts, reference.length)
+    if int(backend.to_host(doubts)[0]):
+        return None
+    # Letter by letter, which takes long where much is repeated, but names the rank.
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    arguments = reference_arguments(reference, backend)
-    backend.launch(
-        _CHECK, len(suffixes), *arguments, backend.to_device(suffixes), error, len(suffixes), reference.length
-    )
+    backend.launch(_CHECK, len(suffixes), *arguments, held, error, len(suffixes), reference.length)
     rank = int(backend.to_host(error)[0])
     return None if rank == 2**64 - 1 else rank
