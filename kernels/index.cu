@@ -37,21 +37,23 @@ KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes, suffix_t* 
         if ((u64)suffixes[rank] < (u64)length) ranks[suffixes[rank]] = (suffix_t)rank;
 }
 
-// An item is a rank; doubts becomes 0 where one may stand wrong. An array is in order where every base has one rank, first
-// bases do not fall, and of neighbours that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003).
+// An item is a rank. doubts[0] becomes the smallest one whose place is none of a base, or has another rank too; doubts[1]
+// the smallest one that may stand wrong. An array is in order where every base has one rank, first bases do not fall, and
+// of neighbours that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003).
 KERNEL void doubt_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* ranks,
                         u64* doubts, i64 length) {
     Reference reference = REFERENCE;
     FOR_EACH(rank, begin, end) {
         i64 place = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : place;
-        bool right = (u64)place < (u64)length && (u64)before < (u64)length;
-        right = right && reference.reach(place, 1) && (i64)ranks[place] == rank;
-        if (right && rank) {
-            i32 step = reference.packed().base(place) - reference.packed().base(before);
-            right = step > 0 || (step == 0 && (!reference.reach(before + 1, 1) ||
-                                               (reference.reach(place + 1, 1) && ranks[before + 1] < ranks[place + 1])));
+        if ((u64)place >= (u64)length || !reference.reach(place, 1) || (i64)ranks[place] != rank) {
+            atomic_min(doubts, (u64)rank);
+            continue;
         }
-        if (!right) atomic_min(doubts, 0);
+        if (rank == 0 || (u64)before >= (u64)length) continue;
+        i32 step = reference.packed().base(place) - reference.packed().base(before);
+        bool right = step > 0 || (step == 0 && (!reference.reach(before + 1, 1) ||
+                                                (reference.reach(place + 1, 1) && ranks[before + 1] < ranks[place + 1])));
+        if (!right) atomic_min(doubts + 1, (u64)rank);
     }
 }
 

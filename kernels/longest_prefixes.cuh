@@ -25,7 +25,7 @@ struct Pyramid {
         --index;
         while (number) {
             --number;
-            index = minimum(index * GROUP + GROUP, size(number)) - 1;
+            index = index * GROUP + GROUP - 1;
             while (level(number)[index] >= bound) --index;
         }
         return index;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import tempfile
@@ -18,10 +19,11 @@ from readmap.formats.output import Output
 from readmap.formats.reads import Reads, find_reads
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
+from readmap.search import exact
 from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Scoring
 from readmap.search.queries import Queries, pack_queries
-from readmap.search.stream import run
+from readmap.search.stream import Work, run
 
 
 @dataclass(frozen=True)
@@ -153,13 +155,71 @@ def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) ->
     return reads
 
 
-def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = False) -> Index:
+def draw_exact_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
+    """Pieces of the contigs from both strands, most of them short; some over a contig's end, with N or U, or empty."""
+    text = "".join(contigs.values())
+    reads = []
+    for number in range(count):
+        length = (1, 2, 4, 5, 6, 7, 9, 12, 20, 31, 32, 33, 50, 64, 65, 100, 150, 400)[below(generator, 18)]
+        start = below(generator, len(text) - length)
+        bases = text[start : start + length]
+        if below(generator, 2):
+            bases = reverse_complement(bases)
+        kind = below(generator, 12)
+        if kind == 0:
+            bases = substitute(generator, bases, 1)
+        elif kind == 1:
+            bases = bases[: length // 2] + "NRy"[below(generator, 3)] + bases[length // 2 :]
+        elif kind == 2:
+            bases = bases.lower().replace("t", "Uu"[below(generator, 2)])
+        elif kind == 3 and number % 3 == 0:
+            bases = ""
+        name = f"{number}!{length}" + ("", "/2", "/1 comment", "\tcomment")[number % 4]
+        reads.append(Read(name, bases, random_quality(generator, len(bases))))
+    return reads
+
+
+def _texts() -> dict[str, list[str]]:
+    draw = random.Random(2)
+    spacer = random_bases(draw, 90)
+    return {
+        "random": [random_bases(draw, 700)],
+        "one base": ["G"],
+        "one letter": ["T" * 400],
+        "one letter, contigs": ["A" * length for length in range(1, 25)],
+        "two letters": [random_bases(draw, 500, "AT")],
+        "fibonacci": [fibonacci(600)],
+        "fibonacci, contigs": [fibonacci(144, "GT"), fibonacci(233, "GT"), fibonacci(89, "TG")],
+        "period of three": ["CAG" * 150],
+        "copies": [spacer, spacer, spacer[1:], "N" + spacer, spacer + "A"],
+        "N at both ends": ["N" * 70 + random_bases(draw, 200) + "N" * 70],
+        "runs of N": [random_bases(draw, 800, "ACGT" * 5 + "N").replace("NA", "N" * 40)],
+        "many N": [random_bases(draw, 300, "AN")],
+        "only N": ["N" * 100, "A"],
+        "ambiguous letters": [random_bases(draw, 400, "ACGTACGTACGTRYKM")],
+        "many contigs": [random_bases(draw, 1 + i % 7) for i in range(200)],
+        "contigs of one base": list("ACGTTGCAAACC" * 10),
+        "no base": ["NN", "R"],
+    }
+
+
+#: References that are hard on what is sorted and searched: the contigs of each, by name.
+TEXTS = _texts()
+
+
+@functools.cache
+def indexed(name: str, force_64_bits: bool = False) -> Index:
+    """The index of one of TEXTS with both structures; made once, so it must not be changed."""
+    return index_of(TEXTS[name], force_64_bits, "both")
+
+
+def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = False, structure: str = "array") -> Index:
     """The index of some contigs, named 0, 1, 2 and so on where they have no names."""
     named = contigs if isinstance(contigs, dict) else {str(number): letters for number, letters in enumerate(contigs)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.fa"
         path.write_bytes(fasta(named))
-        return build_index(path, threads=1, force_64_bits=force_64_bits)
+        return build_index(path, structure=structure, threads=1, force_64_bits=force_64_bits)
 
 
 def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
@@ -182,8 +242,26 @@ def map_files(
     **options: Any,
 ) -> Summary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
+    mapping = Mapping(index, scoring or Scoring(), backend, read_group)
+    run_files(paths, mapping, backend, out, **options)
+    return mapping.summary
+
+
+def search_files(
+    paths: Sequence[Path],
+    index: DeviceIndex,
+    backend: Backend,
+    out: Path,
+    parameters: exact.Parameters,
+    **options: Any,
+) -> exact.Summary:
+    """The same for an exact search."""
+    search = exact.ExactSearch(index, parameters, backend)
+    run_files(paths, search, backend, out, **options)
+    return search.summary
+
+
+def run_files(paths: Sequence[Path], work: Work, backend: Backend, out: Path, **options: Any) -> None:
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
-        mapping = Mapping(index, scoring or Scoring(), backend, read_group)
-        run([str(path) for path in paths], output, mapping, backend, **options)
-        return mapping.summary
+        run([str(path) for path in paths], output, work, backend, **options)

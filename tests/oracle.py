@@ -83,6 +83,60 @@ def insertion_point(text: str, order: Sequence[int], query: str) -> int:
     return bisect.bisect_left(order, query, key=lambda place: text[place : place + len(query)])
 
 
+#: A node's four edges, A to T: start and length of the label, left bound, and the node below, None for a leaf.
+Edge = tuple[int, int, int, "Node | None"]
+#: The ranks below it, from the first to behind the last, and its depth.
+Node = tuple[int, int, int]
+
+
+def suffix_tree(text: str, order: Sequence[int]) -> dict[Node, list[Edge]]:
+    """All inner nodes with their edges. Where no suffix goes on with a base, the edge is fake: start and length 0."""
+    nodes: dict[Node, list[Edge]] = {}
+    todo = [(0, len(order), 0)]
+    while todo:
+        low, high, depth = node = todo.pop()
+        following = [text[order[rank] + depth] for rank in range(low, high)]
+        left = low + following.count(BARRIER)  # suffixes that end at the node come first
+        nodes[node] = []
+        for base in "ACGT":
+            right = left + following.count(base)
+            below = None
+            start = length = 0
+            if left < right:
+                start = order[left] + depth
+                first, last = text[order[left] :].split(BARRIER)[0], text[order[right - 1] :].split(BARRIER)[0]
+                deeper = common_prefix(first, 0, last)
+                length = deeper - depth
+                if right - left > 1:
+                    below = (left, right, deeper)
+                    todo.append(below)
+            nodes[node].append((start, length, left, below))
+            left = right
+        assert left == high
+    return nodes
+
+
+def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1, -1)) -> list[tuple[int, int, int]]:
+    """Contig, start and strand of every exact occurrence, in the order in which they are told.
+
+    First those on one strand, then those on the other, a palindrome's on both; on each in the order of the text there.
+    """
+    text, wanted = text_of(contigs), clean(query)
+    if not wanted or "N" in wanted:
+        return []
+    starts = [0]
+    for contig in contigs:
+        starts.append(starts[-1] + len(contig) + 1)
+    found = []
+    for strand in strands:
+        letters = wanted if strand == 1 else reverse_complement(wanted)
+        places = [match.start() for match in re.finditer(f"(?={letters})", text)]
+        for place in sorted(places, key=lambda place: text[place:]):
+            contig = bisect.bisect_right(starts, place) - 1
+            found.append((contig, place - starts[contig], strand))
+    return found
+
+
 def column_score(base: str, letter: str, scoring: Scoring) -> int:
     """Of a read's base over a reference's letter."""
     if base not in "ACGT" or letter not in "ACGT":
@@ -211,6 +265,14 @@ def gaps_to_shift(cigar: Cigar, read: str, contig: str, start: int, scoring: Sco
     return found
 
 
+def shown_name(name: str) -> str:
+    """Up to the first blank, without /1 and /2, cut at 254 bytes."""
+    name = re.split("[ \t]", name)[0]
+    if len(name) > 2 and name.endswith(("/1", "/2")):
+        name = name[:-2]
+    return name[:254] or "*"
+
+
 @dataclass(frozen=True)
 class Placed:
     """A mapped read as SAM tells it; start is 0-based on the contig."""
@@ -236,10 +298,7 @@ def sam_record(
     shown, marks = clean(read), quality
     if placed and placed.reverse:
         shown, marks = reverse_complement(read), quality and quality[::-1]
-    name = re.split("[ \t]", name)[0]
-    if len(name) > 2 and name.endswith(("/1", "/2")):
-        name = name[:-2]
-    fields = [name[:254] or "*", "4", "*", "0", "0", "*"]
+    fields = [shown_name(name), "4", "*", "0", "0", "*"]
     tags = ""
     if placed:
         place = [placed.contig, str(placed.start + 1), str(placed.mapq), placed.cigar]
@@ -247,3 +306,45 @@ def sam_record(
         told = rescore(parse_cigar(placed.cigar), shown, letters, placed.start, scoring)
         tags = f"\tNM:i:{told.edit_distance}\tMD:Z:{told.differences}\tAS:i:{told.score}\tXS:i:{placed.second}"
     return "\t".join([*fields, "*", "0", "0", shown or "*", marks or "*"]) + tags + read_group + "\n"
+
+
+def exact_mapq(total: int) -> int:
+    return {1: 60, 2: 3, 3: 1, 4: 1}.get(total, 0)
+
+
+def exact_lines(
+    format: str,
+    name: str,
+    read: str,
+    quality: str | None,
+    places: Sequence[tuple[int, int, int]],
+    contigs: Sequence[str],
+    most: int | None = None,
+    read_group: str = "",
+) -> str:
+    """The lines of a read that occurs at `places`, of which `most` are written. contigs: their names."""
+    name, total = shown_name(name), len(places)
+    marks = quality if quality else "*"
+    if format == "counts":
+        return f"{name}\t{total}\n"
+    if not places and format == "sam":
+        return f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{clean(read) or '*'}\t{marks}{read_group}\n"
+    if not places and format == "tsv":
+        return f"{name}\t0\t*\t*\t*\t*\n"
+    lines = ""
+    for number, (contig, start, strand) in enumerate(places[:most]):
+        end, sign = start + len(read), "+" if strand == 1 else "-"
+        if format == "tsv":
+            lines += f"{name}\t{total}\t{contigs[contig]}\t{start + 1}\t{end}\t{sign}\n"
+            continue
+        if format == "bed":
+            lines += f"{contigs[contig]}\t{start}\t{end}\t{name}\t{exact_mapq(total)}\t{sign}\n"
+            continue
+        shown = "*\t*"
+        if number == 0:
+            shown = f"{clean(read)}\t{marks}" if strand == 1 else f"{reverse_complement(read)}\t{marks[::-1]}"
+        flag = (256 if number else 0) + (16 if strand == -1 else 0)
+        place = f"{contigs[contig]}\t{start + 1}\t{exact_mapq(total)}\t{len(read)}M"
+        tags = f"NM:i:0\tMD:Z:{len(read)}\tNH:i:{total}\tHI:i:{number + 1}{read_group}"
+        lines += f"{name}\t{flag}\t{place}\t*\t0\t0\t{shown}\t{tags}\n"
+    return lines

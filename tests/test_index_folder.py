@@ -14,19 +14,21 @@ import numpy as np
 import pytest
 from examples import fasta, index_of, random_bases
 
-from readmap.errors import DataError, IndexFolderError
-from readmap.index import folder
+from readmap.backend import open_backend
+from readmap.errors import DataError, IndexFolderError, UsageError
+from readmap.index import folder, suffix_tree
+from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
 from readmap.index.reference import Reference
 
 CONTIGS = {"one": random_bases(random.Random(1), 900, "ACGTACGTN"), "two": "R" + "ACCGT" * 40}
 REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
-ARRAYS = (*REFERENCE_ARRAYS, "suffix_array", "prefix_table")
+ARRAYS = (*REFERENCE_ARRAYS, "suffix_array", "prefix_table", "edges")
 
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return index_of(CONTIGS)
+    return index_of(CONTIGS, structure="both")
 
 
 @pytest.fixture
@@ -37,25 +39,29 @@ def path(index: Index, tmp_path: Path) -> Path:
 
 def arrays_of(index: Index) -> dict[str, Any]:
     arrays = {name: getattr(index.reference, name) for name in REFERENCE_ARRAYS}
-    return {**arrays, "suffix_array": index.suffixes, "prefix_table": index.prefix_table}
+    arrays |= {"suffix_array": index.suffixes, "prefix_table": index.prefix_table, "edges": index.edges}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def assert_same(found: Index, expected: Index) -> None:
+    assert arrays_of(found).keys() == arrays_of(expected).keys()
     for name, array in arrays_of(expected).items():
         again = arrays_of(found)[name]
         assert again.dtype == array.dtype
         assert np.array_equal(again, array)
     assert found.reference.contigs == expected.reference.contigs
     assert (found.table_bases, found.source) == (expected.table_bases, expected.source)
+    assert (found.structure, found.nodes) == (expected.structure, expected.nodes)
 
 
 def contents(place: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in place.iterdir()}
 
 
+@pytest.mark.parametrize("structure", ["array", "tree", "both"])
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
-def test_round_trip(tmp_path: Path, force_64_bits: bool) -> None:
-    made = index_of(CONTIGS, force_64_bits)
+def test_round_trip(tmp_path: Path, force_64_bits: bool, structure: str) -> None:
+    made = index_of(CONTIGS, force_64_bits, structure)
     made.write(tmp_path / "a.readmap")
     opened = Index.open(tmp_path / "a.readmap")
     assert_same(opened, made)
@@ -64,6 +70,22 @@ def test_round_trip(tmp_path: Path, force_64_bits: bool) -> None:
     folder.verify_checksums(tmp_path / "a.readmap")
     opened.write(tmp_path / "b.readmap")
     assert contents(tmp_path / "a.readmap") == contents(tmp_path / "b.readmap")
+
+
+@pytest.mark.parametrize(
+    ("structure", "absent"), [("array", {"edges"}), ("tree", {"prefix_table"}), ("both", set[str]())]
+)
+def test_arrays_of_a_structure(tmp_path: Path, structure: str, absent: set[str]) -> None:
+    """The folder holds what was built and nothing else, and the index tells which it is."""
+    index_of(CONTIGS, structure=structure).write(tmp_path / "a.readmap")
+    opened = Index.open(tmp_path / "a.readmap")
+    assert opened.structure is Structure(structure)
+    assert opened.structure.has_array == ("prefix_table" not in absent)
+    assert opened.structure.has_tree == ("edges" not in absent)
+    assert set(arrays_of(opened)) == set(ARRAYS) - absent
+    assert set(contents(tmp_path / "a.readmap")) == {"manifest.json", *(f"{n}.npy" for n in set(ARRAYS) - absent)}
+    assert (opened.nodes == 0) == ("edges" in absent)
+    opened.check(open_backend("cpu"))
 
 
 def test_arrays_are_mapped_not_read(path: Path) -> None:
@@ -229,7 +251,7 @@ def test_not_an_index(tmp_path: Path) -> None:
 
 def test_an_existing_index_is_kept_unless_forced(index: Index, path: Path) -> None:
     before = contents(path)
-    other = index_of(["ACGT" * 30])
+    other = index_of(["ACGT" * 30], structure="tree")
     with pytest.raises(IndexFolderError, match=r"ref\.fa\.readmap exists already: --force replaces it"):
         other.write(path)
     assert contents(path) == before
@@ -298,13 +320,50 @@ def test_build_index_from_plain_and_gzip_and_with_any_threads(tmp_path: Path) ->
         assert np.array_equal(array, arrays_of(packed)[name])
 
 
-def test_build_index_tells_its_progress(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("structure", "last"),
+    [("array", ["prefix table"]), ("tree", ["suffix tree"]), ("both", ["prefix table", "suffix tree"])],
+)
+def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: list[str]) -> None:
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     told: list[tuple[str, int]] = []
-    build_index(tmp_path / "ref.fa", progress=lambda stage, done: told.append((stage, done)))
+    build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: told.append((stage, done)))
     assert ("read", len(fasta(CONTIGS))) in told
     stages = list(dict.fromkeys(stage for stage, _ in told))
-    assert stages == ["read", "pack", "sort suffixes", "prefix table"]
+    assert stages == ["read", "pack", "sort suffixes", *last]
+
+
+def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
+    """Once, when it knows how large the reference is; a tree takes more than the array, and more than its own size."""
+    (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
+    told: dict[str, list[int]] = {structure: [] for structure in ("array", "tree", "both")}
+    for structure, memory in told.items():
+        build_index(tmp_path / "ref.fa", structure=structure, tell_memory=memory.append)
+    (array,), (tree,), (both,) = told.values()
+    assert array < tree == both
+    made = build_index(tmp_path / "ref.fa", structure="both")
+    assert made.edges is not None
+    assert tree > made.suffixes.nbytes + made.edges.nbytes
+
+
+def test_reference_that_is_too_large_for_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before anything is sorted."""
+    (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
+    monkeypatch.setattr(suffix_tree, "MOST_BASES", 900 + 1 + 201)
+    told: list[str] = []
+    for structure in ("tree", "both"):
+        with pytest.raises(UsageError, match=r"a suffix tree holds references below 2\^32 bases, this one has 1,103"):
+            build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: told.append(stage))
+    assert set(told) == {"read"}
+    assert build_index(tmp_path / "ref.fa").structure is Structure.ARRAY
+
+
+def test_same_index_on_any_device(backends: str, tmp_path: Path) -> None:
+    (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
+    assert_same(
+        build_index(tmp_path / "ref.fa", structure="both", device=backends),
+        build_index(tmp_path / "ref.fa", structure="both", device="cpu", threads=1),
+    )
 
 
 def test_build_index_names_the_file(tmp_path: Path) -> None:

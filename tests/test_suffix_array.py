@@ -1,11 +1,10 @@
 """The suffix array and the prefix table against sorted suffixes, and the check that finds what is out of order."""
 
 import random
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from examples import fibonacci, index_of, random_bases
+from examples import TEXTS, index_of, indexed, random_bases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import BARRIER, prefix_table, suffix_order, text_of
@@ -15,44 +14,11 @@ from readmap.errors import IndexFolderError
 from readmap.index.index import Index
 from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
 
-DRAW = random.Random(2)
-SPACER = random_bases(DRAW, 90)
-TEXTS = {
-    "random": [random_bases(DRAW, 700)],
-    "one base": ["G"],
-    "one letter": ["T" * 400],
-    "one letter, contigs": ["A" * length for length in range(1, 25)],
-    "two letters": [random_bases(DRAW, 500, "AT")],
-    "fibonacci": [fibonacci(600)],
-    "fibonacci, contigs": [fibonacci(144, "GT"), fibonacci(233, "GT"), fibonacci(89, "TG")],
-    "period of three": ["CAG" * 150],
-    "copies": [SPACER, SPACER, SPACER[1:], "N" + SPACER, SPACER + "A"],
-    "N at both ends": ["N" * 70 + random_bases(DRAW, 200) + "N" * 70],
-    "runs of N": [random_bases(DRAW, 800, "ACGT" * 5 + "N").replace("NA", "N" * 40)],
-    "many N": [random_bases(DRAW, 300, "AN")],
-    "only N": ["N" * 100, "A"],
-    "ambiguous letters": [random_bases(DRAW, 400, "ACGTACGTACGTRYKM")],
-    "many contigs": [random_bases(DRAW, 1 + i % 7) for i in range(200)],
-    "contigs of one base": list("ACGTTGCAAACC" * 10),
-}
-
-
-@pytest.fixture(scope="module")
-def indexes() -> Callable[[str, bool], Index]:
-    made: dict[tuple[str, bool], Index] = {}
-
-    def make(name: str, force_64_bits: bool) -> Index:
-        if (name, force_64_bits) not in made:
-            made[name, force_64_bits] = index_of(TEXTS[name], force_64_bits)
-        return made[name, force_64_bits]
-
-    return make
-
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_order(indexes: Callable[[str, bool], Index], name: str, force_64_bits: bool) -> None:
-    suffixes = indexes(name, force_64_bits).suffixes
+def test_order(name: str, force_64_bits: bool) -> None:
+    suffixes = indexed(name, force_64_bits).suffixes
     assert suffixes.dtype == (np.uint64 if force_64_bits else np.uint32)
     assert suffixes.tolist() == suffix_order(text_of(TEXTS[name]))
 
@@ -67,8 +33,8 @@ def test_order_of_any_contigs(contigs: list[str]) -> None:
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_prefix_table(backends: str, indexes: Callable[[str, bool], Index], name: str, force_64_bits: bool) -> None:
-    index, text = indexes(name, force_64_bits), text_of(TEXTS[name])
+def test_prefix_table(backends: str, name: str, force_64_bits: bool) -> None:
+    index, text = indexed(name, force_64_bits), text_of(TEXTS[name])
     assert index.prefix_table.dtype == index.suffixes.dtype
     assert index.prefix_table.tolist() == prefix_table(text, index.table_bases)
     for bases in (1, 3, 5):
@@ -95,15 +61,15 @@ def disorder(text: str, suffixes: Suffixes) -> int | None:
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_no_disorder(backends: str, indexes: Callable[[str, bool], Index], name: str, force_64_bits: bool) -> None:
-    index = indexes(name, force_64_bits)
+def test_no_disorder(backends: str, name: str, force_64_bits: bool) -> None:
+    index = indexed(name, force_64_bits)
     assert first_disorder(index.reference, index.suffixes, open_backend(backends)) is None
     index.check(open_backend(backends))
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if name != "one base"])
-def test_swapped_suffixes_are_found(backends: str, indexes: Callable[[str, bool], Index], name: str) -> None:
-    index, text = indexes(name, False), text_of(TEXTS[name])
+@pytest.mark.parametrize("name", [name for name in TEXTS if name not in ("one base", "no base")])
+def test_swapped_suffixes_are_found(backends: str, name: str) -> None:
+    index, text = indexed(name, False), text_of(TEXTS[name])
     backend = open_backend(backends)
     generator = np.random.default_rng(3)
     count = len(index.suffixes)
@@ -119,10 +85,8 @@ def test_swapped_suffixes_are_found(backends: str, indexes: Callable[[str, bool]
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
-def test_places_that_are_no_base_are_found(
-    backends: str, indexes: Callable[[str, bool], Index], force_64_bits: bool
-) -> None:
-    index, text = indexes("runs of N", force_64_bits), text_of(TEXTS["runs of N"])
+def test_places_that_are_no_base_are_found(backends: str, force_64_bits: bool) -> None:
+    index, text = indexed("runs of N", force_64_bits), text_of(TEXTS["runs of N"])
     backend = open_backend(backends)
     largest = np.iinfo(index.suffixes.dtype).max
     for place in (text.index(BARRIER), len(text) - 1, len(text), len(text) + 100, largest):
@@ -149,8 +113,13 @@ def test_disorder_behind_a_long_common_prefix_is_found(backends: str) -> None:
         assert first_disorder(index.reference, spoilt, backend) == first
 
 
-def test_check_names_the_rank(indexes: Callable[[str, bool], Index]) -> None:
-    index = indexes("random", False)
+def test_order_of_a_megabase_of_one_letter_is_checked(backends: str) -> None:
+    index = index_of(["A" * 1_000_000])
+    assert first_disorder(index.reference, index.suffixes, open_backend(backends)) is None
+
+
+def test_check_names_the_rank() -> None:
+    index = indexed("random", False)
     spoilt = index.suffixes.copy()
     spoilt[[100, 300]] = spoilt[[300, 100]]
     with pytest.raises(IndexFolderError, match="suffix_array is out of order at rank 100"):

@@ -85,12 +85,12 @@ def place(
         if index.edges is None:
             raise _missing("suffix tree", "tree")
         edges = index.edges
-    needed = index.reference.nbytes + index.suffixes.nbytes + table.nbytes + edges.nbytes
+    entry_bases = min(index.table_bases - 1, MOST_ENTRY_BASES) if structure.has_tree and prefix_table else 0
+    needed = index.reference.nbytes + index.suffixes.nbytes + table.nbytes + edges.nbytes + 16 * 4**entry_bases
     memory = backend.memory()
     if memory and memory[0] < needed:
         raise BackendError(f"the index needs {needed} bytes of memory on {backend.name}, {memory[0]} are free")
     held_edges = backend.hold(edges)
-    entry_bases = min(index.table_bases - 1, MOST_ENTRY_BASES) if structure.has_tree and prefix_table else 0
     names = [contig.name.encode("utf-8", "surrogateescape") for contig in index.reference.contigs]
     offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
     return DeviceIndex(

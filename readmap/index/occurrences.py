@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.patterns import Patterns
@@ -135,7 +136,9 @@ class Places:
 
 
 def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Places:
-    """The places of the first `queries` records, at most `most` of each."""
+    """The places of the first `queries` records, at most `most` of each; UsageError where that is negative."""
+    if most is not None and most < 0:
+        raise UsageError(f"at most {most} places are asked for, expected 0 or more")
     totals = backend.to_host(total_occurrences(found, backend))[:queries]
     wanted = totals if most is None else np.minimum(totals, most)
     offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)

@@ -19,6 +19,9 @@ _CHECK = Kernel("index", "check_order")
 MOST_TABLE_BASES = 12
 LEAST_TABLE_BASES = 6
 
+#: What a kernel leaves where it has nothing to report.
+NOWHERE = 2**64 - 1
+
 Suffixes = np.ndarray[Any, Any]
 
 
@@ -74,13 +77,15 @@ def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, bac
 def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
     """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
     arguments, held = reference_arguments(reference, backend), backend.to_device(suffixes)
-    ranks, doubts = backend.full(reference.length, 0, suffixes.dtype), backend.full(1, -1, np.int64).view(np.uint64)
+    ranks, doubts = backend.full(reference.length, 0, suffixes.dtype), backend.full(2, -1, np.int64).view(np.uint64)
     backend.launch(_RANK, len(suffixes), held, ranks, reference.length)
     backend.launch(_DOUBT, len(suffixes), *arguments, held, ranks, doubts, reference.length)
-    if int(backend.to_host(doubts)[0]):
+    doubled, doubted = backend.to_host(doubts).tolist()
+    if doubled == doubted == NOWHERE:
         return None
-    # Letter by letter, which takes long where much is repeated, but names the rank.
+    # Letter by letter, which takes long where much is repeated, but sees where the disorder begins, and that
+    # suffixes which barriers make equal may stand in any order.
     error = backend.full(1, -1, np.int64).view(np.uint64)
     backend.launch(_CHECK, len(suffixes), *arguments, held, error, len(suffixes), reference.length)
-    rank = int(backend.to_host(error)[0])
-    return None if rank == 2**64 - 1 else rank
+    rank = min(doubled, int(backend.to_host(error)[0]))
+    return None if rank == NOWHERE else rank

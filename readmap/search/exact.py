@@ -97,7 +97,6 @@ class ExactSearch:
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, *arguments, counts)
         line_ends, total = backend.ends(counts)
-        self._add(reads, found)
         most = backend.scratch_bytes // LINE_BYTES
         for first in range(0, total, most):
             count = min(most, total - first)
@@ -106,7 +105,11 @@ class ExactSearch:
             byte_ends, size = backend.ends(lengths)
             out = backend.empty(size, np.uint8)
             backend.launch(_WRITE, count, *arguments, line_ends, byte_ends, out, reads.count, first)
+            if not first:
+                self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
             yield out
+        if not total:
+            self._add(reads, found)
 
     def _arguments(self, reads: Reads, found: Occurrences) -> tuple[object, ...]:
         """In the order of LINE_ARGUMENTS of kernels/exact.cu."""
