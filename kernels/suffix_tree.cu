@@ -23,14 +23,10 @@ KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before,
     FOR_EACH(slice, begin, end) {
         i64 shared = 0;
         for (i64 place = slice * SLICE; place < minimum((slice + 1) * SLICE, length); ++place) {
+            if (!reference.reach(place, 1)) continue;
             i64 other = before[place];
-            if (reference.reach(place, 1) == 0 || other == NO_NEIGHBOUR) {
-                shared = 0;
-                if (reference.reach(place, 1)) before[place] = 0;
-                continue;
-            }
-            shared = maximum(shared - 1, (i64)0);
-            for (i64 more = 32; more == 32; shared += more) {
+            shared = other == NO_NEIGHBOUR ? 0 : maximum(shared - 1, (i64)0);
+            for (i64 more = other == NO_NEIGHBOUR ? 0 : 32; more == 32; shared += more) {
                 more = first_marked(differences(text.at(place + shared), text.at(other + shared)));
                 more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
             }
