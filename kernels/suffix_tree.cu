@@ -7,7 +7,6 @@
 #include "longest_prefixes.cuh"
 #include "suffix_tree.cuh"
 
-const i64 SLICE = 1024;
 const u32 NO_NEIGHBOUR = ~0u;
 
 // An item is a rank: before[p] is the place of the suffix in front of that at p.
@@ -15,14 +14,15 @@ KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes, u32* b
     FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
 }
 
-// An item is a slice of 1024 places: before[p] becomes the prefix that the suffix at p shares with that neighbour. It is
+// An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that neighbour. It is
 // at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are compared once.
-KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length) {
+KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length,
+                           i64 slice_size) {
     Reference reference = REFERENCE;
     Words text = reference.packed();
     FOR_EACH(slice, begin, end) {
         i64 shared = 0;
-        for (i64 place = slice * SLICE; place < minimum((slice + 1) * SLICE, length); ++place) {
+        for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
             if (!reference.reach(place, 1)) continue;
             i64 other = before[place];
             shared = other == NO_NEIGHBOUR ? 0 : maximum(shared - 1, (i64)0);

@@ -102,6 +102,8 @@ def test_several_files_are_no_pairs_yet(demo_index: Path, few_reads: str, capfd:
         (["--batch-reads", "0"], "0 is not in the range"),
         (["--frobnicate"], "--frobnicate"),
         (["-o", "out.bam"], "only SAM is written yet; without -o, pipe it into samtools view -o out.bam"),
+        (["-o", "out.tsv.gz", "--exact"], "only plain text is written yet; without -o, pipe it into bgzip"),
+        (["-o", "out.bed"], "-o: out.bed is a name for bed, which is written only with --exact"),
         (["-o", "same", "--json", "./same"], "--json ./same is where the output goes"),
         (["--json", "-"], "--json - is where the output goes"),
     ],
@@ -199,7 +201,7 @@ def test_failing_work_leaves_no_file(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(search.stream, "search", fail)
+    monkeypatch.setattr(search.stream, "run", fail)
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--json", "report.json") == code
     assert capfd.readouterr().err == told
     assert os.listdir() == []

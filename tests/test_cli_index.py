@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 
 import readmap
+from readmap.backend.cpu import CpuBackend
 from readmap.cli import index, main
-from readmap.index.index import Index
+from readmap.cli.report import in_bytes
+from readmap.index.device import Structure
+from readmap.index.index import Index, building_bytes
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"
+MEMORY = building_bytes(22 + 2, Structure.ARRAY)
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +33,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails tells, which is one line; it leaves no file behind."""
+    """What a run that fails tells, which is one line behind that of the memory; it leaves no file behind."""
     before = sorted(os.listdir())
     assert main([*arguments]) == code
-    told = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
+    told = re.sub(r"\Abuilding needs .+\n", "", capfd.readouterr().err)
+    assert re.fullmatch(r"readmap: error: .+\n", told), told
     assert sorted(os.listdir()) == before
-    return told.err.removeprefix("readmap: error: ").strip()
+    return told.removeprefix("readmap: error: ").strip()
 
 
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
@@ -65,6 +69,10 @@ def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[s
 def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None:
     assert "'frobnicate'" in failure(capfd, "frobnicate", code=2)
     assert "--frobnicate" in failure(capfd, "index", "ref.fa", "--frobnicate", code=2)
+    assert "'--structure': expected array, tree or both" in failure(
+        capfd, "index", "ref.fa", "--structure", "trie", code=2
+    )
+    assert failure(capfd, "index", "ref.fa", "--device", "gpu", code=2).startswith("--device gpu: expected auto, cpu")
     assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help tells more)"
 
 
@@ -72,16 +80,124 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "--json", "report.json", "-t", "1"]) == 0
     told = capfd.readouterr()
     assert told.out == ""
-    assert told.err.startswith("ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; ")
+    lines = told.err.splitlines()
+    assert lines[0].startswith(f"building needs up to {in_bytes(MEMORY)} of memory")
+    assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
     assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", told.err)
     report = json.loads(Path("report.json").read_text())
     size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
-    expected = {"schema": 1, "index": "ref.fa.readmap", "contigs": 2, "bases": 22, "ambiguous_bases": 2, "bytes": size}
+    expected = {
+        "schema": 1,
+        "index": "ref.fa.readmap",
+        "contigs": 2,
+        "bases": 22,
+        "ambiguous_bases": 2,
+        "bytes": size,
+        "structure": "array",
+        "table_bases": 6,
+        "nodes": 0,
+        "suffix_tree_bytes": 0,
+        "memory_bytes": MEMORY,
+    }
     assert {name: report[name] for name in expected} == expected
     assert report["command"] == "readmap index ref.fa --json report.json -t 1"
     assert report["peak_memory_bytes"] > 1 << 20
     assert set(report["seconds"]) == {"build", "write"}
     assert Index.open("ref.fa.readmap").suffixes.dtype == np.uint32
+
+
+@pytest.mark.parametrize("structure", ["tree", "both"])
+def test_a_suffix_tree_is_built_told_and_checked(capfd: pytest.CaptureFixture[str], structure: str) -> None:
+    assert main(["index", "ref.fa", "--structure", structure, "--device", "cpu", "--json", "report.json"]) == 0
+    told = capfd.readouterr().err
+    edges = np.load("ref.fa.readmap/edges.npy")
+    nodes = len(edges) // 4
+    assert f" of them ambiguous; a suffix tree of {nodes} nodes; " in told
+    report = json.loads(Path("report.json").read_text())
+    facts = (report["structure"], report["nodes"], report["suffix_tree_bytes"], report["table_bases"])
+    assert facts == (structure, nodes, edges.nbytes, 6 if structure == "both" else 0)
+    assert Path("ref.fa.readmap/prefix_table.npy").exists() == (structure == "both")
+    assert main(["info", "--check"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == "whole: all checksums are right, the suffixes are in order, and the tree agrees with them\n"
+    assert re.search(rf"^suffix tree   {nodes} nodes, \d+ (bytes|KiB)$", shown.out, re.MULTILINE)
+    assert re.search(rf"^structure     {structure}", shown.out, re.MULTILINE)
+    assert ("\nprefix table " in shown.out) == (structure == "both")
+    assert main(["info", "--json", "-"]) == 0
+    assert json.loads(capfd.readouterr().out)["nodes"] == nodes
+
+
+def test_damage_of_the_tree_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "ref.fa", "--structure", "tree", "-q"]) == 0
+    path = Path("ref.fa.readmap/edges.npy")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-16])
+    assert failure(capfd, "info", code=1).startswith("ref.fa.readmap: edges.npy has ")
+    path.write_bytes(whole[:-1] + b"\x7f")
+    assert "edges.npy was altered" in failure(capfd, "info", "--check", code=1)
+    path.unlink()
+    assert "edges.npy is missing" in failure(capfd, "info", code=1)
+    Path("ref.fa").write_text(">a\nACGTTGCA\n")
+    assert main(["index", "ref.fa", "--structure", "tree", "-q", "--force"]) == 0
+    right = Index.open("ref.fa.readmap")
+    assert right.edges is not None
+    edges = np.array(right.edges)
+    edges[2, 3] += 1
+    Index(right.reference, right.suffixes, None, right.table_bases, edges, "ref.fa").write("x.readmap")
+    assert failure(capfd, "info", "x.readmap", "--check", code=1) == "edges contradicts suffix_array at node 0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        (
+            "MemTotal: 9 kB\nMemAvailable:   2097152 kB\n",
+            "building needs up to {} of memory; 2.00 GiB are available",
+        ),
+        ("MemAvailable: 0 kB\n", "warning: building needs up to {} of memory, and 0 bytes are available"),
+        ("MemTotal: 9 kB\n", "building needs up to {} of memory"),
+        (None, "building needs up to {} of memory"),
+    ],
+    ids=["enough", "too little", "unknown", "no file"],
+)
+def test_memory_is_told_before_it_is_taken(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, facts: str | None, line: str
+) -> None:
+    if facts is not None:
+        Path("meminfo").write_text(facts)
+    monkeypatch.setattr(index, "MEMORY_FACTS", Path("meminfo"))
+    assert main(["index", "ref.fa"]) == 0
+    assert capfd.readouterr().err.splitlines()[0] == line.format(in_bytes(MEMORY))
+    assert main(["index", "ref.fa", "--force", "-q"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("device", "structure", "free", "opened"),
+    [
+        ("auto", "array", 1 << 30, ["cpu"]),
+        ("auto", "tree", 1 << 30, ["auto"]),
+        ("auto", "both", 1000, ["auto", "cpu"]),
+        ("cuda", "tree", 1000, ["cuda"]),
+        ("cuda:0", "array", 1000, ["cuda:0"]),
+    ],
+)
+def test_auto_is_a_gpu_for_a_tree_that_fits(
+    monkeypatch: pytest.MonkeyPatch, device: str, structure: str, free: int, opened: list[str]
+) -> None:
+    class Device(CpuBackend):
+        def memory(self) -> tuple[int, int]:
+            return free, free
+
+    asked = []
+
+    def open_backend(name: str, threads: int | None) -> CpuBackend:
+        asked.append(name)
+        return CpuBackend(threads) if name == "cpu" else Device(threads)
+
+    monkeypatch.setattr("readmap.index.index.open_backend", open_backend)
+    assert main(["index", "ref.fa", "--structure", structure, "--device", device, "-q"]) == 0
+    assert asked == opened
 
 
 def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +274,7 @@ def test_a_full_disk_and_an_interrupt_leave_nothing(
     monkeypatch.setattr(np, "save", fail(OSError("5 requested and 0 written")))
     assert "not all could be written (a full disk, a quota)" in failure(capfd, "index", "ref.fa", code=1)
     monkeypatch.setattr(np, "save", fail(KeyboardInterrupt()))
-    assert main(["index", "ref.fa"]) == 130
+    assert main(["index", "ref.fa", "-q"]) == 130
     assert capfd.readouterr().err == "readmap: interrupted\n"
     assert os.listdir() == ["ref.fa"]
 
@@ -229,6 +345,6 @@ def test_an_order_that_is_wrong_from_the_start(demo_index: Path, capfd: pytest.C
     opened = Index.open(demo_index)
     suffixes = np.array(opened.suffixes)
     suffixes[[10, 11]] = suffixes[[11, 10]]
-    wrong = Index(opened.reference, suffixes, opened.prefix_table, opened.table_bases, opened.source)
+    wrong = Index(opened.reference, suffixes, opened.prefix_table, opened.table_bases, None, opened.source)
     wrong.write("x.readmap")
     assert "out of order at rank 10" in failure(capfd, "info", "x.readmap", "--check", code=1)

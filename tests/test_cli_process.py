@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -199,6 +200,8 @@ def test_progress_is_for_terminals(environment: dict[str, str], tmp_path: Path, 
     assert b"5,000 reads, 4,9" in shown
     assert b"% mapped " in shown
     assert on_terminal(environment, tmp_path, *search, "-o", "out.sam", "-q", stdout=subprocess.DEVNULL) == b""
+    shown = on_terminal(environment, tmp_path, *search, "--exact", "-o", "out.bed", stdout=subprocess.DEVNULL)
+    assert re.search(rb"5,000 reads, [\d,]+ a second, [\d.]+% found, [\d,]+ occurrences ", shown)
     # SAM on the same terminal is not mixed with it.
     shown = on_terminal(environment, tmp_path, *search, stdout=None)
     assert b"\x1b[" not in shown

@@ -12,9 +12,16 @@ import pysam
 import pytest
 
 from readmap.cli import main, search
+from readmap.cli.exact import ExactTask
 from readmap.cli.inputs import is_older_than_source
+from readmap.cli.mapping import MappingTask
 from readmap.cli.options import parse_size
+from readmap.cli.report import Report, Session, in_bytes
 from readmap.errors import UsageError
+from readmap.index.device import Structure
+from readmap.index.index import Index
+from readmap.search.exact import Parameters
+from readmap.search.parameters import Scoring
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 READS = DATA / "demo.fq.gz"
@@ -185,17 +192,26 @@ def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd
         def memory(self) -> tuple[int, int]:
             return 3 << 30, 4 << 30
 
-    from readmap.cli.report import Report, Session
-    from readmap.index.index import Index
-
     report: Any = Report(Session("readmap", 0.0), False, None)
     device: Any = Device()
-    search._say_memory(Index.open(demo_index), device, report)
-    told = capfd.readouterr().err
-    assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in told
-    assert "3.00 GiB of 4.00 GiB are free" in told
+    assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
+    both = Index.open("both")
+    array = MappingTask(Scoring(), (b"", b""))
+    for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
+        search._say_memory(index, array, device, report)
+        told = capfd.readouterr().err
+        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in told
+        assert "3.00 GiB of 4.00 GiB are free" in told
+    tree = ExactTask(Parameters(structure=Structure.TREE), True, b"")
+    plain = ExactTask(Parameters(structure=Structure.ARRAY), False, b"")
+    assert both.edges is not None
+    held = both.reference.nbytes + both.suffixes.nbytes
+    entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
+    for task, size in ((tree, held + both.edges.nbytes + entries), (plain, held)):
+        search._say_memory(both, task, device, report)
+        assert f"cuda:0 needs {in_bytes(size)} of its memory" in capfd.readouterr().err
     device.memory = lambda: None
-    search._say_memory(Index.open(demo_index), device, report)
+    search._say_memory(both, array, device, report)
     assert capfd.readouterr().err == ""
 
 

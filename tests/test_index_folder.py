@@ -340,7 +340,7 @@ def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
     for structure, memory in told.items():
         build_index(tmp_path / "ref.fa", structure=structure, tell_memory=memory.append)
     (array,), (tree,), (both,) = told.values()
-    assert array < tree == both
+    assert max(array, tree) < both
     made = build_index(tmp_path / "ref.fa", structure="both")
     assert made.edges is not None
     assert tree > made.suffixes.nbytes + made.edges.nbytes

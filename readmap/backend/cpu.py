@@ -91,7 +91,7 @@ class CpuBackend(Backend):
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
         slices = _Slices(count, self.threads)
         try:
-            if self._pool is None or count <= SLICE:
+            if self._pool is None or count == 1:
                 slices.run(function, values)
             else:
                 for done in [self._pool.submit(slices.run, function, values) for _ in range(self.threads)]:
@@ -114,19 +114,19 @@ class _Slices:
 
     def run(self, function: Any, values: list[Any]) -> None:
         """Call the function on slices until none are left."""
-        size = SLICE
+        size = least = max(min(SLICE, self._count // (8 * self._threads)), 1)
         while True:
             with self._lock:
                 begin = self._next
                 # What is left is divided so that the threads end together.
-                end = min(begin + max(min(size, (self._count - begin) // (2 * self._threads)), SLICE), self._count)
+                end = min(begin + max(min(size, (self._count - begin) // (2 * self._threads)), least), self._count)
                 self._next = end
             if begin == end:
                 return
             began = time.perf_counter()
             function(begin, end, *values)
             taken = time.perf_counter() - began
-            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size), SLICE)
+            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size), least)
 
 
 @functools.cache

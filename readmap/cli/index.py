@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from readmap.cli.guard import in_background
-from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
-from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum
+from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, one_of
+from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
 from readmap.errors import UsageError
 from readmap.index import folder
+from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz
-  $ cat chr1.fa chr2.fa | readmap index - -o both.readmap"""
+  $ cat chr1.fa chr2.fa | readmap index - -o both.readmap
+  $ readmap index ref.fa --structure both"""
 
-#: What the stages of build_index are called in the progress.
-STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes", "prefix table": "prefix table"}
+#: What stages of build_index are called in the progress where that is not their name.
+STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes"}
+
+#: What Linux tells of its memory.
+MEMORY_FACTS = Path("/proc/meminfo")
 
 
 Fasta = Annotated[
@@ -42,14 +48,28 @@ FolderName = Annotated[
 Force = Annotated[
     bool, typer.Option("--force", metavar=FLAG, help="Replace an index that is there.", show_default=False)
 ]
+StructureName = Annotated[
+    str,
+    typer.Option(
+        "--structure",
+        metavar="NAME",
+        callback=one_of(Structure),
+        help="array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
+        "(default: array).",
+        show_default=False,
+    ),
+]
+Device = Annotated[str, device_option("a GPU for a tree that fits its memory")]
 
 
 def index(
     context: typer.Context,
     fasta: Fasta,
     output: FolderName = None,
+    structure: StructureName = Structure.ARRAY,
     force: Force = False,
     force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False,
+    device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
     json: Json = None,
@@ -58,6 +78,8 @@ def index(
     """Index a reference, for readmap search.
 
     The index takes about 5 bytes a base on disk, building it up to 14 bytes of memory a base.
+
+    A suffix tree takes about 41 bytes a base more, at most 64, and building it up to 77 bytes of memory a base.
     """
     target = _target(fasta, output, force)
     with Report(context.obj, quiet, json) as report:
@@ -66,18 +88,34 @@ def index(
             def progress(stage: str, done: int) -> None:
                 show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else ""))
 
+            needed = 0
+
+            def tell_memory(count: int) -> None:
+                nonlocal needed
+                needed = count
+                report.say(_memory_line(count))
+
             began = report.seconds
             built = in_background(
-                lambda: build_index(fasta, threads=threads, force_64_bits=force_64_bits, progress=progress)
+                lambda: build_index(
+                    fasta,
+                    structure=structure,
+                    device=device,
+                    threads=threads,
+                    force_64_bits=force_64_bits,
+                    progress=progress,
+                    tell_memory=tell_memory,
+                )
             )
             ready = report.seconds
             show("writing")
             built.write(target, force)
             seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-        record = _record(built, target)
+        record = _record(built, target) | {"memory_bytes": needed}
+        tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
         report.say(
             f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
-            f"{record['ambiguous_bases']:,} of them ambiguous; {in_bytes(record['bytes'])} on disk"
+            f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
         )
         report.say(report.cost())
         report.finish(record | {"seconds": seconds})
@@ -95,6 +133,26 @@ def _target(fasta: str, output: str | None, force: bool) -> Path:
     return target
 
 
+def _memory_line(needed: int) -> str:
+    """What building needs of the memory that is available."""
+    available = _available_memory()
+    line = f"building needs up to {in_bytes(needed)} of memory"
+    if available is None:
+        return line
+    if needed > available:
+        return f"warning: {line}, and {in_bytes(available)} are available"
+    return f"{line}; {in_bytes(available)} are available"
+
+
+def _available_memory() -> int | None:
+    """The bytes that new work may take without swapping; None where the system does not tell."""
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB$", MEMORY_FACTS.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
 def _record(built: Index, target: Path) -> dict[str, Any]:
     reference = built.reference
     return {
@@ -104,7 +162,7 @@ def _record(built: Index, target: Path) -> dict[str, Any]:
         "bases": reference.bases,
         "ambiguous_bases": reference.ambiguous_bases,
         "suffix_bits": built.suffixes.dtype.itemsize * 8,
-        "table_bases": built.table_bases,
+        **structure_record(built),
         "bytes": sum(folder.sizes(target).values()),
         "reference_checksum": reference_checksum(reference.contigs),
     }

@@ -9,14 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from readmap.backend import open_backend
+from readmap.cli.guard import in_background
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
-from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum
+from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
 from readmap.index import folder
+from readmap.index.device import Structure
 from readmap.index.index import Index
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap info ref.fa.readmap --check
   $ readmap info ref.fa --json - | jq .contigs"""
+
+#: What each structure searches.
+STRUCTURES = {
+    Structure.ARRAY: "array",
+    Structure.TREE: "tree, for search --exact alone",
+    Structure.BOTH: "both: array and tree",
+}
 
 #: Contigs that are listed unless all are asked for.
 LISTED = 20
@@ -36,7 +45,10 @@ def info(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", metavar=FLAG, help="Verify every file's checksum and the suffixes' order.", show_default=False
+            "--check",
+            metavar=FLAG,
+            help="Verify every file's checksum, the suffixes' order and the suffix tree.",
+            show_default=False,
         ),
     ] = False,
     contigs: Annotated[
@@ -58,7 +70,8 @@ def info(
         if json != "-" and not quiet:
             _show(record, None if contigs else LISTED)
         if check:
-            report.say("whole: all checksums are right, the suffixes are in order")
+            tree = ", and the tree agrees with them" if index.nodes else ""
+            report.say(f"whole: all checksums are right, the suffixes are in order{tree}")
         report.finish(record)
 
 
@@ -66,8 +79,8 @@ def _check(path: Path, index: Index, threads: int | None, report: Report) -> Non
     with report.progress() as show:
         show("verifying checksums")
         folder.verify_checksums(path)
-        show("verifying the order of the suffixes")
-        index.check(open_backend("cpu", threads))
+        show("verifying the order of the suffixes" + (" and the tree" if index.nodes else ""))
+        in_background(lambda: index.check(open_backend("cpu", threads)))
 
 
 def _record(index: Index, path: Path) -> dict[str, Any]:
@@ -81,7 +94,7 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
         "ambiguous_bases": reference.ambiguous_bases,
         "suffixes": len(index.suffixes),
         "suffix_bits": index.suffixes.dtype.itemsize * 8,
-        "table_bases": index.table_bases,
+        **structure_record(index),
         "reference_checksum": reference_checksum(reference.contigs),
         "bytes": sum(files.values()),
         "files": files,
@@ -91,13 +104,15 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
 
 def _show(record: dict[str, Any], most: int | None) -> None:
     """Print the record as tables on standard output, with the first `most` contigs."""
-    files, contigs = record["files"], record["contigs"]
+    files, contigs, tree_bytes = record["files"], record["contigs"], in_bytes(record["suffix_tree_bytes"])
     facts = [
         ("index", f"{record['index']} (format {record['format_version']}, made from {record['source']})"),
         ("bases", f"{record['bases']:,} in {counted(len(contigs), 'contig')}"),
         ("ambiguous", f"{record['ambiguous_bases']:,} bases other than A, C, G, T"),
+        ("structure", STRUCTURES[record["structure"]]),
         ("suffix array", f"{record['suffixes']:,} places of {record['suffix_bits']} bits"),
-        ("prefix table", f"{record['table_bases']} bases"),
+        *([("prefix table", f"{record['table_bases']} bases")] if record["table_bases"] else []),
+        *([("suffix tree", f"{counted(record['nodes'], 'node')}, {tree_bytes}")] if record["nodes"] else []),
         ("checksum", record["reference_checksum"]),
         ("on disk", f"{in_bytes(record['bytes'])} in {counted(len(files), 'file')}"),
     ]

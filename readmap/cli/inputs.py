@@ -16,7 +16,7 @@ from readmap.index import folder
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16
 
-#: Names by which another format than SAM is meant.
+#: Names by which something else than plain text is meant.
 OTHER_OUTPUTS = (".bam", ".cram", ".gz", ".bgz")
 
 
@@ -31,8 +31,8 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
         raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
     if len(paths) > 1:
         raise UsageError(
-            f"{len(paths)} files of reads are given, and pairs are not supported yet: map one file at a time, "
-            "or join files of single reads with cat and map -"
+            f"{len(paths)} files of reads are given, and pairs are not supported yet: search one file at a time, "
+            "or join files of single reads with cat and search -"
         )
     if _is_regular(first) or os.path.isdir(first):
         with open(first, "rb"):  # a pipe is not opened twice: its writer would not survive that
@@ -41,14 +41,18 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
         os.stat(first)
 
 
-def check_output(output: str | None, reads: str) -> None:
-    """Raise UsageError where the output would replace the reads, or its name promises what it is not."""
+def check_output(output: str | None, reads: str, sam: bool) -> None:
+    """Raise UsageError where the output would replace the reads, or its name promises what it is not.
+
+    sam: whether SAM is written, or else a table.
+    """
     if output is None:
         return
     if os.path.isfile(output) and os.path.exists(reads) and os.path.samefile(output, reads):
         raise UsageError(f"-o {output} is the file of the reads")
     if output.endswith(OTHER_OUTPUTS):
-        raise UsageError(f"-o {output}: only SAM is written yet; without -o, pipe it into samtools view -o {output}")
+        what, into = ("SAM", f"samtools view -o {output}") if sam else ("plain text", "bgzip")
+        raise UsageError(f"-o {output}: only {what} is written yet; without -o, pipe it into {into}")
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:

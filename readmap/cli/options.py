@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 
 import typer
 
@@ -26,6 +26,29 @@ def in_range(least: int, most: int) -> Callable[[int | None], int | None]:
         return value
 
     return check
+
+
+def one_of(names: Iterable[str]) -> Callable[[str | None], str | None]:
+    """A check of an option's value, which typer calls; an enumeration's names would crowd the help as well."""
+    known = tuple(names)
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in known:
+            raise typer.BadParameter(f"expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}.")
+        return value
+
+    return check
+
+
+def device_option(automatic: str) -> Any:
+    """--device; automatic: what auto takes."""
+    return typer.Option(
+        "--device",
+        metavar="NAME",
+        help=f"cpu, cuda, cuda:N or auto, {automatic} (default: auto).",
+        show_default=False,
+        rich_help_panel=RESOURCES,
+    )
 
 
 Threads = Annotated[

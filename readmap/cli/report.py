@@ -20,9 +20,12 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from readmap import __version__
+from readmap.backend import Backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.output import Output, open_output
+from readmap.index.index import Index
+from readmap.search.stream import Summary
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
 SCHEMA = 1
@@ -128,6 +131,16 @@ def reference_checksum(contigs: Sequence[Contig]) -> str:
     return hashlib.blake2b("".join(f"{contig.md5}\n" for contig in contigs).encode(), digest_size=16).hexdigest()
 
 
+def structure_record(index: Index) -> dict[str, Any]:
+    """What an index has beside its suffix array, for programs."""
+    return {
+        "structure": str(index.structure),
+        "table_bases": index.table_bases if index.structure.has_array else 0,
+        "nodes": index.nodes,
+        "suffix_tree_bytes": 0 if index.edges is None else index.edges.nbytes,
+    }
+
+
 def in_bytes(count: float) -> str:
     """A number of bytes in words."""
     for unit in ("bytes", "KiB"):
@@ -140,6 +153,22 @@ def in_bytes(count: float) -> str:
 def counted(count: int, what: str) -> str:
     """A number of things in words."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def share(part: int, whole: int) -> str:
+    """A part of a whole in percent."""
+    return f"{part / max(whole, 1):.2%}"
+
+
+def rate(summary: Summary) -> float:
+    """Reads a second."""
+    return summary.reads / max(summary.seconds, 1e-9)
+
+
+def speed(summary: Summary, backend: Backend) -> str:
+    """How fast a search was, and on what."""
+    threads = f" with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else ""
+    return f"{rate(summary):,.0f} reads/s on {backend.name}{threads}"
 
 
 def printable(text: str) -> str:

@@ -85,12 +85,10 @@ def place(
         if index.edges is None:
             raise _missing("suffix tree", "tree")
         edges = index.edges
-    entry_bases = min(index.table_bases - 1, MOST_ENTRY_BASES) if structure.has_tree and prefix_table else 0
-    needed = index.reference.nbytes + index.suffixes.nbytes + table.nbytes + edges.nbytes + 16 * 4**entry_bases
-    memory = backend.memory()
+    needed, memory = placed_bytes(index, structure, prefix_table), backend.memory()
     if memory and memory[0] < needed:
         raise BackendError(f"the index needs {needed} bytes of memory on {backend.name}, {memory[0]} are free")
-    held_edges = backend.hold(edges)
+    held_edges, entry_bases = backend.hold(edges), _entry_bases(index, structure, prefix_table)
     names = [contig.name.encode("utf-8", "surrogateescape") for contig in index.reference.contigs]
     offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
     return DeviceIndex(
@@ -106,6 +104,18 @@ def place(
         backend.to_device(np.frombuffer(b"".join(names), np.uint8)),
         backend.to_device(offsets),
     )
+
+
+def placed_bytes(index: Index, structure: Structure, prefix_table: bool = True) -> int:
+    """The bytes of memory that `place` takes."""
+    table = index.prefix_table if structure.has_array and prefix_table else None
+    edges = index.edges if structure.has_tree else None
+    entries = 16 * 4 ** _entry_bases(index, structure, prefix_table)
+    return index.reference.nbytes + sum(a.nbytes for a in (index.suffixes, table, edges) if a is not None) + entries
+
+
+def _entry_bases(index: Index, structure: Structure, prefix_table: bool) -> int:
+    return min(index.table_bases - 1, MOST_ENTRY_BASES) if structure.has_tree and prefix_table else 0
 
 
 def _missing(what: str, structure: str) -> IndexFolderError:

@@ -184,7 +184,8 @@ def build_index(
     Args:
         fasta: the file's path.
         structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
-        device: where the kernels run; the suffixes are sorted on the CPU.
+        device: where the kernels run; the suffixes are sorted on the CPU. auto is a GPU where a tree is wanted, the
+            kernels of which are worth it, and surely fits its memory.
         threads: for the kernels; default, the processors that this process may use.
         force_64_bits: store 64-bit places whatever the size.
         progress: called with each stage's name and the bytes read so far.
@@ -197,10 +198,13 @@ def build_index(
     """
     wanted = Structure(structure)
     tell = progress or (lambda stage, done: None)
-    backend = open_backend(device, threads)
+    backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
     with open_bytes(str(fasta), backend.threads) as source:
         sequences = read_fasta(source, lambda done: tell("read", done))
     length = len(sequences.bases) + len(sequences.names)
+    memory = backend.memory()
+    if device == "auto" and memory and memory[0] < building_bytes(length, wanted):
+        backend = open_backend("cpu", threads)
     if wanted.has_tree:
         refuse_large(length)
     if tell_memory:
@@ -225,7 +229,11 @@ def build_index(
 #: The tree is built beside the order and the common prefixes twice; it has a node a base at most, 64 bytes, usually 41.
 SORTING_BYTES, TREE_BYTES = 14, 13 + 64
 
+#: Whatever the reference: Python with its libraries, and buffers.
+FIXED_BYTES = 96 << 20
+
 
 def building_bytes(length: int, structure: Structure) -> int:
     """The most bytes of memory that building an index of so many bases and contigs takes."""
-    return length * max(SORTING_BYTES, TREE_BYTES if structure.has_tree else 0)
+    table = 4 ** table_bases(length) * (8 if length >= 2**32 else 4) if structure.has_array else 0
+    return FIXED_BYTES + table + length * max(SORTING_BYTES, TREE_BYTES if structure.has_tree else 0)

@@ -13,8 +13,11 @@ from readmap.index.reference import Reference
 from readmap.index.suffix_array import Suffixes, reference_arguments
 
 GROUP = 32  # of kernels/longest_prefixes.cuh
-SLICE = 1024  # of kernels/suffix_tree.cu
-BLOCK = 64
+BLOCK = 64  # of kernels/suffix_tree.cu
+
+#: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
+#: text of one letter is as long as the text.
+SLICES = 512
 
 #: Starts and bounds are 32 bits.
 MOST_BASES = 2**32 - 1
@@ -83,7 +86,8 @@ def _longest_prefixes(
     length = reference.length
     by_place = backend.empty(length, np.uint32)
     backend.launch(_NEIGHBOURS, len(suffixes), suffixes, by_place)
-    backend.launch(_SHARE, -(-length // SLICE), *arguments, by_place, length)
+    slice_size = -(-length // (SLICES * backend.lanes))
+    backend.launch(_SHARE, -(-length // slice_size), *arguments, by_place, length, slice_size)
     minima = backend.empty(int(offsets[-1]), np.uint32)
     backend.launch(_ORDER, len(suffixes), suffixes, by_place, minima)
     for lower, upper, size, entries in zip(offsets, offsets[1:], sizes, sizes[1:], strict=False):
