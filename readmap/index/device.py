@@ -111,7 +111,9 @@ def placed_bytes(index: Index, structure: Structure, prefix_table: bool = True) 
     table = index.prefix_table if structure.has_array and prefix_table else None
     edges = index.edges if structure.has_tree else None
     entries = 16 * 4 ** _entry_bases(index, structure, prefix_table)
-    return index.reference.nbytes + sum(a.nbytes for a in (index.suffixes, table, edges) if a is not None) + entries
+    return (
+        index.reference.nbytes + entries + sum(int(a.nbytes) for a in (index.suffixes, table, edges) if a is not None)
+    )
 
 
 def _entry_bases(index: Index, structure: Structure, prefix_table: bool) -> int:
