@@ -9,12 +9,17 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+import pysam
 import pytest
 from examples import fasta, random_bases
+
+from readmap.backend import open_backend
+from readmap.index.index import build_index
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts/benchmark"
@@ -81,8 +86,8 @@ def test_memory_holds_both_commands_to_their_bars(tmp_path: Path) -> None:
 def test_memory_over_a_bar_fails(script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken = {"wall_seconds": 1.0, "peak_memory_bytes": 3 << 30}
     told = {"reference": {"bases": 100_000_000}}
-    monkeypatch.setattr(script, "readmap", lambda *_: (taken, told))
-    monkeypatch.setattr(script, "search", lambda *_: (taken, told))
+    monkeypatch.setattr("benchmarks.memory.readmap", lambda *_: (taken, told))
+    monkeypatch.setattr("benchmarks.memory.search", lambda *_: (taken, told))
     assert script.main(["memory", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 1
 
 
@@ -95,8 +100,8 @@ def test_nothing_is_timed_where_the_sam_differs(script: Any, monkeypatch: pytest
         (tmp_path / "out.sam").write_bytes(sams.pop(0))
         return {}, told
 
-    monkeypatch.setattr(script, "readmap", lambda *_: ({}, told))
-    monkeypatch.setattr(script, "search", search)
+    monkeypatch.setattr("benchmarks.map.readmap", lambda *_: ({}, told))
+    monkeypatch.setattr("benchmarks.map.search", search)
     with pytest.raises(SystemExit, match="is not the same, so nothing is timed"):
         script.main(["map", "--reference", str(REFERENCE), "--reads", str(READS), "--work", str(tmp_path)])
     assert not sams
@@ -106,13 +111,196 @@ def test_map_says_that_bwa_is_missing(
     script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     found = {"wall_seconds": 1.0, "cpu_seconds": 1.0}, {"counts": {"reads": 1}}
-    monkeypatch.setattr(script, "readmap", lambda *_: found)
-    monkeypatch.setattr(script, "search", lambda *_, **__: found)
-    monkeypatch.setattr(script, "check", lambda *_: {})
-    monkeypatch.setattr(script, "time_stages", lambda *_: [])
+    monkeypatch.setattr("benchmarks.map.readmap", lambda *_: found)
+    monkeypatch.setattr("benchmarks.map.search", lambda *_, **__: found)
+    monkeypatch.setattr("benchmarks.map.check", lambda *_: {})
+    monkeypatch.setattr("benchmarks.map.time_stages", lambda *_: [])
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert script.main(["map", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 0
     assert "bwa is not installed" in capsys.readouterr().out
+
+
+def test_exact_reports_checked_times_and_figures(backends: str, tmp_path: Path) -> None:
+    sizes = ("--reference-bases", "200000", "--queries", "4096", "--peer-queries", "1024", "--random-bases", "100000")
+    words = ("--device", backends, "-t", "2", "--runs", "1", *sizes, "--figures", tmp_path / "drawn")
+    done = run(tmp_path, "exact", "--reference", REFERENCE, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked"] is True
+    assert len(report["same"]) == (4 if backends == "cpu" else 8)
+    assert report["same_as_python"]["occurrences"] > 0
+    inputs = report["inputs"]
+    assert inputs["sizes"] == [1024, 4096]
+    assert inputs["from_reference"]["found"] == inputs["from_reference"]["queries"] == 2048
+    assert inputs["from_elsewhere"]["found"] < 2048
+    plain = " without table"
+    lines = {(row["structure"], row["threads"]) for row in report["cpu"]}
+    assert lines == {("array", 1), ("array", 2), ("tree", 1), ("tree", 2), (f"array{plain}", 1), (f"tree{plain}", 1)}
+    assert [row["queries"] for row in report["cpu"]] == [1024, 4096] * 6
+    peers = [name for name in ("bowtie", "mummer") if shutil.which(name)]
+    assert {"readmap array", "readmap tree", *peers} <= {row["command"] for row in report["commands"]}
+    assert len({row["occurrences"] for row in report["commands"]}) == 1
+    assert len(report["gpu"]) == (0 if backends == "cpu" else 8)
+    assert (report["random"] is None) == (backends == "cpu")
+    assert {row["verdict"] for row in report["bars"]} == {None}, "the bars are for other sizes"
+    drawn = {path.name for path in (tmp_path / "drawn").iterdir()}
+    assert drawn == {f"exact-figure-{number}.png" for number in ((3,) if backends == "cpu" else (3, 4, 5))}
+
+
+@pytest.mark.parametrize(
+    ("structure", "strand", "message"),
+    [
+        ("tree", "both", "tree on cpu does not find what Python finds"),
+        ("tree", "forward", "tree on cpu and array on cpu do not find the same"),
+        ("array", "both", "array on cpu does not find what Python finds"),
+        ("array", "forward", "tree on cpu and array on cpu do not find the same"),
+    ],
+)
+def test_nothing_is_timed_where_exact_searches_differ(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, structure: str, strand: str, message: str
+) -> None:
+    from benchmarks.exact import inputs, searches
+
+    find, planted = searches.find_occurrences, []
+
+    def wrong(patterns: Any, placed: Any, on: str, by: str, backend: Any) -> Any:
+        found = find(patterns, placed, on, by, backend)
+        if (by, on) != (structure, strand) or planted:
+            return found
+        planted.append(replace(found, counts=found.counts + 1))
+        return planted[0]
+
+    monkeypatch.setattr(searches, "find_occurrences", wrong)
+    first, rest = inputs.split_fasta(REFERENCE, 200_000, 1)
+    inputs.write_fasta(tmp_path / "ref.fa", first)
+    index, letters = (
+        build_index(tmp_path / "ref.fa", structure="both", threads=1),
+        inputs.draw_queries(first, rest, 100),
+    )
+    with pytest.raises(SystemExit, match=message):
+        searches.check(index, inputs.text_of(first), letters, [open_backend("cpu", 1)])
+    assert planted
+
+
+def test_a_command_that_misses_an_occurrence_ends_the_benchmark(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from benchmarks.exact import commands
+
+    (tmp_path / "report.json").write_text('{"counts": {"occurrences": 6}}')
+    monkeypatch.setattr(commands, "run", lambda *_: {"wall_seconds": 2.0, "cpu_seconds": 1.0})
+    row = commands.time_command("readmap array", [], 5, 10, 6, tmp_path)
+    assert row == {"command": "readmap array", "queries": 10, "occurrences": 6, "wall_seconds": 2.0, "cpu_seconds": 1.0}
+    with pytest.raises(SystemExit, match="readmap array finds 6 occurrences of 10 queries, expected 7"):
+        commands.time_command("readmap array", [], 5, 10, 7, tmp_path)
+
+
+def test_queries_are_drawn_within_contigs_from_both_halves(script: Any, tmp_path: Path) -> None:
+    from benchmarks.exact import inputs
+
+    text, length = random_bases(random.Random(3), 1000), 100
+    contigs = {"a": text[:300] + "N" + text[300:400], "b": text[400:700], "c": text[700:]}
+    (tmp_path / "ref.fa").write_bytes(fasta(contigs))
+    halves = inputs.split_fasta(tmp_path / "ref.fa", 600, 1)
+    assert [half.names for half in halves] == [[b"a", b"b"], [b"b", b"c"]]
+    assert [half.offsets.tolist() for half in halves] == [[0, 401, 600], [0, 101, 401]]
+    drawn = inputs.draw_queries(*halves, 20_000, length)
+    for first, half in enumerate(halves):
+        joined = inputs.text_of(half)
+        windows = {joined[i : i + length] for i in range(len(joined) - length + 1)}
+        assert {query.tobytes() for query in drawn[first::2]} == {one for one in windows if set(one) <= set(b"ACGT")}
+    inputs.write_queries(tmp_path / "queries.fa", drawn[:11])
+    with pysam.FastxFile(str(tmp_path / "queries.fa")) as written:
+        assert [(one.name, one.sequence) for one in written] == [
+            (f"{i:08}", drawn[i].tobytes().decode()) for i in range(11)
+        ]
+
+
+def test_random_dna_is_sorted_and_searched(script: Any, backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.exact import random_dna
+
+    backend = open_backend(backends, 1)
+    found = random_dna.search_random(50_000, 1001, 1, backend)
+    assert (found["bases"], found["queries"], found["found_where_drawn"]) == (50_000, 1001, 501)
+    sort = random_dna.sort_suffixes
+    monkeypatch.setattr(random_dna, "sort_suffixes", lambda *arguments: sort(*arguments)[::-1].copy())
+    with pytest.raises(SystemExit, match="out of order at rank 0"):
+        random_dna.search_random(50_000, 1001, 1, backend)
+
+
+def test_parts_of_a_search_are_within_its_total(script: Any, backends: str) -> None:
+    from benchmarks.exact import inputs, times
+
+    backend = open_backend(backends, 1)
+    index = build_index(REFERENCE, structure="both", threads=1)
+    letters = inputs.draw_queries(*inputs.split_fasta(REFERENCE, 200_000, 1), 200)
+    rows = times.time_gpu(index, letters, [50, 200], 2, backend)
+    assert [(row["structure"], row["queries"]) for row in rows] == [
+        (name, size) for name in ("array", "tree", "array without table", "tree without table") for size in (50, 200)
+    ]
+    for row in rows:
+        parts = [value for name, value in row.items() if name.endswith("_seconds") and name != "total_seconds"]
+        assert len(parts) == 4
+        assert 0 < sum(parts) <= row["total_seconds"] + 1e-6
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    """What a run of `exact` on a GPU may tell."""
+    sizes, structures = [1024, 1 << 20, 1 << 22], ("array", "tree", "array without table", "tree without table")
+    parts = {"index_transfer_seconds": 2e-3, "query_transfer_seconds": 4e-3, "result_transfer_seconds": 1e-3}
+    gpu = {"kernel_seconds": 5e-4, "total_seconds": 7.6e-3, **parts}
+    rows = [{"structure": name, "queries": size} for name in structures for size in sizes]
+    return {
+        "inputs": {"reference_bases": 10**7, "query_bases": 200, "queries": sizes[-1], "sizes": sizes},
+        "cpu": [row | {"threads": count, "seconds": row["queries"] / 2e6 / count} for count in (1, 2) for row in rows],
+        "gpu": [row | gpu for row in rows],
+        "both_strands": [{"structure": "array", "device": "cuda:0", "queries": sizes[-1], "seconds": 1e-3}],
+        "packing": {
+            "device": "cuda:0",
+            "queries": 10**6,
+            "copy_seconds": 0.1,
+            "parse_seconds": 0.1,
+            "pack_seconds": 0.1,
+        },
+        "commands": [
+            {"command": name, "queries": sizes[1], "wall_seconds": seconds, "cpu_seconds": seconds, **more}
+            for name, seconds, more in (
+                ("readmap array", 2.0, {}),
+                ("bowtie", 4.0, {}),
+                ("mummer", 8.0, {"build_seconds": 5.0}),
+            )
+        ],
+        "random": {"bases": 10**9, "queries": sizes[-1], "sort_seconds": 0.2, "kernel_seconds": 4e-3},
+        "machine": {"cpu": None, "gpu": "a GPU"},
+    }
+
+
+def test_bars_of_exact(script: Any, report: dict[str, Any]) -> None:
+    from benchmarks.exact.bars import summarize
+
+    def verdicts() -> list[str]:
+        return [row["verdict"] for row in summarize(report) if row["verdict"]]
+
+    values = {row["figure"]: row["value"] for row in summarize(report)}
+    assert verdicts() == ["PASS"] * 5
+    assert values["bowtie / readmap, commands, 1,048,576 queries"] == 2
+    assert values["mummer / readmap, commands, 1,048,576 queries, CPU time without building the tree"] == 1.5
+    assert values["array: 1 CPU thread / GPU with all transfers"] == pytest.approx((1 << 22) / 2e6 / 7.6e-3, rel=1e-3)
+    report["gpu"] = [row | {"kernel_seconds": 1.1e-3, "total_seconds": 1.0} for row in report["gpu"]]
+    report["random"]["kernel_seconds"] = 6e-3
+    assert verdicts() == ["PASS", "MISS", "PASS", "MISS", "MISS"]
+    report["random"]["bases"] = report["inputs"]["reference_bases"] = 1000
+    assert verdicts() == []
+
+
+def test_figures_are_drawn_again(script: Any, report: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert script.main(["figures", str(tmp_path / "report.json"), "--figures", str(tmp_path)]) == 0
+    drawn = sorted(tmp_path.glob("*.png"))
+    assert [path.name for path in drawn] == [f"exact-figure-{number}.png" for number in (3, 4, 5)]
+    for path in drawn:
+        assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_failing_command_is_told(tmp_path: Path) -> None:
@@ -125,13 +313,15 @@ def test_a_failing_command_is_told(tmp_path: Path) -> None:
 
 
 def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path) -> None:
-    for words in (["map"], ["map", "--device", "cuda"], ["memory"]):
+    for words in (["map"], ["map", "--device", "cuda"], ["memory"], ["exact"]):
         done = run(tmp_path, *words, READMAP_SHARED=str(tmp_path / "none"))
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("skipped: ")
 
 
-@pytest.mark.parametrize("words", [["map", "--reads", "a.fq"], ["memory", "--device", "cuda"], ["sort"]])
+@pytest.mark.parametrize(
+    "words", [["map", "--reads", "a.fq"], ["memory", "--device", "cuda"], ["exact", "--reads", "a.fq"], ["sort"]]
+)
 def test_usage(script: Any, words: list[str]) -> None:
     with pytest.raises(SystemExit) as left:
         script.main(words)

@@ -110,7 +110,7 @@ def placed_bytes(index: Index, structure: Structure, prefix_table: bool = True) 
     """The bytes of memory that `place` takes."""
     table = index.prefix_table if structure.has_array and prefix_table else None
     edges = index.edges if structure.has_tree else None
-    entries = 16 * 4 ** _entry_bases(index, structure, prefix_table)
+    entries = 16 << 2 * _entry_bases(index, structure, prefix_table)
     return (
         index.reference.nbytes + entries + sum(int(a.nbytes) for a in (index.suffixes, table, edges) if a is not None)
     )

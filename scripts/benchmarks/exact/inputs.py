@@ -1,0 +1,86 @@
+"""What is searched exactly: the first bases of a FASTA file, for queries drawn from there and from the rest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.formats.compression import open_bytes
+from readmap.formats.fasta import Fasta, read_fasta
+
+Letters = NDArray[np.uint8]  # [queries, bases of each]
+QUERY_BASES = 200
+SEED = 3
+NAME_DIGITS = 8
+WRITTEN_TOGETHER = 1 << 18  # queries
+
+
+def split_fasta(path: Path, bases: int, threads: int) -> tuple[Fasta, Fasta]:
+    """The first bases of a file, and the rest; a contig that reaches over the end is cut in two."""
+    with open_bytes(str(path), threads) as source:
+        fasta = read_fasta(source)
+    inner = int(np.searchsorted(fasta.offsets, bases, side="right")) - 1  # the contig that is cut
+    cut = int(fasta.offsets[inner] < bases)
+    first = Fasta(fasta.names[: inner + cut], fasta.bases[:bases], np.append(fasta.offsets[: inner + cut], bases))
+    rest = np.append(bases, fasta.offsets[inner + 1 :]) - bases
+    return first, Fasta(fasta.names[inner:], fasta.bases[bases:], rest)
+
+
+def text_of(fasta: Fasta) -> bytes:
+    """The contigs with one byte that is no base behind each: a place in it is a place in readmap's reference."""
+    return b"".join(contig + b"|" for contig in _contigs(fasta))
+
+
+def write_fasta(path: Path, fasta: Fasta) -> None:
+    with open(path, "wb") as out:
+        out.writelines(b">%b\n%b\n" % record for record in zip(fasta.names, _contigs(fasta), strict=True))
+
+
+def _contigs(fasta: Fasta) -> Iterator[bytes]:
+    for begin, end in zip(fasta.offsets[:-1], fasta.offsets[1:], strict=True):
+        yield fasta.bases[begin:end].tobytes()
+
+
+def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_BASES) -> Letters:
+    """Queries of A, C, G and T, in turn from inside and from outside, so that the first n of them are mixed too."""
+    random = np.random.default_rng(SEED)
+    letters = np.empty((count, length), np.uint8)
+    for first, fasta in enumerate((inside, outside)):
+        starts = random.choice(_unambiguous(fasta, length), len(letters[first::2]))
+        letters[first::2] = np.lib.stride_tricks.sliding_window_view(fasta.bases, length)[starts]
+    return letters
+
+
+def _unambiguous(fasta: Fasta, length: int) -> NDArray[np.int64]:
+    """The places from where on as many bases of one contig are A, C, G or T."""
+    marks = np.concatenate(([0], np.cumsum(~np.isin(fasta.bases, np.frombuffer(b"ACGT", np.uint8)), dtype=np.int64)))
+    good = marks[length:] == marks[:-length]
+    for border in fasta.offsets[1:-1]:
+        good[max(border - length + 1, 0) : border] = False
+    return np.flatnonzero(good)
+
+
+def with_last_base_changed(letters: Letters) -> Letters:
+    """Queries that differ from what may occur only where a search ends."""
+    changed = letters.copy()
+    changed[:, -1] = np.where(letters[:, -1] == ord("A"), ord("C"), ord("A"))
+    return changed
+
+
+def write_queries(path: Path, letters: Letters) -> None:
+    """FASTA, a query's number its name."""
+    count, length = letters.shape
+    records: Any = np.full((min(count, WRITTEN_TOGETHER), 1 + NAME_DIGITS + 1 + length + 1), ord("\n"), np.uint8)
+    records[:, 0] = ord(">")
+    tens = 10 ** np.arange(NAME_DIGITS - 1, -1, -1)
+    with open(path, "wb") as out:
+        for begin in range(0, count, WRITTEN_TOGETHER):
+            some = letters[begin : begin + WRITTEN_TOGETHER]
+            numbers = np.arange(begin, begin + len(some))[:, None]
+            records[: len(some), 1 : 1 + NAME_DIGITS] = numbers // tens % 10 + ord("0")
+            records[: len(some), -1 - length : -1] = some
+            out.write(records[: len(some)].data)

@@ -1,0 +1,92 @@
+"""Queries packed and found by every structure, and checked: against each other, and against Python."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common import Row
+from benchmarks.exact.inputs import Letters, with_last_base_changed
+from readmap.backend import Backend
+from readmap.index.device import DeviceIndex, Structure, place
+from readmap.index.index import Index
+from readmap.index.occurrences import Strand, find_occurrences
+from readmap.index.patterns import Patterns, pack_patterns
+
+# name: what searches, and whether a table of first bases shortens its way; the paper's have none
+STRUCTURES = {
+    "array": (Structure.ARRAY, True),
+    "tree": (Structure.TREE, True),
+    "array without table": (Structure.ARRAY, False),
+    "tree without table": (Structure.TREE, False),
+}
+CHECKED = 64  # queries that Python searches, and as many that differ from them in one base
+Integers = NDArray[np.int64]
+COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
+
+
+def pack(letters: Letters, backend: Backend) -> Patterns:
+    count, length = letters.shape
+    starts = backend.to_device(np.arange(count, dtype=np.int64) * length)
+    lengths = backend.to_device(np.full(count, length, np.int32))
+    return pack_patterns(backend.to_device(letters.reshape(-1)), starts, lengths, backend)
+
+
+def place_by(name: str, index: Index, backend: Backend) -> DeviceIndex:
+    structure, prefix_table = STRUCTURES[name]
+    return place(index, backend, structure, prefix_table)
+
+
+def find(
+    name: str, patterns: Patterns, placed: DeviceIndex, strand: Strand, backend: Backend
+) -> tuple[Integers, Integers]:
+    """First ranks, 0 where there is none, and counts: int64 [strands, queries] by record."""
+    found = find_occurrences(patterns, placed, strand, STRUCTURES[name][0], backend)
+    slots = backend.to_host(patterns.slot_of)
+    counts = backend.to_host(found.counts)[:, slots].astype(np.int64)
+    return np.where(counts, backend.to_host(found.ranks)[:, slots], 0).astype(np.int64), counts
+
+
+def check(index: Index, text: bytes, letters: Letters, backends: Iterable[Backend]) -> tuple[Row, Integers]:
+    """What was compared, and how often each query occurs; ends the script where two do not agree.
+
+    A few queries, and as many that differ in their last base, are searched by Python on both strands; all queries by
+    each structure on each backend, forward.
+    """
+    few = np.concatenate([letters[:CHECKED], with_last_base_changed(letters[:CHECKED])])
+    truth = [(_places(text, query), _places(text, query.translate(COMPLEMENT)[::-1])) for query in map(bytes, few)]
+    compared, expected = list[str](), None
+    for backend, name in itertools.product(backends, STRUCTURES):
+        placed, called = place_by(name, index, backend), f"{name} on {backend.name}"
+        if _located(index, *find(name, pack(few, backend), placed, Strand.BOTH, backend)) != truth:
+            sys.exit(f"benchmark: {called} does not find what Python finds, so nothing is timed")
+        result = find(name, pack(letters, backend), placed, Strand.FORWARD, backend)
+        expected = expected or result
+        if not all(map(np.array_equal, result, expected)):
+            sys.exit(f"benchmark: {called} and {compared[0]} do not find the same, so nothing is timed")
+        compared.append(called)
+    assert expected is not None
+    python = {"queries": len(few), "occurrences": sum(len(places) for strands in truth for places in strands)}
+    return {"checked": True, "same_as_python": python, "same": compared}, expected[1][0]
+
+
+def _located(index: Index, ranks: Integers, counts: Integers) -> list[tuple[list[int], ...]]:
+    """The places of each query, for each strand."""
+    ends = ranks + counts
+    return [
+        tuple(sorted(index.suffixes[begin:end].tolist()) for begin, end in zip(*strands, strict=True))
+        for strands in zip(ranks.T, ends.T, strict=True)
+    ]
+
+
+def _places(text: bytes, query: bytes) -> list[int]:
+    """Where a query begins, overlapping ones too."""
+    places, at = [], text.find(query)
+    while at >= 0:
+        places.append(at)
+        at = text.find(query, at + 1)
+    return places

@@ -1,0 +1,25 @@
+"""scripts/benchmark memory: the peak memory of `index` and `search` against their bars."""
+
+from __future__ import annotations
+
+from benchmarks.common import ROOT, Options, Row, readmap
+from benchmarks.reads import inputs, search
+
+
+def benchmark_memory(options: Options) -> tuple[Row, Row]:
+    """The peak memory of both commands against their bars. What it is on a small reference is called fixed."""
+    reference, reads = inputs(options)
+    small, taken = ROOT / "data/demo.fa.gz", []
+    for one in (small, small, reference):  # the first time a compiler may run, which takes more
+        indexed, _ = readmap(options, "index", one, "-o", options.work / "index.readmap", "--force")
+        searched, told = search(options, reads)
+        taken.append((told["reference"]["bases"], indexed, searched))
+    (least, *fixed), (bases, *whole) = taken[1:]
+    bars = (14 * bases + 300_000_000, 2 << 30 if bases <= 100_000_000 else None)
+    rows = []
+    for name, bar, low, high in zip(("index", "search"), bars, fixed, whole, strict=True):
+        start, peak = low["peak_memory_bytes"], high["peak_memory_bytes"]
+        row = {"run": name, "wall_seconds": high["wall_seconds"], "peak_memory_bytes": peak, "fixed_bytes": start}
+        row |= {"bytes_a_base": round((peak - start) / max(bases - least, 1), 2), "bar_bytes": bar}
+        rows.append(row | {"verdict": bar and ("PASS" if peak <= bar else "MISS")})
+    return {"memory": rows}, told
