@@ -10,8 +10,7 @@ HOST_DEVICE Pattern pattern_of(const Patterns& patterns, i64 item, i64 pattern_c
     return patterns.get(second ? item - pattern_count : item, second || first_strand);
 }
 
-// The loads of a bunch's patterns are asked for ahead, each where the one before it has arrived. First a pattern's first
-// word is searched alone, so that the threads of a warp compare whole patterns at the same time.
+// The loads of a bunch's patterns are asked for ahead, each where the one before it has arrived.
 KERNEL void find_by_array(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUMENTS, const suffix_t* suffixes,
                           const suffix_t* prefix_table, suffix_t* ranks, suffix_t* counts, i64 pattern_count,
                           i32 first_strand, i32 table_bases) {
@@ -34,8 +33,7 @@ KERNEL void find_by_array(i64 begin, i64 end, PATTERN_ARGUMENTS, REFERENCE_ARGUM
                 PREFETCH(&reference_words[suffixes[(ranges[i].low + ranges[i].high) >> 1] >> 5]);
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, first + i, pattern_count, first_strand);
-            Ranks found = equal_range(reference, suffixes, Suffix{pattern, 0, minimum(pattern.length, 32)}, ranges[i]);
-            if (pattern.length > 32) found = equal_range(reference, suffixes, Suffix{pattern, 0, pattern.length}, found);
+            Ranks found = equal_range(reference, suffixes, Suffix{pattern, 0, pattern.length}, ranges[i]);
             i64 count = found.high - found.low;
             ranks[first + i] = (suffix_t)(count ? found.low : 0);
             counts[first + i] = (suffix_t)count;

@@ -48,11 +48,10 @@ template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 pl
         if (query.length - shared < 32) mine &= first_bases(query.length - shared), its &= first_bases(query.length - shared);
         if (mine != its) break;
     }
-    i32 looked_at = query.length;
-    if (mine != its) looked_at = shared + first_marked(differences(mine, its)) + 1;
-    if (!looked_at) return 0;
-    if (reference.reach(place, looked_at) < looked_at) return -1;
-    return mine == its ? 0 : mine < its ? -1 : 1;
+    if (mine < its) return -1;
+    // A barrier in front of the difference makes the suffix smaller; at the difference it would have, being packed as A.
+    i32 equal = mine == its ? query.length : shared + first_marked(differences(mine, its));
+    return reference.reach(place, equal) < equal ? -1 : mine != its;
 }
 
 template <class Text> HOST_DEVICE i64 prefix_code(const Suffix<Text>& query, i32 k) {
@@ -83,20 +82,19 @@ HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffix
     return low;
 }
 
-// The first rank from `inside`, where the suffix begins with the query, towards `limit` where it does not, or `limit`. Most
-// queries occur once: the steps grow from 1.
+// The first rank behind `inside`, where the suffix begins with the query, at which it does not, or `limit`. Most queries
+// occur once: the steps grow from 1.
 template <class suffix, class Text>
 HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, i64 inside, i64 limit) {
-    i64 direction = limit < inside ? -1 : 1, outside = limit;
-    for (i64 step = 1; (limit - inside) * direction > step; step *= 2) {
-        i64 rank = inside + direction * step;
-        if (compare(reference, (i64)suffixes[rank], query)) {
-            outside = rank;
+    i64 outside = limit;
+    for (i64 step = 1; limit - inside > step; step *= 2) {
+        if (compare(reference, (i64)suffixes[inside + step], query)) {
+            outside = inside + step;
             break;
         }
-        inside = rank;
+        inside += step;
     }
-    while ((outside - inside) * direction > 1) {
+    while (outside - inside > 1) {
         i64 middle = (inside + outside) >> 1;
         if (compare(reference, (i64)suffixes[middle], query)) outside = middle;
         else inside = middle;
@@ -107,14 +105,13 @@ HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes, cons
 // The ranks of the suffixes that begin with the query, which are known to lie in `range`.
 template <class suffix, class Text>
 HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes, const Suffix<Text>& query, Ranks range) {
-    while (range.low < range.high) {
-        i64 middle = (range.low + range.high) >> 1;
+    i64 low = range.low, high = range.high;
+    bool found = false;
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
         i32 order = compare(reference, (i64)suffixes[middle], query);
-        if (order < 0) range.low = middle + 1;
-        else if (order > 0) range.high = middle;
-        else
-            return Ranks{run_end(reference, suffixes, query, middle, range.low - 1) + 1,
-                         run_end(reference, suffixes, query, middle, range.high)};
+        if (order < 0) low = middle + 1;
+        else high = middle, found = order == 0;
     }
-    return Ranks{range.low, range.low};
+    return Ranks{low, found ? run_end(reference, suffixes, query, low, range.high) : low};
 }
