@@ -12,16 +12,13 @@ import pysam
 import pytest
 
 from readmap.cli import main, search
-from readmap.cli.exact import ExactTask
 from readmap.cli.inputs import is_older_than_source
 from readmap.cli.mapping import MappingTask
 from readmap.cli.options import parse_size
-from readmap.cli.report import Report, Session, in_bytes
+from readmap.cli.report import Report, Session
 from readmap.errors import UsageError
 from readmap.index.device import Structure
 from readmap.index.index import Index
-from readmap.search.exact import Parameters
-from readmap.search.parameters import Scoring
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 READS = DATA / "demo.fq.gz"
@@ -196,23 +193,25 @@ def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd
     device: Any = Device()
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
-    array = MappingTask(Scoring(), (b"", b""))
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        search._say_memory(index, array, device, report)
+        search._say_memory(index.searched(MappingTask.structure).nbytes, device, report)
         told = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in told
         assert "3.00 GiB of 4.00 GiB are free" in told
-    tree = ExactTask(Parameters(structure=Structure.TREE), True, b"")
-    plain = ExactTask(Parameters(structure=Structure.ARRAY), False, b"")
+    device.memory = lambda: None
+    search._say_memory(1, device, report)
+    assert capfd.readouterr().err == ""
+
+
+def test_memory_of_what_is_searched() -> None:
+    assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
+    both = Index.open("both")
     assert both.edges is not None
     held = both.reference.nbytes + both.suffixes.nbytes
     entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
-    for task, size in ((tree, held + both.edges.nbytes + entries), (plain, held)):
-        search._say_memory(both, task, device, report)
-        assert f"cuda:0 needs {in_bytes(size)} of its memory" in capfd.readouterr().err
-    device.memory = lambda: None
-    search._say_memory(both, array, device, report)
-    assert capfd.readouterr().err == ""
+    root, table = 64, 2 * 4  # of what is not searched, and the tables of no bases
+    assert both.searched(Structure.TREE).nbytes == held + both.edges.nbytes + entries + table
+    assert both.searched(Structure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
 
 
 def test_sizes() -> None:

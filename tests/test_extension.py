@@ -24,7 +24,6 @@ from oracle import (
 
 from readmap.backend import Backend, open_backend
 from readmap.formats.bad_records import LONGEST_READ
-from readmap.index.device import place
 from readmap.search.extension import BANDS, LONG_READ, align_chosen, score_windows
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.windows import WINDOW, Windows, no_windows
@@ -93,8 +92,8 @@ class Bench:
     def __init__(self, contigs: Sequence[str], name: str) -> None:
         self.contigs = contigs
         self.backend: Backend = open_backend(name, 2)
-        self.index = place(index_of(contigs), self.backend)
-        self.starts = self.index.index.reference.contig_starts.tolist()
+        self.index = index_of(contigs).place(self.backend)
+        self.starts = self.index.host.contig_starts.tolist()
 
     def windows(self, tasks: Sequence[Task], score: int) -> tuple[Any, Windows]:
         """One window a read, of the score given, at the rank (number of the task) % 3."""

@@ -11,7 +11,7 @@ from examples import Read, draw_reads, fasta, fastq, map_files, small_genome
 
 from readmap.backend import open_backend
 from readmap.formats.sam import header
-from readmap.index.index import build_index, place
+from readmap.index.index import build_index
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 READS = 100
@@ -28,9 +28,9 @@ def make_inputs() -> dict[str, bytes]:
 def make_sam(device: str, folder: Path) -> bytes:
     """The SAM of the kept inputs. Of @PG nothing changes from version to version."""
     backend = open_backend(device)
-    index = place(build_index(FOLDER / "genome.fa"), backend)
+    index = build_index(FOLDER / "genome.fa").place(backend)
     map_files([FOLDER / "reads.fq"], index, backend, folder / "records")
-    head = header(index.index.reference.contigs, "golden", "readmap search -x genome.fa reads.fq")
+    head = header(index.host.contigs, "golden", "readmap search -x genome.fa reads.fq")
     return head + (folder / "records").read_bytes()
 
 

@@ -29,7 +29,7 @@ from oracle import clean, column_score, parse_cigar, reverse_complement
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
-from readmap.index.device import DeviceIndex, place
+from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search import mapping, stream
 from readmap.search.parameters import Scoring
@@ -54,7 +54,7 @@ class World:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
-    index = place(INDEX, backend)
+    index = INDEX.place(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     map_files([folder / "reads.fq"], index, backend, folder / "out.sam")
     return World(backend, index, folder / "reads.fq", (folder / "out.sam").read_bytes())
@@ -111,13 +111,13 @@ def test_same_bytes_from_chunks_smaller_than_a_record(
 
 def test_same_bytes_from_an_index_on_disk(world: World, tmp_path: Path) -> None:
     INDEX.write(tmp_path / "ref.readmap")
-    index = place(Index.open(tmp_path / "ref.readmap"), world.backend)
+    index = Index.open(tmp_path / "ref.readmap").place(world.backend)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
 
 def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path) -> None:
-    index = place(index_of(GENOME, force_64_bits=True), world.backend)
+    index = index_of(GENOME, force_64_bits=True).place(world.backend)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
@@ -150,7 +150,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
     (tmp_path / "reads.fq").write_bytes(fastq(READS + draw_reads(random.Random(62), GENOME, 3_000)))
     for name in ("cpu", "cuda"):
         backend = open_backend(name)
-        map_files([tmp_path / "reads.fq"], place(INDEX, backend), backend, tmp_path / f"{name}.sam")
+        map_files([tmp_path / "reads.fq"], INDEX.place(backend), backend, tmp_path / f"{name}.sam")
     assert (tmp_path / "cpu.sam").read_bytes() == (tmp_path / "cuda.sam").read_bytes()
 
 
@@ -235,7 +235,7 @@ def test_palindrome_is_told_forward(world: World, tmp_path: Path) -> None:
     assert palindrome == reverse_complement(palindrome)
     contigs = {"a": random_bases(random.Random(64), 300) + palindrome + random_bases(random.Random(65), 300)}
     (tmp_path / "reads.fq").write_bytes(fastq([Read("p", palindrome, "I" * 120)]))
-    map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
     (row,) = rows_of((tmp_path / "out.sam").read_bytes())
     assert row[1:6] == ["0", "a", "301", row[4], "120M"]
     assert int(row[4]) >= 30
@@ -316,7 +316,7 @@ def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> Non
     starts = [stride * 8 for stride in range(230)]
     reads = [Read(str(start), unit[start : start + 100], "I" * 100) for start in starts]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
     rows = rows_of((tmp_path / "out.sam").read_bytes())
     found = [row[2] for row in rows]
     assert all(found.count(name) > 45 for name in "abc")
@@ -335,7 +335,7 @@ def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Pa
         contigs = {"a": spacers[0] + copy + spacers[1], "b": spacers[2] + unit + spacers[3]}
         reads = [Read("r", unit, "I" * 100), Read("s", reverse_complement(unit), "I" * 100)]
         (tmp_path / "reads.fq").write_bytes(fastq(reads))
-        map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "out.sam")
+        map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
         for row, flag in zip(rows_of((tmp_path / "out.sam").read_bytes()), ("0", "16"), strict=True):
             assert row[1:4] == [flag, "b", "201"]
             assert row[13:15] == ["AS:i:100", f"XS:i:{second}"]
@@ -531,7 +531,7 @@ def test_names_of_many_contigs(world: World, tmp_path: Path) -> None:
     chosen = [0, 1, 2, 1_499, 2_998, 2_999]
     reads = [Read(str(number), contigs[names[number]][5:55], "I" * 50) for number in chosen]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
     rows = rows_of((tmp_path / "out.sam").read_bytes())
     assert [row[2:4] + row[5:6] for row in rows] == [[names[number], "6", "50M"] for number in chosen]
 
@@ -546,7 +546,7 @@ def test_low_complexity_reads_end(world: World, tmp_path: Path) -> None:
     ]
     reads = [dataclasses.replace(read, quality="I" * len(read.bases)) for read in reads]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    summary = map_files([tmp_path / "reads.fq"], place(index_of(contigs), world.backend), world.backend, tmp_path / "o")
+    summary = map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "o")
     assert summary.reads == 60
     assert summary.mapped > 10
     assert np.count_nonzero(summary.mapqs[30:]) <= 5

@@ -19,7 +19,7 @@ from readmap import Aligner
 from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
 from readmap.formats.reads import reads_of_sequences
-from readmap.index.device import DeviceIndex, Structure, place
+from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.index.occurrences import Place, Places, Strand, find_occurrences, total_occurrences
 from readmap.index.patterns import pack_patterns
@@ -101,10 +101,10 @@ def found_ranges(
 def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, Structure]]:
     """Every way to find something."""
     return [
-        (place(index, backend), Structure.ARRAY),
-        (place(index, backend, prefix_table=False), Structure.ARRAY),
-        (place(index, backend, Structure.TREE), Structure.TREE),
-        (place(index, backend, Structure.TREE, prefix_table=False), Structure.TREE),
+        (index.place(backend), Structure.ARRAY),
+        (index.place(backend, prefix_table=False), Structure.ARRAY),
+        (index.place(backend, Structure.TREE), Structure.TREE),
+        (index.place(backend, Structure.TREE, prefix_table=False), Structure.TREE),
     ]
 
 
@@ -149,9 +149,9 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     backend, index = open_backend(backends), indexed(name)
     queries, expected = expected_ranges(name)
     table = backend.to_device(build_prefix_table(index.reference, index.suffixes, bases, backend))
-    array = dataclasses.replace(place(index, backend), prefix_table=table, table_bases=bases)
+    array = dataclasses.replace(index.place(backend), prefix_table=table, table_bases=bases)
     assert found_ranges(queries, array, Strand.BOTH, Structure.ARRAY, backend) == expected
-    tree = place(index, backend, Structure.TREE)
+    tree = index.place(backend, Structure.TREE)
     tree = dataclasses.replace(tree, entries=tree_entries(tree.edges, bases, backend), entry_bases=bases)
     assert found_ranges(queries, tree, Strand.BOTH, Structure.TREE, backend) == expected
 
@@ -444,11 +444,11 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     for structure, array in ((Structure.ARRAY, index.prefix_table), (Structure.TREE, index.edges)):
         free = held + array.nbytes + 20_000
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
-        place(index, backend, structure)
+        index.place(backend, structure)
         free = held + array.nbytes - 1
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
         with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
-            place(index, backend, structure)
+            index.place(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     with pytest.raises(BackendError, match="the index needs"):
-        place(index, backend, Structure.BOTH)
+        index.place(backend, Structure.BOTH)

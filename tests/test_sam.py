@@ -18,7 +18,7 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header, parse_read_group
-from readmap.index.device import DeviceIndex, place
+from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
 
@@ -53,7 +53,7 @@ class World:
 
 
 def write_sam(path: Path, index: DeviceIndex, records: bytes, read_group: bytes = b"") -> Path:
-    text = header(index.index.reference.contigs, "1.0", "readmap search reads.fq", read_group)
+    text = header(index.host.contigs, "1.0", "readmap search reads.fq", read_group)
     path.write_bytes(text + records)
     return path
 
@@ -62,7 +62,7 @@ def write_sam(path: Path, index: DeviceIndex, records: bytes, read_group: bytes 
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("sam")
     backend = open_backend(backends)
-    index = place(index_of(GENOME), backend)
+    index = index_of(GENOME).place(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     map_files([folder / "reads.fq"], index, backend, folder / "records", read_group=READ_GROUP)
@@ -209,7 +209,7 @@ def test_md(backends: str, tmp_path: Path, edit: Callable[[str], str], differenc
     contigs = {"c": random_bases(generator, 200) + stretch + random_bases(generator, 200)}
     read = edit(stretch)
     backend = open_backend(backends)
-    index = place(index_of(contigs), backend)
+    index = index_of(contigs).place(backend)
     for bases in (read, reverse_complement(read)):
         (tmp_path / "reads.fq").write_bytes(fastq([Read("r", bases, "I" * len(bases))]))
         map_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", Scoring(clip_penalty=12))
@@ -314,13 +314,13 @@ def test_large_places(tmp_path: Path, backends: str) -> None:
     reads = [Read(str(start), contig[start : start + 100], "I" * 100) for start in starts]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
     backend = open_backend(backends)
-    map_files([tmp_path / "reads.fq"], place(index_of([contig]), backend), backend, tmp_path / "out")
+    map_files([tmp_path / "reads.fq"], index_of([contig]).place(backend), backend, tmp_path / "out")
     found = [line.split("\t")[3] for line in (tmp_path / "out").read_text().splitlines()]
     assert found == [str(start + 1) for start in starts]
 
 
 def test_index_for_the_header_is_the_one_on_disk(world: World, tmp_path: Path) -> None:
-    world.index.index.write(tmp_path / "ref.readmap")
+    index_of(GENOME).write(tmp_path / "ref.readmap")
     opened = Index.open(tmp_path / "ref.readmap")
-    assert header(opened.reference.contigs, "1", "x") == header(world.index.index.reference.contigs, "1", "x")
-    assert np.array_equal(opened.reference.contig_starts, world.index.index.reference.contig_starts)
+    assert header(opened.reference.contigs, "1", "x") == header(world.index.host.contigs, "1", "x")
+    assert np.array_equal(opened.reference.contig_starts, world.index.host.contig_starts)

@@ -13,7 +13,7 @@ from examples import below, index_of, queries_of, random_bases, substitute
 from oracle import canonical, clean, column_score, reverse_complement, segment
 
 from readmap.backend import Backend, open_backend
-from readmap.index.device import DeviceIndex, place
+from readmap.index.device import DeviceIndex
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
 from readmap.search.parameters import WINDOWS, Effort, Scoring, efforts
 from readmap.search.seeds import find_seeds
@@ -176,8 +176,8 @@ def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
 def test_windows(backends: str, genome: str, stride: int) -> None:
     contigs = GENOMES[genome]
     backend = open_backend(backends, 2)
-    index = place(index_of(contigs), backend)
-    starts = index.index.reference.contig_starts.tolist()
+    index = index_of(contigs).place(backend)
+    starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
     reads = reads_of(contigs, random.Random(42))
     for read, found in zip(reads, find(reads, index, backend, stride, effort), strict=True):
@@ -190,8 +190,8 @@ def test_windows_by_another_scoring(backends: str) -> None:
     backend = open_backend(backends)
     scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
     for contigs in GENOMES.values():
-        index = place(index_of(contigs, force_64_bits=True), backend)
-        starts = index.index.reference.contig_starts.tolist()
+        index = index_of(contigs, force_64_bits=True).place(backend)
+        starts = index.host.contig_starts.tolist()
         effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
         reads = reads_of(contigs, random.Random(43))
         for read, found in zip(reads, find(reads, index, backend, 3, effort, scoring), strict=True):
@@ -211,7 +211,7 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
     copies = [copy if number % 2 else reverse_complement(copy) for number, copy in enumerate(copies)]
     contig = "".join(random_bases(generator, 80) + copy for copy in copies) + random_bases(generator, 80)
     backend = open_backend(backends)
-    index = place(index_of([contig]), backend)
+    index = index_of([contig]).place(backend)
     (found,) = find([unit], index, backend, 1, efforts(index.suffix_count)[1])
     assert set(found.windows["diagonal"][:5].tolist()) == {80 + 200 * number for number in range(5)}
     assert scored(found)[:5] == sorted(scored(found)[:5], reverse=True)
@@ -224,7 +224,7 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
 def test_reverse_complements_have_the_same_windows(backends: str) -> None:
     backend = open_backend(backends)
     for contigs in GENOMES.values():
-        index = place(index_of(contigs), backend)
+        index = index_of(contigs).place(backend)
         reads = reads_of(contigs, random.Random(45))
         turned = [reverse_complement(read) for read in reads]
         for effort in efforts(index.suffix_count):
@@ -242,7 +242,7 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     contigs = GENOMES["copies"]
     reads = reads_of(contigs, random.Random(46))
     backend = open_backend(backends, 3)
-    index = place(index_of(contigs), backend)
+    index = index_of(contigs).place(backend)
     effort = efforts(index.suffix_count)[0]
     alone = [find([read], index, backend, 4, effort)[0] for read in reads]
     backend.lanes = lanes
@@ -257,7 +257,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
     backend = open_backend(backends)
-    index = place(index_of([contig]), backend)
+    index = index_of([contig]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
     (found,) = find([unit], index, backend, 5, effort)
     assert found.missed == missed
@@ -267,7 +267,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
 
 def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
     backend = open_backend(backends)
-    index = place(index_of([random_bases(random.Random(48), 500)]), backend)
+    index = index_of([random_bases(random.Random(48), 500)]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     reads = [random_bases(random.Random(49), 100), "N" * 50, "ACGT" * 10]
     assert [len(found.windows) for found in find(reads, index, backend, 1, effort)] == [0, 0, 0]
@@ -277,7 +277,7 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
     """Diagonals near each other widen the window; the ones behind it become windows of their own."""
     contig = random_bases(random.Random(50), 600)
     backend = open_backend(backends)
-    index = place(index_of([contig]), backend)
+    index = index_of([contig]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     for gap, band in ((1, 1), (8, 1), (9, 2), (SPREAD, 2), (SPREAD + 1, 1), (60, 1)):
         read = contig[200:270] + contig[270 + gap : 330 + gap]
@@ -300,7 +300,7 @@ def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: b
     contig = random_bases(random.Random(52), 400)
     read = contig[100:160] + contig[160 : 160 + count].translate(NEXT_BASE) + contig[160 + count : 230]
     backend = open_backend(backends)
-    index = place(index_of([contig]), backend)
+    index = index_of([contig]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     (found,) = find([read], index, backend, 4, effort)
     turned = found.windows[0]["orientation"] ^ found.flipped
@@ -316,8 +316,8 @@ def test_a_read_is_laid_on_one_contig(backends: str) -> None:
     genome = random_bases(random.Random(51), 200)
     contigs = [genome[:100], genome[101:]]
     backend = open_backend(backends)
-    index = place(index_of(contigs), backend)
-    starts = index.index.reference.contig_starts.tolist()
+    index = index_of(contigs).place(backend)
+    starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     reads = [genome[start : start + 80] for start in range(30, 95, 7)]
     for read, found in zip(reads, find(reads, index, backend, 1, effort), strict=True):

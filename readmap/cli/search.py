@@ -40,7 +40,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.output import Output, open_output
 from readmap.formats.sam import parse_read_group
 from readmap.index import folder
-from readmap.index.device import DeviceIndex, Structure, place, placed_bytes
+from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.index.occurrences import Strand
 from readmap.index.suffix_array import kernel_types
@@ -218,11 +218,12 @@ def _run(
         backend.prepare(kernel_types(index.suffixes), report.say)
         show("loading the index")
         began = report.seconds
-        _say_memory(index, task, backend, report)
         try:
-            placed = place(index, backend, task.structure, task.prefix_table)
+            needed = index.searched(task.structure, task.prefix_table).nbytes
         except IndexFolderError as error:
             raise IndexFolderError(f"{path}: {error}") from error
+        _say_memory(needed, backend, report)
+        placed = index.place(backend, task.structure, task.prefix_table)
         loading = report.seconds - began
         out.write(task.header(index.reference.contigs, report.command_line))
         work = task.start(placed, backend)
@@ -235,13 +236,12 @@ def _run(
     return summary, loading
 
 
-def _say_memory(index: Index, task: Task, backend: Backend, report: Report) -> None:
-    """Tell what a device's memory has to hold, where the device has its own."""
+def _say_memory(needed: int, backend: Backend, report: Report) -> None:
+    """Tell what a device's memory has to hold, where the device has its own; needed: by the index."""
     memory = backend.memory()
     if memory is not None:
         free, total = memory
         batch = stream.fitting_chunk(backend) * stream.WORKING_BYTES
-        needed = placed_bytes(index, task.structure, task.prefix_table)
         report.say(
             f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to {in_bytes(batch)} "
             f"for a batch of reads; {in_bytes(free)} of {in_bytes(total)} are free"

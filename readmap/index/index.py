@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend, open_backend
-from readmap.errors import IndexFolderError
+from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
 from readmap.formats.reads import reads_of_sequences
 from readmap.index import folder
-from readmap.index.device import DeviceIndex, Structure, place
+from readmap.index.device import DeviceIndex, Searched, Structure, hold
 from readmap.index.occurrences import Occurrences, Places, Strand, find_occurrences, locate, total_occurrences
 from readmap.index.patterns import pack_patterns
 from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
 from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
 from readmap.index.suffix_tree import (
     EDGES_A_NODE,
+    MOST_ENTRY_BASES,
     Edges,
     build_suffix_tree,
     first_wrong_node,
@@ -85,6 +86,33 @@ class Index:
         node = first_wrong_node(self.reference, self.suffixes, self.edges, backend)
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
+
+    def searched(self, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> Searched:
+        """What a search by `structure` reads.
+
+        prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the
+        root. Raises IndexFolderError where the index was built without one of the arrays.
+        """
+        table, bases = np.array([0, len(self.suffixes)], self.suffixes.dtype), 0
+        edges, entry_bases = np.zeros((EDGES_A_NODE, 4), np.uint32), 0
+        if structure.has_array and prefix_table:
+            if self.prefix_table is None:
+                raise _missing("prefix table", "array")
+            table, bases = self.prefix_table, self.table_bases
+        if structure.has_tree:
+            if self.edges is None:
+                raise _missing("suffix tree", "tree")
+            edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
+        return Searched(self.reference, self.suffixes, table, bases, edges, entry_bases)
+
+    def place(self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> DeviceIndex:
+        """What `searched` gives, on a device; raises BackendError where it does not fit."""
+        searched, memory = self.searched(structure, prefix_table), backend.memory()
+        if memory and memory[0] < searched.nbytes:
+            raise BackendError(
+                f"the index needs {searched.nbytes} bytes of memory on {backend.name}, {memory[0]} are free"
+            )
+        return hold(searched, backend)
 
     @property
     def structure(self) -> Structure:
@@ -152,7 +180,7 @@ class Index:
         key = (device, threads, chosen)
         if key not in self._placed:
             backend = open_backend(device, threads)
-            self._placed[key] = place(self, backend, chosen), backend
+            self._placed[key] = self.place(backend, chosen), backend
         placed, backend = self._placed[key]
         reads, count = reads_of_sequences(queries, None, backend)
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
@@ -167,6 +195,12 @@ class Index:
         """The size of all arrays in bytes."""
         arrays = (self.suffixes, self.prefix_table, self.edges)
         return self.reference.nbytes + sum(array.nbytes for array in arrays if array is not None)
+
+
+def _missing(what: str, structure: str) -> IndexFolderError:
+    return IndexFolderError(
+        f"the index holds no {what}: build it again with --structure {structure}, or both, to have it"
+    )
 
 
 def build_index(

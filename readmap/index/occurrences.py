@@ -167,5 +167,5 @@ def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | Non
         host_starts,
         host_starts + np.repeat(lengths, wanted),
         backend.to_host(strands),
-        index.index.reference.contigs,
+        index.host.contigs,
     )

@@ -26,6 +26,7 @@ EDGES_A_NODE = 4
 
 #: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
 MOST_ENTRY_BASES = 10
+ENTRY_BYTES = 16
 
 _NEIGHBOURS, _SHARE = Kernel("suffix_tree", "find_neighbours"), Kernel("suffix_tree", "share_prefixes")
 _ORDER, _MINIMA = Kernel("suffix_tree", "order_prefixes"), Kernel("suffix_tree", "take_minima")

@@ -11,7 +11,6 @@ import numpy as np
 from readmap.backend import open_backend
 from readmap.formats.fasta import Contig
 from readmap.formats.reads import reads_of_sequences
-from readmap.index.device import place
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
 from readmap.search.pipeline import Mapped, map_batch
@@ -103,7 +102,7 @@ class Aligner:
         """device: auto, cpu, cuda or cuda:N. Raises BackendError where it cannot be used."""
         self.backend = open_backend(device, threads)
         self.scoring = scoring or Scoring()
-        self.index = place(index, self.backend)
+        self.index = index.place(self.backend)
 
     def map(self, sequences: Iterable[str | bytes], qualities: Iterable[str | bytes] | None = None) -> Hits:
         """Map DNA sequences, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
@@ -116,7 +115,7 @@ class Aligner:
 
     def _hits(self, mapped: Mapped, count: int) -> Hits:
         """The arrays of a batch's first `count` reads on the host, in the order of the input."""
-        reference, host = self.index.index.reference, self.backend.to_host
+        reference, host = self.index.host, self.backend.to_host
         alignments = mapped.alignments
         slots = host(mapped.queries.slot_of)[:count]
         contigs = host(alignments.contigs)[slots]

@@ -18,7 +18,7 @@ from benchmarks.reads import inputs, search
 from readmap.backend import Array, Kernel, open_backend
 from readmap.formats import buffers, chunks, output
 from readmap.formats.reads import find_reads
-from readmap.index.device import DeviceIndex, place
+from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search import mapping, parameters, stream
 
@@ -99,7 +99,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, backend: Any) -> tuple[
 def time_stages(options: Options, path: Path, count: int) -> list[Row]:
     """Each stage alone, in this process: all reads are read, the first chunk is mapped, and as much is written."""
     backend, io = open_backend(options.device, options.threads), dict[str, float]()
-    placed, size = place(Index.open(options.work / "index.readmap"), backend), stream.fitting_chunk(backend)
+    placed, size = Index.open(options.work / "index.readmap").place(backend), stream.fitting_chunk(backend)
     free = [backend.host_buffer(size) for _ in range(chunks.BUFFERS)]
     with timed(io, "read", backend):
         for one in chunks.read_chunks([str(path)], lambda _: free.pop(), size, None, backend.threads):

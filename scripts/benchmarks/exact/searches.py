@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.common import Row
 from benchmarks.exact.inputs import Letters, with_last_base_changed
 from readmap.backend import Backend
-from readmap.index.device import DeviceIndex, Structure, place
+from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.index.occurrences import Strand, find_occurrences
 from readmap.index.patterns import Patterns, pack_patterns
@@ -38,7 +38,7 @@ def pack(letters: Letters, backend: Backend) -> Patterns:
 
 def place_by(name: str, index: Index, backend: Backend) -> DeviceIndex:
     structure, prefix_table = STRUCTURES[name]
-    return place(index, backend, structure, prefix_table)
+    return index.place(backend, structure, prefix_table)
 
 
 def find(
