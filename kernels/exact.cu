@@ -4,24 +4,17 @@
 
 enum LineFormat { SAM, TSV, BED, COUNTS };
 
-#define LINE_ARGUMENTS                                                                                                \
-    const u8 *bytes, const i64 *name_starts, const i32 *name_lengths, const i64 *sequence_starts,                     \
-        const i32 *lengths, const i64 *quality_starts, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS,                     \
-        const suffix_t *suffixes, const u8 *contig_names, const i64 *contig_name_offsets, const u8 *read_group,       \
-        i64 read_group_length, i64 most_hits, i32 format
+#define LINE_ARGUMENTS                                                                                                 \
+    READ_TEXT_ARGUMENTS, const i32 *read_lengths, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS, const suffix_t *suffixes, \
+        CONTIG_NAME_ARGUMENTS, const u8 *read_group, i64 read_group_length, i64 most_hits, i32 format
 
 struct Lines {
-    const u8* bytes;
-    const i64* name_starts;
-    const i32* name_lengths;
-    const i64* sequence_starts;
+    ReadTexts texts;
     const i32* lengths;
-    const i64* quality_starts;
     Occurrences occurrences;
     Reference reference;
     const suffix_t* suffixes;
-    const u8* contig_names;
-    const i64* contig_name_offsets;
+    ContigNames names;
     const u8* read_group;
     i64 read_group_length, most_hits;
     i32 format;
@@ -34,29 +27,12 @@ struct Lines {
     }
     HOST_DEVICE static i32 mapq(i64 total) { return total == 1 ? 60 : total == 2 ? 3 : total <= 4 ? 1 : 0; }
 
-    template <class Sink> HOST_DEVICE void put_name(Sink& sink, i64 record) const {
-        if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
-        else sink.put('*');
-    }
-    template <class Sink> HOST_DEVICE void put_contig(Sink& sink, i64 contig) const {
-        sink.copy(contig_names + contig_name_offsets[contig], contig_name_offsets[contig + 1] - contig_name_offsets[contig]);
-    }
-    template <class Sink> HOST_DEVICE void put_letters(Sink& sink, i64 record, bool reversed) const {
-        i32 length = lengths[record];
-        if (length) sink.bases(bytes + sequence_starts[record], length, reversed);
-        else sink.put('*');
-        sink.put('\t');
-        const u8* quality = bytes + quality_starts[record];
-        if (length == 0 || quality_starts[record] < 0) sink.put('*');
-        else if (reversed) sink.copy_reversed(quality, length);
-        else sink.copy(quality, length);
-    }
     template <class Sink> HOST_DEVICE void put_sam(Sink& sink, i64 record, i64 hit, i64 total) const {
-        put_name(sink, record);
+        texts.put_name(sink, record);
         sink.put('\t');
         if (total == 0) {
             sink.copy((const u8*)"4\t*\t0\t0\t*\t*\t0\t0\t", 16);
-            put_letters(sink, record, false);
+            texts.put_letters(sink, record, lengths[record], false);
             sink.copy(read_group, read_group_length);
             return;
         }
@@ -64,7 +40,7 @@ struct Lines {
         i64 contig = reference.contig_of(found.place);
         put_number(sink, (hit ? 256 : 0) + (found.reversed ? 16 : 0));
         sink.put('\t');
-        put_contig(sink, contig);
+        names.put(sink, contig);
         sink.put('\t');
         put_number(sink, found.place - reference.contig_starts[contig] + 1);
         sink.put('\t');
@@ -73,7 +49,7 @@ struct Lines {
         put_number(sink, lengths[record]);
         sink.copy((const u8*)"M\t*\t0\t0\t", 8);
         if (hit) sink.copy((const u8*)"*\t*", 3);
-        else put_letters(sink, record, found.reversed);
+        else texts.put_letters(sink, record, lengths[record], found.reversed);
         put_tag(sink, 'N', 'M', 'i');
         sink.put('0');
         put_tag(sink, 'M', 'D', 'Z');
@@ -85,7 +61,7 @@ struct Lines {
         sink.copy(read_group, read_group_length);
     }
     template <class Sink> HOST_DEVICE void put_table(Sink& sink, i64 record, i64 hit, i64 total) const {
-        put_name(sink, record);
+        texts.put_name(sink, record);
         sink.put('\t');
         put_number(sink, total);
         if (format == COUNTS) return;
@@ -96,7 +72,7 @@ struct Lines {
         Occurrence found = occurrences.get(record, hit, suffixes);
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
         sink.put('\t');
-        put_contig(sink, contig);
+        names.put(sink, contig);
         sink.put('\t');
         put_number(sink, start + 1);
         sink.put('\t');
@@ -107,13 +83,13 @@ struct Lines {
     template <class Sink> HOST_DEVICE void put_bed(Sink& sink, i64 record, i64 hit, i64 total) const {
         Occurrence found = occurrences.get(record, hit, suffixes);
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
-        put_contig(sink, contig);
+        names.put(sink, contig);
         sink.put('\t');
         put_number(sink, start);
         sink.put('\t');
         put_number(sink, start + lengths[record]);
         sink.put('\t');
-        put_name(sink, record);
+        texts.put_name(sink, record);
         sink.put('\t');
         put_number(sink, mapq(total));
         sink.put('\t');
@@ -128,10 +104,10 @@ struct Lines {
     }
 };
 
-#define LINES                                                                                                       \
-    Lines {                                                                                                         \
-        bytes, name_starts, name_lengths, sequence_starts, lengths, quality_starts, OCCURRENCES, REFERENCE, suffixes, \
-            contig_names, contig_name_offsets, read_group, read_group_length, most_hits, format                     \
+#define LINES                                                                                                          \
+    Lines {                                                                                                            \
+        READ_TEXTS, read_lengths, OCCURRENCES, REFERENCE, suffixes, CONTIG_NAMES, read_group, read_group_length,       \
+            most_hits, format                                                                                          \
     }
 
 // An item is a record: how many lines it has.

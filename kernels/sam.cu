@@ -106,26 +106,19 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
     }
 }
 
-#define RECORD_ARGUMENTS                                                                                                \
-    const u8 *bytes, const i64 *name_starts, const i32 *name_lengths, const i64 *sequence_starts,                      \
-        const i64 *quality_starts, const i32 *slot_of, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters, \
-        const u8 *contig_names, const i64 *contig_name_offsets, const i64 *operation_offsets, const u32 *operations,   \
-        const i32 *operation_counts, const i64 *reference_starts, const i32 *contigs, const i32 *scores,               \
-        const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group,      \
-        i64 read_group_length
+#define RECORD_ARGUMENTS                                                                                               \
+    READ_TEXT_ARGUMENTS, const i32 *slot_of, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters,         \
+        CONTIG_NAME_ARGUMENTS, const i64 *operation_offsets, const u32 *operations, const i32 *operation_counts,      \
+        const i64 *reference_starts, const i32 *contigs, const i32 *scores, const i32 *seconds,                       \
+        const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group, i64 read_group_length
 
 struct Records {
-    const u8* bytes;
-    const i64* name_starts;
-    const i32* name_lengths;
-    const i64* sequence_starts;
-    const i64* quality_starts;
+    ReadTexts texts;
     const i32* slot_of;
     Queries queries;
     Reference reference;
     const u8* barrier_letters;
-    const u8* contig_names;
-    const i64* contig_name_offsets;
+    ContigNames names;
     const i64* operation_offsets;
     const u32* operations;
     const i32* operation_counts;
@@ -142,7 +135,7 @@ struct Records {
     template <class Sink> HOST_DEVICE void put_place(Sink& sink, i64 slot) const {
         i64 contig = contigs[slot];
         sink.put('\t');
-        sink.copy(contig_names + contig_name_offsets[contig], contig_name_offsets[contig + 1] - contig_name_offsets[contig]);
+        names.put(sink, contig);
         sink.put('\t');
         put_number(sink, reference_starts[slot] - reference.contig_starts[contig] + 1);
         sink.put('\t');
@@ -170,33 +163,25 @@ struct Records {
     }
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
         i64 slot = slot_of[record];
-        i32 length = queries.lengths[slot];
         bool mapped = contigs[slot] >= 0, back = reversed[slot];
-        if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
-        else sink.put('*');
+        texts.put_name(sink, record);
         sink.put('\t');
         put_number(sink, mapped ? (back ? 16 : 0) : 4);
         if (mapped) put_place(sink, slot);
         else sink.copy((const u8*)"\t*\t0\t0\t*", 8);
         sink.copy((const u8*)"\t*\t0\t0\t", 7);
-        if (length) sink.bases(bytes + sequence_starts[record], length, back);
-        else sink.put('*');
-        sink.put('\t');
-        const u8* quality = bytes + quality_starts[record];
-        if (length == 0 || quality_starts[record] < 0) sink.put('*');
-        else if (back) sink.copy_reversed(quality, length);
-        else sink.copy(quality, length);
+        texts.put_letters(sink, record, queries.lengths[slot], back);
         if (mapped) put_tags(sink, slot);
         sink.copy(read_group, read_group_length);
         sink.put('\n');
     }
 };
 
-#define RECORDS                                                                                                        \
-    Records {                                                                                                          \
-        bytes, name_starts, name_lengths, sequence_starts, quality_starts, slot_of, QUERIES, REFERENCE,                \
-            barrier_letters, contig_names, contig_name_offsets, operation_offsets, operations, operation_counts,       \
-            reference_starts, contigs, scores, seconds, edit_distances, reversed, mapqs, read_group, read_group_length \
+#define RECORDS                                                                                                          \
+    Records {                                                                                                            \
+        READ_TEXTS, slot_of, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, operation_offsets, operations,           \
+            operation_counts, reference_starts, contigs, scores, seconds, edit_distances, reversed, mapqs, read_group,   \
+            read_group_length                                                                                            \
     }
 
 // An item is a record, in the order of the input.

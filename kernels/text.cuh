@@ -50,3 +50,45 @@ template <class Sink> HOST_DEVICE void put_tag(Sink& sink, char a, char b, char 
     sink.put((u8)type);
     sink.put(':');
 }
+
+// What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
+struct ReadTexts {
+    const u8* bytes;
+    const i64* name_starts;
+    const i32* name_lengths;
+    const i64* sequence_starts;
+    const i64* quality_starts;
+
+    template <class Sink> HOST_DEVICE void put_name(Sink& sink, i64 record) const {
+        if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
+        else sink.put('*');
+    }
+    // SAM's SEQ and QUAL, those of the reverse complement where `reversed`.
+    template <class Sink> HOST_DEVICE void put_letters(Sink& sink, i64 record, i32 length, bool reversed) const {
+        if (length) sink.bases(bytes + sequence_starts[record], length, reversed);
+        else sink.put('*');
+        sink.put('\t');
+        const u8* quality = bytes + quality_starts[record];
+        if (length == 0 || quality_starts[record] < 0) sink.put('*');
+        else if (reversed) sink.copy_reversed(quality, length);
+        else sink.copy(quality, length);
+    }
+};
+
+#define READ_TEXT_ARGUMENTS                                                                           \
+    const u8 *bytes, const i64 *name_starts, const i32 *name_lengths, const i64 *sequence_starts, \
+        const i64 *quality_starts
+#define READ_TEXTS ReadTexts{bytes, name_starts, name_lengths, sequence_starts, quality_starts}
+
+// One behind the other: contig c's is [offsets[c], offsets[c + 1]).
+struct ContigNames {
+    const u8* letters;
+    const i64* offsets;
+
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 contig) const {
+        sink.copy(letters + offsets[contig], offsets[contig + 1] - offsets[contig]);
+    }
+};
+
+#define CONTIG_NAME_ARGUMENTS const u8 *contig_names, const i64 *contig_name_offsets
+#define CONTIG_NAMES ContigNames{contig_names, contig_name_offsets}

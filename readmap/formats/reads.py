@@ -41,6 +41,11 @@ class Reads:
     count: int
     bad: int | None
 
+    @property
+    def texts(self) -> tuple[Array, ...]:
+        """What kernels take as READ_TEXT_ARGUMENTS."""
+        return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
+
 
 def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend) -> Reads:
     """The places of all records in a chunk's bytes, uint8 [nbytes] on the device."""

@@ -100,11 +100,7 @@ def format_records(
     """
     extensions = alignments.extensions
     arguments: tuple[Any, ...] = (
-        reads.bytes,
-        reads.name_starts,
-        reads.name_lengths,
-        reads.sequence_starts,
-        reads.quality_starts,
+        *reads.texts,
         queries.slot_of,
         *queries.arguments,
         *index.reference,

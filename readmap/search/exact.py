@@ -115,12 +115,8 @@ class ExactSearch:
         """In the order of LINE_ARGUMENTS of kernels/exact.cu."""
         index, parameters = self._index, self._parameters
         return (
-            reads.bytes,
-            reads.name_starts,
-            reads.name_lengths,
-            reads.sequence_starts,
+            *reads.texts,
             reads.lengths,
-            reads.quality_starts,
             *found.arguments,
             *index.reference,
             index.suffixes,
