@@ -1,8 +1,8 @@
-// The lines of an exact search: SAM records, tables of places or of counts, BED.
+// The lines of an exact search: SAM or BAM records, tables of places or of counts, BED.
 #include "occurrences.cuh"
-#include "text.cuh"
+#include "records.cuh"
 
-enum LineFormat { SAM, TSV, BED, COUNTS };
+enum LineFormat { SAM = SAM_TEXT, BAM = BAM_BINARY, TSV, BED, COUNTS };
 
 #define LINE_ARGUMENTS                                                                                                 \
     READ_TEXT_ARGUMENTS, const i32 *read_lengths, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS, const suffix_t *suffixes, \
@@ -27,37 +27,25 @@ struct Lines {
     }
     HOST_DEVICE static i32 mapq(i64 total) { return total == 1 ? 60 : total == 2 ? 3 : total <= 4 ? 1 : 0; }
 
-    template <class Sink> HOST_DEVICE void put_sam(Sink& sink, i64 record, i64 hit, i64 total) const {
-        texts.put_name(sink, record);
-        sink.put('\t');
-        if (total == 0) {
-            sink.copy((const u8*)"4\t*\t0\t0\t*\t*\t0\t0\t", 16);
-            texts.put_letters(sink, record, lengths[record], false);
-            sink.copy(read_group, read_group_length);
-            return;
+    template <class Sink> HOST_DEVICE void put_record(Sink& sink, i64 record, i64 hit, i64 total, i64 size) const {
+        i32 length = lengths[record];
+        u32 matched = (u32)length << 4;
+        Fields fields = {record, UNMAPPED, 0, -1, -1, 0, &matched, 0, length};
+        if (total) {
+            Occurrence found = occurrences.get(record, hit, suffixes);
+            i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
+            i32 flag = (hit ? SECONDARY : 0) | (found.reversed ? REVERSED : 0);
+            fields = Fields{record, flag, mapq(total), contig, start, start + length, &matched, 1, hit ? 0 : length};
         }
-        Occurrence found = occurrences.get(record, hit, suffixes);
-        i64 contig = reference.contig_of(found.place);
-        put_number(sink, (hit ? 256 : 0) + (found.reversed ? 16 : 0));
-        sink.put('\t');
-        names.put(sink, contig);
-        sink.put('\t');
-        put_number(sink, found.place - reference.contig_starts[contig] + 1);
-        sink.put('\t');
-        put_number(sink, mapq(total));
-        sink.put('\t');
-        put_number(sink, lengths[record]);
-        sink.copy((const u8*)"M\t*\t0\t0\t", 8);
-        if (hit) sink.copy((const u8*)"*\t*", 3);
-        else texts.put_letters(sink, record, lengths[record], found.reversed);
-        put_tag(sink, 'N', 'M', 'i');
-        sink.put('0');
-        put_tag(sink, 'M', 'D', 'Z');
-        put_number(sink, lengths[record]);
-        put_tag(sink, 'N', 'H', 'i');
-        put_number(sink, total);
-        put_tag(sink, 'H', 'I', 'i');
-        put_number(sink, hit + 1);
+        put_fields(sink, format, texts, names, fields, size);
+        if (total) {
+            put_number_tag(sink, format, 'N', 'M', 0);
+            put_tag_name(sink, format, 'M', 'D', 'Z');
+            put_number(sink, length);
+            end_text_tag(sink, format);
+            put_number_tag(sink, format, 'N', 'H', total);
+            put_number_tag(sink, format, 'H', 'I', hit + 1);
+        }
         sink.copy(read_group, read_group_length);
     }
     template <class Sink> HOST_DEVICE void put_table(Sink& sink, i64 record, i64 hit, i64 total) const {
@@ -95,12 +83,12 @@ struct Lines {
         sink.put('\t');
         sink.put(found.reversed ? '-' : '+');
     }
-    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record, i64 hit) const {
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record, i64 hit, i64 size) const {
         i64 total = occurrences.total(record);
-        if (format == SAM) put_sam(sink, record, hit, total);
+        if (format == SAM || format == BAM) put_record(sink, record, hit, total, size);
         else if (format == BED) put_bed(sink, record, hit, total);
         else put_table(sink, record, hit, total);
-        sink.put('\n');
+        if (format != BAM) sink.put('\n');
     }
 };
 
@@ -124,7 +112,7 @@ KERNEL void measure_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_en
     FOR_EACH(item, begin, end) {
         record = owner(line_ends, record_count, first_line + item, record);
         CountingSink sink = {0};
-        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0));
+        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), 0);
         lengths_out[item] = sink.count;
     }
 }
@@ -136,7 +124,8 @@ KERNEL void write_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_ends
     i64 record = -1;
     FOR_EACH(item, begin, end) {
         record = owner(line_ends, record_count, first_line + item, record);
-        ByteSink sink = {out + (item ? byte_ends[item - 1] : 0)};
-        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0));
+        i64 place = item ? byte_ends[item - 1] : 0;
+        ByteSink sink = {out + place};
+        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), byte_ends[item] - place);
     }
 }

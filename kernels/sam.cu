@@ -1,8 +1,8 @@
-// SAM records from arrays: what each alignment measures, how long each record is, and its bytes.
+// SAM and BAM records from arrays: what each alignment measures, how long each record is, and its bytes.
 #include "queries.cuh"
+#include "records.cuh"
 #include "reference.cuh"
 #include "scoring.cuh"
-#include "text.cuh"
 #include "traceback.cuh"
 
 struct Aligned {
@@ -109,8 +109,9 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
 #define RECORD_ARGUMENTS                                                                                               \
     READ_TEXT_ARGUMENTS, const i32 *slot_of, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters,         \
         CONTIG_NAME_ARGUMENTS, const i64 *operation_offsets, const u32 *operations, const i32 *operation_counts,      \
-        const i64 *reference_starts, const i32 *contigs, const i32 *scores, const i32 *seconds,                       \
-        const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group, i64 read_group_length
+        const i64 *reference_starts, const i64 *reference_ends, const i32 *contigs, const i32 *scores,                \
+        const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group,     \
+        i64 read_group_length, i32 form
 
 struct Records {
     ReadTexts texts;
@@ -123,6 +124,7 @@ struct Records {
     const u32* operations;
     const i32* operation_counts;
     const i64* reference_starts;
+    const i64* reference_ends;
     const i32* contigs;
     const i32* scores;
     const i32* seconds;
@@ -131,57 +133,41 @@ struct Records {
     const u8* mapqs;
     const u8* read_group;
     i64 read_group_length;
+    i32 form;
 
-    template <class Sink> HOST_DEVICE void put_place(Sink& sink, i64 slot) const {
-        i64 contig = contigs[slot];
-        sink.put('\t');
-        names.put(sink, contig);
-        sink.put('\t');
-        put_number(sink, reference_starts[slot] - reference.contig_starts[contig] + 1);
-        sink.put('\t');
-        put_number(sink, mapqs[slot]);
-        sink.put('\t');
-        for (i32 i = 0; i < operation_counts[slot]; ++i) {
-            u32 operation = operations[operation_offsets[slot] + i];
-            put_number(sink, operation >> 4);
-            sink.put((u8)"MIDNS"[operation & 15]);
-        }
-    }
     template <class Sink> HOST_DEVICE void put_tags(Sink& sink, i64 slot) const {
         Words bases = queries.bases(slot, 0), mask = queries.mask(slot, 0);
         if (reversed[slot] != (queries.flags[slot] & READ_FLIPPED)) bases = queries.bases(slot, 1), mask = queries.mask(slot, 1);
         Aligned aligned = {&reference, barrier_letters, bases, mask, reference_starts[slot],
                            operations + operation_offsets[slot], operation_counts[slot]};
-        put_tag(sink, 'N', 'M', 'i');
-        put_number(sink, edit_distances[slot]);
-        put_tag(sink, 'M', 'D', 'Z');
+        put_number_tag(sink, form, 'N', 'M', edit_distances[slot]);
+        put_tag_name(sink, form, 'M', 'D', 'Z');
         put_differences(sink, aligned);
-        put_tag(sink, 'A', 'S', 'i');
-        put_number(sink, scores[slot]);
-        put_tag(sink, 'X', 'S', 'i');
-        put_number(sink, seconds[slot]);
+        end_text_tag(sink, form);
+        put_number_tag(sink, form, 'A', 'S', scores[slot]);
+        put_number_tag(sink, form, 'X', 'S', seconds[slot]);
     }
-    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
-        i64 slot = slot_of[record];
-        bool mapped = contigs[slot] >= 0, back = reversed[slot];
-        texts.put_name(sink, record);
-        sink.put('\t');
-        put_number(sink, mapped ? (back ? 16 : 0) : 4);
-        if (mapped) put_place(sink, slot);
-        else sink.copy((const u8*)"\t*\t0\t0\t*", 8);
-        sink.copy((const u8*)"\t*\t0\t0\t", 7);
-        texts.put_letters(sink, record, queries.lengths[slot], back);
-        if (mapped) put_tags(sink, slot);
+    HOST_DEVICE Fields fields(i64 record) const {
+        i64 slot = slot_of[record], contig = contigs[slot];
+        i32 length = queries.lengths[slot];
+        if (contig < 0) return Fields{record, UNMAPPED, 0, -1, -1, 0, nullptr, 0, length};
+        i64 origin = reference.contig_starts[contig];
+        return Fields{record, reversed[slot] ? REVERSED : 0, mapqs[slot], contig, reference_starts[slot] - origin,
+                      reference_ends[slot] - origin, operations + operation_offsets[slot], operation_counts[slot], length};
+    }
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record, i64 size) const {
+        put_fields(sink, form, texts, names, fields(record), size);
+        if (contigs[slot_of[record]] >= 0) put_tags(sink, slot_of[record]);
         sink.copy(read_group, read_group_length);
-        sink.put('\n');
+        end_record(sink, form);
     }
 };
 
 #define RECORDS                                                                                                          \
     Records {                                                                                                            \
         READ_TEXTS, slot_of, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, operation_offsets, operations,           \
-            operation_counts, reference_starts, contigs, scores, seconds, edit_distances, reversed, mapqs, read_group,   \
-            read_group_length                                                                                            \
+            operation_counts, reference_starts, reference_ends, contigs, scores, seconds, edit_distances, reversed,      \
+            mapqs, read_group, read_group_length, form                                                                   \
     }
 
 // An item is a record, in the order of the input.
@@ -189,7 +175,7 @@ KERNEL void measure_records(i64 begin, i64 end, RECORD_ARGUMENTS, i64* lengths_o
     Records records = RECORDS;
     FOR_EACH(record, begin, end) {
         CountingSink sink = {0};
-        records.put(sink, record);
+        records.put(sink, record, 0);
         lengths_out[record] = sink.count;
     }
 }
@@ -198,7 +184,8 @@ KERNEL void measure_records(i64 begin, i64 end, RECORD_ARGUMENTS, i64* lengths_o
 KERNEL void write_records(i64 begin, i64 end, RECORD_ARGUMENTS, const i64* record_ends, u8* out) {
     Records records = RECORDS;
     FOR_EACH(record, begin, end) {
-        ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
-        records.put(sink, record);
+        i64 place = record ? record_ends[record - 1] : 0;
+        ByteSink sink = {out + place};
+        records.put(sink, record, record_ends[record] - place);
     }
 }

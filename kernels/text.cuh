@@ -10,6 +10,9 @@ struct CountingSink {
     HOST_DEVICE void copy(const u8*, i64 length) { count += length; }
     HOST_DEVICE void copy_reversed(const u8*, i64 length) { count += length; }
     HOST_DEVICE void bases(const u8*, i64 length, bool) { count += length; }
+    HOST_DEVICE void nibbles(const u8*, i64 length, bool) { count += (length + 1) / 2; }
+    HOST_DEVICE void phreds(const u8*, i64 length, bool) { count += length; }
+    HOST_DEVICE void fill(u8, i64 length) { count += length; }
 };
 
 struct ByteSink {
@@ -24,11 +27,27 @@ struct ByteSink {
         for (i64 i = 0; i < length; ++i) next[i] = bytes[length - 1 - i];
         next += length;
     }
+    HOST_DEVICE static i32 code(const u8* read, i64 length, i64 i, bool reversed) {
+        i32 code = minimum<i32>(base_code(read[reversed ? length - 1 - i : i]), 4);
+        return reversed && code < 4 ? 3 - code : code;
+    }
     HOST_DEVICE void bases(const u8* read, i64 length, bool reversed) {
-        for (i64 i = 0; i < length; ++i) {
-            i32 code = minimum<i32>(base_code(read[reversed ? length - 1 - i : i]), 4);
-            next[i] = code_letter(reversed && code < 4 ? 3 - code : code);
+        for (i64 i = 0; i < length; ++i) next[i] = code_letter(code(read, length, i, reversed));
+        next += length;
+    }
+    // As in BAM: two to a byte, a bit for each of A, C, G, T, and all for N.
+    HOST_DEVICE void nibbles(const u8* read, i64 length, bool reversed) {
+        for (i64 i = 0; i < length; i += 2) {
+            u32 high = code(read, length, i, reversed), low = i + 1 < length ? code(read, length, i + 1, reversed) : 5;
+            *next++ = (u8)((0xF8421u >> (4 * high) & 15) << 4 | (0x0F8421u >> (4 * low) & 15));
         }
+    }
+    HOST_DEVICE void phreds(const u8* quality, i64 length, bool reversed) {
+        for (i64 i = 0; i < length; ++i) next[i] = (u8)(quality[reversed ? length - 1 - i : i] - '!');
+        next += length;
+    }
+    HOST_DEVICE void fill(u8 byte, i64 length) {
+        for (i64 i = 0; i < length; ++i) next[i] = byte;
         next += length;
     }
 };
@@ -42,15 +61,6 @@ template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
     while (count) sink.put(digits[--count]);
 }
 
-template <class Sink> HOST_DEVICE void put_tag(Sink& sink, char a, char b, char type) {
-    sink.put('\t');
-    sink.put((u8)a);
-    sink.put((u8)b);
-    sink.put(':');
-    sink.put((u8)type);
-    sink.put(':');
-}
-
 // What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
 struct ReadTexts {
     const u8* bytes;
@@ -62,16 +72,6 @@ struct ReadTexts {
     template <class Sink> HOST_DEVICE void put_name(Sink& sink, i64 record) const {
         if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
         else sink.put('*');
-    }
-    // SAM's SEQ and QUAL, those of the reverse complement where `reversed`.
-    template <class Sink> HOST_DEVICE void put_letters(Sink& sink, i64 record, i32 length, bool reversed) const {
-        if (length) sink.bases(bytes + sequence_starts[record], length, reversed);
-        else sink.put('*');
-        sink.put('\t');
-        const u8* quality = bytes + quality_starts[record];
-        if (length == 0 || quality_starts[record] < 0) sink.put('*');
-        else if (reversed) sink.copy_reversed(quality, length);
-        else sink.copy(quality, length);
     }
 };
 

@@ -17,6 +17,7 @@ from oracle import clean, reverse_complement
 from readmap.backend import Backend
 from readmap.formats.output import Output
 from readmap.formats.reads import Reads, find_reads
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
 from readmap.search import exact
@@ -238,11 +239,12 @@ def map_files(
     backend: Backend,
     out: Path,
     scoring: Scoring | None = None,
-    read_group: bytes = b"",
+    form: Form = Form.TEXT,
+    read_group: ReadGroup = NO_READ_GROUP,
     **options: Any,
 ) -> Summary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
-    mapping = Mapping(index, scoring or Scoring(), backend, read_group)
+    mapping = Mapping(index, scoring or Scoring(), backend, form, read_group)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 

@@ -1,5 +1,6 @@
 """readmap search --exact in this process: its formats, what it tells, and what it answers to every slip."""
 
+import gzip
 import json
 import os
 import re
@@ -273,6 +274,17 @@ def test_read_group(indexes: dict[str, str]) -> None:
         assert {record.get_tag("RG") for record in sam} == {"a"}
 
 
+def test_compressed_output_is_the_same(indexes: dict[str, str]) -> None:
+    for name in ("out.sam", "out.tsv", "out.bed"):
+        assert run(indexes["both"], "-o", name, "-q") == 0
+        assert run(indexes["both"], "-o", f"{name}.gz", "-q") == 0
+        compressed = gzip.decompress(Path(f"{name}.gz").read_bytes())
+        assert compressed == Path(name).read_bytes().replace(f"-o {name}".encode(), f"-o {name}.gz".encode())
+    assert run(indexes["both"], "-o", "out.bam", "-q") == 0
+    with pysam.AlignmentFile("out.bam") as binary, pysam.AlignmentFile("out.sam") as text:
+        assert [record.to_string() for record in binary] == [record.to_string() for record in text]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -285,9 +297,9 @@ def test_read_group(indexes: dict[str, str]) -> None:
         (["--exact", "-A", "1"], "-A: not with --exact, which scores no alignments"),
         (["--exact", "-B", "4", "-O", "6", "-E", "1"], "-B, -O, -E: not with --exact"),
         (["--exact", "-L", "5", "--min-score", "30"], "-L, -T: not with --exact"),
-        (["--exact", "-R", r"@RG\tID:a", "--format", "tsv"], "-R: only SAM has read groups"),
-        (["--exact", "-R", r"@RG\tID:a", "-o", "out.bed"], "-R: only SAM has read groups"),
-        (["--exact", "-R", r"@RG\tID:a", "--count-only"], "-R: only SAM has read groups"),
+        (["--exact", "-R", r"@RG\tID:a", "--format", "tsv"], "-R: only SAM and BAM have read groups"),
+        (["--exact", "-R", r"@RG\tID:a", "-o", "out.bed"], "-R: only SAM and BAM have read groups"),
+        (["--exact", "-R", r"@RG\tID:a", "--count-only"], "-R: only SAM and BAM have read groups"),
         (["--exact", "--count-only", "--format", "sam"], "--count-only: counts are written as tsv, not as sam"),
         (["--exact", "--count-only", "--format", "bed"], "--count-only: counts are written as tsv, not as bed"),
         (["--exact", "--count-only", "-o", "out.bed"], "--count-only: counts are written as tsv, not as bed"),
@@ -295,8 +307,9 @@ def test_read_group(indexes: dict[str, str]) -> None:
         (["--exact", "--strand", "+"], "'--strand': expected both, forward or reverse, found '+'"),
         (["--exact", "--format", "counts"], "'--format': expected sam, tsv or bed, found 'counts'"),
         (["--exact", "--max-hits", "0"], "0 is not in the range 1 to"),
-        (["--exact", "-o", "out.bed.gz"], "only plain text is written yet"),
-        (["--exact", "-o", "out.bam"], "only SAM is written yet"),
+        (["--exact", "--count-only", "-o", "out.bam"], "--count-only: counts are written as tsv, not as bam"),
+        (["--exact", "--format", "sam", "-o", "out.bam"], "--format: out.bam is a name for bam"),
+        (["--exact", "-o", "out.cram"], "CRAM is not written yet"),
         (["--exact", "--format", "tsv", "--json", "-"], "--json - is where the output goes"),
         (["reads.fq", "--exact"], "pairs are not supported yet"),
     ],

@@ -64,6 +64,19 @@ def test_file_and_standard_output_are_the_same(
     assert records(capfd.readouterr().out) == records(told.out)
 
 
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_bam_and_compressed_sam_are_the_same(demo_index: Path, few_reads: str, threads: str) -> None:
+    names = ("out.sam", "out.sam.gz", "out.bam")
+    for name in names:
+        assert run("search", few_reads, "-x", demo_index, "-o", name, "-t", threads, "-R", GROUP, "-q") == 0
+    files = [pysam.AlignmentFile(name) for name in names]
+    assert [file.is_bam for file in files] == [False, False, True]
+    assert len({file.header.to_dict()["RG"][0]["SM"] for file in files}) == 1
+    plain, compressed, binary = ([record.to_string() for record in file] for file in files)
+    assert plain == compressed == binary
+    assert len(plain) == 100
+
+
 def test_header_tells_the_command_as_typed(demo_index: Path, few_reads: str) -> None:
     arguments = ["map", few_reads, "-x", str(demo_index), "-o", "out of it.sam", "-q", "-R", GROUP]
     assert main(arguments) == 0

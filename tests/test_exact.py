@@ -29,7 +29,7 @@ from oracle import clean, exact_lines, exact_mapq, occurrences, reverse_compleme
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
-from readmap.formats.sam import header
+from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index, build_index
 from readmap.index.occurrences import Strand
@@ -135,7 +135,7 @@ def test_header_of_a_table(format: str, expected: bytes) -> None:
 
 @pytest.mark.parametrize("most", [None, 3])
 def test_sam_as_pysam_reads_it(world: World, tmp_path: Path, most: int | None) -> None:
-    found = search(world, tmp_path, Parameters(most_hits=most or exact.ALL, read_group=b"\tRG:Z:x"))
+    found = search(world, tmp_path, Parameters(most_hits=most or exact.ALL, read_group=ReadGroup(b"", b"x")))
     head = header(INDEX.reference.contigs, "0", "readmap search --exact", b"@RG\tID:x")
     (tmp_path / "out.sam").write_bytes(head + found.encode())
     with pysam.AlignmentFile(str(tmp_path / "out.sam")) as file:
@@ -194,13 +194,32 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
         assert row[4] == str(exact_mapq(int(row[0]) + 1))
 
 
+@pytest.mark.parametrize("most", [exact.ALL, 3])
+def test_bam_holds_what_sam_does(world: World, tmp_path: Path, most: int) -> None:
+    """As htslib reads both, secondary records without letters included."""
+    group = ReadGroup(b"@RG\tID:x", b"x")
+    for format, form in ((Format.SAM, Form.TEXT), (Format.BAM, Form.BINARY)):
+        parameters = Parameters(format=format, most_hits=most, read_group=group)
+        search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters)
+        with pysam.BGZFile(str(tmp_path / format), "wb") as file:
+            head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, form)
+            file.write(head + (tmp_path / "out").read_bytes())
+    with pysam.AlignmentFile(str(tmp_path / "sam")) as text, pysam.AlignmentFile(str(tmp_path / "bam")) as binary:
+        pairs = list(zip(text, binary, strict=True))
+    assert any(record.is_secondary for record, _ in pairs)
+    for expected, found in pairs:
+        assert found.to_string() == expected.to_string()
+        assert found.bin == expected.bin
+        assert found.get_tags(with_value_type=True) == expected.get_tags(with_value_type=True)
+
+
 def test_read_group_is_on_every_record(world: World, tmp_path: Path) -> None:
     """And on no line of a table."""
-    tag = b"\tRG:Z:lane 1"
-    grouped = search(world, tmp_path, Parameters(read_group=tag))
-    assert grouped == world.records.decode().replace("\n", f"{tag.decode()}\n")
+    group = ReadGroup(b"", b"lane 1")
+    grouped = search(world, tmp_path, Parameters(read_group=group))
+    assert grouped == world.records.decode().replace("\n", "\tRG:Z:lane 1\n")
     for format in (Format.TSV, Format.BED, Format.COUNTS):
-        found = search(world, tmp_path, Parameters(format=format, read_group=tag))
+        found = search(world, tmp_path, Parameters(format=format, read_group=group))
         assert found == search(world, tmp_path, Parameters(format=format))
 
 
@@ -545,7 +564,7 @@ def test_memory_that_is_gone_after_the_first_piece(
 def test_lines_before_a_bad_record_are_written(world: World, tmp_path: Path, number: int, batch: int | None) -> None:
     reads = [*READS[: number - 1], Read("bad", "AC-T", "IIII"), *READS[number:]]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    for format in Format:
+    for format in (Format.SAM, Format.TSV, Format.BED, Format.COUNTS):
         with pytest.raises(DataError, match=rf"record {number} \(bad\): expected a nucleotide at base 3, found '-'"):
             search_files(
                 [tmp_path / "reads.fq"],

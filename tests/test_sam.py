@@ -8,8 +8,10 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pysam
 import pytest
 from examples import Read, draw_reads, fasta, fasta_reads, fastq, index_of, map_files, random_bases, small_genome
 from oracle import Placed, reverse_complement, sam_record
@@ -17,7 +19,7 @@ from oracle import Placed, reverse_complement, sam_record
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import header, parse_read_group
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, header, parse_read_group
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
@@ -39,7 +41,7 @@ READS = [
     Read("all_N", "N" * 60, "#" * 60),
     Read("u", GENOME["one"][200:280].replace("T", "U"), "I" * 80),
 ]
-READ_GROUP = b"\tRG:Z:lane 1"
+READ_GROUP = ReadGroup(b"@RG\tID:lane 1\tSM:sample", b"lane 1")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     map_files([folder / "reads.fq"], index, backend, folder / "records", read_group=READ_GROUP)
     records = (folder / "records").read_bytes()
-    sam = write_sam(folder / "out.sam", index, records, b"@RG\tID:lane 1\tSM:sample")
+    sam = write_sam(folder / "out.sam", index, records, READ_GROUP.line)
     return World(backend, index, sam, records.decode().splitlines(keepends=True))
 
 
@@ -88,7 +90,7 @@ def check_records(records: list[str], reads: list[Read], read_group: str = "") -
 
 
 def test_records_are_those_of_the_oracle(world: World) -> None:
-    check_records(world.records, READS, READ_GROUP.decode())
+    check_records(world.records, READS, READ_GROUP.tag(Form.TEXT).decode())
     flags = [line.split("\t")[1] for line in world.records]
     assert min(flags.count("0"), flags.count("16")) > 100
     assert flags.count("4") > 10
@@ -133,7 +135,6 @@ def test_fields_are_those_of_the_specification(world: World) -> None:
 
 
 def test_pysam_reads_all_records(world: World) -> None:
-    pysam = pytest.importorskip("pysam", reason="pysam is not installed")
     with pysam.AlignmentFile(str(world.sam)) as sam:
         assert list(sam.references) == list(GENOME)
         assert list(sam.lengths) == [len(letters) for letters in GENOME.values()]
@@ -262,7 +263,9 @@ def test_m5_is_that_of_samtools(world: World) -> None:
     ],
 )
 def test_read_group(option: str, line: bytes, tag: bytes) -> None:
-    assert parse_read_group(option) == (line, tag)
+    group = parse_read_group(option)
+    assert (group.line, group.tag(Form.TEXT)) == (line, tag)
+    assert NO_READ_GROUP.tag(Form.TEXT) == NO_READ_GROUP.tag(Form.BINARY) == b""
 
 
 @pytest.mark.parametrize(
@@ -291,6 +294,34 @@ def test_no_read_group_no_tag(world: World, tmp_path: Path) -> None:
     check_records((tmp_path / "records").read_text().splitlines(keepends=True), READS)
 
 
+# BAM.
+
+
+def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
+    """Field by field as htslib reads both, and each record in the bin and with the small tags that htslib writes."""
+    (tmp_path / "reads.fq").write_bytes(fastq(READS))
+    (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
+    for name in ("reads.fq", "reads.fa"):
+        for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
+            options: Any = {"form": form, "read_group": READ_GROUP, "batch_reads": 100}
+            map_files([tmp_path / name], world.index, world.backend, tmp_path / out, **options)
+            head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
+            data = head + (tmp_path / out).read_bytes()
+            with pysam.BGZFile(str(tmp_path / f"{out}.gz"), "wb") as file:
+                file.write(data)
+        with (
+            pysam.AlignmentFile(str(tmp_path / "text.gz")) as text,
+            pysam.AlignmentFile(str(tmp_path / "binary.gz")) as binary,
+        ):
+            assert text.header.to_dict() == binary.header.to_dict()
+            pairs = list(zip(text, binary, strict=True))
+        assert len(pairs) > 300
+        for expected, found in pairs:
+            assert found.to_string() == expected.to_string()
+            assert found.bin == expected.bin
+            assert found.get_tags(with_value_type=True) == expected.get_tags(with_value_type=True)
+
+
 # Names that would spoil the file.
 
 
@@ -301,7 +332,6 @@ def test_names_with_an_at_sign(world: World, tmp_path: Path, name: str) -> None:
     map_files([tmp_path / "reads.fq"], world.index, world.backend, tmp_path / "records")
     records = (tmp_path / "records").read_bytes()
     assert not records.startswith(b"@")
-    pysam = pytest.importorskip("pysam", reason="pysam is not installed")
     with pysam.AlignmentFile(str(write_sam(tmp_path / "out.sam", world.index, records))) as sam:
         assert len(list(sam)) == 1
 

@@ -15,7 +15,7 @@ from readmap.cli.options import FLAG, in_range, one_of
 from readmap.cli.report import counted, share, speed
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import header
+from readmap.formats.sam import ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.index.occurrences import Strand
@@ -24,7 +24,7 @@ from readmap.search.exact import ALL, ExactSearch, Format, Parameters, Summary
 PANEL = "Exact search"
 
 #: Formats that a name of an output promises.
-ENDINGS = {".tsv": Format.TSV, ".bed": Format.BED}
+ENDINGS = {".bam": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
 
 WORDS = {Structure.ARRAY: "suffix array", Structure.TREE: "suffix tree"}
 
@@ -78,7 +78,7 @@ NoPrefixTable = Annotated[
 
 
 def format_of(named: str | None, count_only: bool, output: str | None) -> Format:
-    """What an exact search writes."""
+    """What a search writes."""
     if count_only:
         return Format.COUNTS
     return Format(named) if named else _promised(output) or Format.SAM
@@ -106,14 +106,20 @@ def refuse_conflicts(context: typer.Context) -> None:
 
     values = context.params
     exact, output = values["exact"], values["output"]
-    named = values["named_format"] or _promised(output)
-    table = values["count_only"] or named not in (None, Format.SAM)
+    promised = _promised(output)
+    named = values["named_format"] or promised
+    table = values["count_only"] or named in (Format.TSV, Format.BED)
     conflicts = (
         (shown_in(PANEL), not exact, "only with --exact"),
         (shown_in(scoring.PANEL), exact, "not with --exact, which scores no alignments"),
-        (["output"], not exact and named, f"{output} is a name for {named}, which is written only with --exact"),
+        (["output"], not exact and table, f"{output} is a name for {named}, which is written only with --exact"),
+        (
+            ["named_format"],
+            promised is Format.BAM and named != promised,
+            f"{output} is a name for bam, not for {named}",
+        ),
         (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
-        (["read_group"], table, "only SAM has read groups"),
+        (["read_group"], table, "only SAM and BAM have read groups"),
     )
     for names, wrong, message in conflicts:
         if found := [given[name].opts[0] for name in names if wrong and name in given]:
@@ -123,19 +129,19 @@ def refuse_conflicts(context: typer.Context) -> None:
 class ExactTask:
     """Reads to their exact occurrences; see Task of cli/search.py."""
 
-    def __init__(self, parameters: Parameters, prefix_table: bool, read_group: bytes) -> None:
-        """prefix_table: whether tables of first bases are used; read_group: the line of SAM's header."""
+    def __init__(self, parameters: Parameters, prefix_table: bool) -> None:
+        """prefix_table: whether tables of first bases are used."""
         self.structure = parameters.structure
         self.prefix_table = prefix_table
         self._parameters = parameters
-        self._read_group = read_group
         self._summary = Summary()
 
     def header(self, contigs: Sequence[Contig], command_line: str) -> bytes:
-        """SAM's, or a table's first line."""
-        if self._parameters.format is Format.SAM:
-            return header(contigs, __version__, command_line, self._read_group)
-        return self._parameters.format.header
+        """That of SAM or BAM, or a table's first line."""
+        parameters = self._parameters
+        if parameters.format in (Format.SAM, Format.BAM):
+            return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form)
+        return parameters.format.header
 
     def start(self, index: DeviceIndex, backend: Backend) -> ExactSearch:
         """The work on batches of reads."""
@@ -161,7 +167,7 @@ class ExactTask:
         if summary.ambiguous:
             verb = "occurs" if summary.ambiguous == 1 else "occur"
             lines.append(f"{counted(summary.ambiguous, 'read')} with an ambiguous base {verb} nowhere")
-        if summary.replaced and self._parameters.format is Format.SAM:
+        if summary.replaced and self._parameters.format in (Format.SAM, Format.BAM):
             lines.append(f"{summary.replaced:,} ambiguous letters of the reads are written as N")
         return lines
 
@@ -188,17 +194,17 @@ class ExactTask:
 def exact_task(
     index: Index,
     written: Format,
-    read_group: tuple[bytes, bytes],
+    read_group: ReadGroup,
     strand: str,
     structure: str | None,
     max_hits: int | None,
     prefix_table: bool,
 ) -> ExactTask:
-    """The task that the options ask for; read_group: the header's line and the records' tag.
+    """The task that the options ask for.
 
     By default the reads are found by what the index holds, the array first.
     """
     usual = Structure.ARRAY if index.structure.has_array else Structure.TREE
     by = Structure(structure) if structure else usual
-    parameters = Parameters(Strand(strand), by, written, max_hits or ALL, read_group[1])
-    return ExactTask(parameters, prefix_table, read_group[0])
+    parameters = Parameters(Strand(strand), by, written, max_hits or ALL, read_group)
+    return ExactTask(parameters, prefix_table)

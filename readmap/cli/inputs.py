@@ -16,8 +16,8 @@ from readmap.index import folder
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16
 
-#: Names by which something else than plain text is meant.
-OTHER_OUTPUTS = (".bam", ".cram", ".gz", ".bgz")
+#: A name by which a format is meant that is not written.
+CRAM = ".cram"
 
 
 def check_reads(paths: Sequence[str], index_named: bool) -> None:
@@ -41,18 +41,16 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
         os.stat(first)
 
 
-def check_output(output: str | None, reads: str, sam: bool) -> None:
-    """Raise UsageError where the output would replace the reads, or its name promises what it is not.
-
-    sam: whether SAM is written, or else a table.
-    """
+def check_output(output: str | None, reads: str) -> None:
+    """Raise UsageError where the output would replace the reads, or its name promises what it is not."""
     if output is None:
         return
     if os.path.isfile(output) and os.path.exists(reads) and os.path.samefile(output, reads):
         raise UsageError(f"-o {output} is the file of the reads")
-    if output.endswith(OTHER_OUTPUTS):
-        what, into = ("SAM", f"samtools view -o {output}") if sam else ("plain text", "bgzip")
-        raise UsageError(f"-o {output}: only {what} is written yet; without -o, pipe it into {into}")
+    if output.endswith(CRAM):
+        raise UsageError(
+            f"-o {output}: CRAM is not written yet; without -o, pipe it into samtools view -T REF -o {output}"
+        )
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:

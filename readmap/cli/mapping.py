@@ -10,7 +10,7 @@ from readmap import __version__
 from readmap.backend import Backend
 from readmap.cli.report import share, speed
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import header
+from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Scoring
@@ -25,19 +25,19 @@ class MappingTask:
     structure = Structure.ARRAY
     prefix_table = True
 
-    def __init__(self, scoring: Scoring, read_group: tuple[bytes, bytes]) -> None:
-        """read_group: the header's line and the records' tag."""
+    def __init__(self, scoring: Scoring, form: Form, read_group: ReadGroup) -> None:
         self._scoring = scoring
+        self._form = form
         self._read_group = read_group
         self._summary = Summary()
 
     def header(self, contigs: Sequence[Contig], command_line: str) -> bytes:
-        """SAM's."""
-        return header(contigs, __version__, command_line, self._read_group[0])
+        """That of SAM or BAM."""
+        return header(contigs, __version__, command_line, self._read_group.line, self._form)
 
     def start(self, index: DeviceIndex, backend: Backend) -> Mapping:
         """The work on batches of reads."""
-        work = Mapping(index, self._scoring, backend, self._read_group[1])
+        work = Mapping(index, self._scoring, backend, self._form, self._read_group)
         self._summary = work.summary
         return work
 

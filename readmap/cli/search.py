@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.cpu import available_processors
 from readmap.cli.exact import (
     CountOnly,
     Exact,
@@ -36,9 +37,10 @@ from readmap.cli.report import (
 )
 from readmap.cli.scoring import Clip, GapExtend, GapOpen, Match, MinScore, Mismatch, scaled
 from readmap.errors import IndexFolderError
+from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.fasta import Contig
-from readmap.formats.output import Output, open_output
-from readmap.formats.sam import parse_read_group
+from readmap.formats.output import ByteSink, Output, open_output
+from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
 from readmap.index import folder
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
@@ -54,6 +56,8 @@ EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq -x ref.fa --exact -o places.bed
   $ readmap search primers.fa -x ref.fa --exact --count-only"""
 
+#: Endings of names of compressed outputs, BAM among them.
+COMPRESSED = (".bam", ".gz", ".bgz")
 
 Reads = Annotated[
     list[str],
@@ -77,10 +81,14 @@ IndexName = Annotated[
 OutputName = Annotated[
     str | None,
     typer.Option(
-        "-o", "--output", metavar="FILE", help="The output file (default: standard output).", show_default=False
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="The output file (default: standard output): BAM by the ending .bam, else SAM; .gz compresses with bgzip.",
+        show_default=False,
     ),
 ]
-ReadGroup = Annotated[
+ReadGroupLine = Annotated[
     str | None,
     typer.Option(
         "-R",
@@ -146,7 +154,7 @@ def search(
     reads: Reads,
     index: IndexName = None,
     output: OutputName = None,
-    read_group: ReadGroup = None,
+    read_group: ReadGroupLine = None,
     exact: Exact = False,
     strand: StrandName = Strand.BOTH,
     named_format: FormatName = None,
@@ -175,21 +183,21 @@ def search(
     Also called: readmap map
     """
     refuse_conflicts(context)
-    written = format_of(named_format, count_only, output) if exact else Format.SAM
+    written = format_of(named_format, count_only, output)
     scores = scaled(
         match, mismatch=mismatch, gap_open=gap_open, gap_extend=gap_extend, clip_penalty=clip, min_score=min_score
     )
-    group = parse_read_group(read_group) if read_group is not None else (b"", b"")
+    group = parse_read_group(read_group) if read_group is not None else NO_READ_GROUP
     memory = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
     check_reads(reads, index is not None)
-    check_output(output, reads[0], written is Format.SAM)
+    check_output(output, reads[0])
     refuse_same_output(json, output)
     path = folder.find(index)
     opened = Index.open(path)
-    task: Task = MappingTask(scores, group)
+    task: Task = MappingTask(scores, Form.BINARY if written is Format.BAM else Form.TEXT, group)
     if exact:
         task = exact_task(opened, written, group, strand, structure, max_hits, not no_prefix_table)
-    with Report(context.obj, quiet, json) as report, open_output(output) as out:
+    with Report(context.obj, quiet, json) as report, _open(output, threads or available_processors()) as out:
         if is_older_than_source(path, index):
             report.say(f"warning: {index} is newer than {path}: readmap index --force {index} makes it anew")
         backend = open_backend(device, threads, memory)
@@ -202,10 +210,16 @@ def search(
         report.finish(files | _record(summary, opened, backend, loading) | task.record())
 
 
+def _open(output: str | None, threads: int) -> Output | BgzfOutput:
+    """The output, compressed by threads where its name says so."""
+    plain = open_output(output)
+    return BgzfOutput(plain, threads) if output and output.endswith(COMPRESSED) else plain
+
+
 def _run(
     task: Task,
     reads: Sequence[str],
-    out: Output,
+    out: ByteSink,
     path: Path,
     index: Index,
     backend: Backend,

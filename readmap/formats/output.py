@@ -6,7 +6,7 @@ import re
 import stat
 import sys
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,21 @@ from numpy.typing import NDArray
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
 # A file's name may have 255 bytes; the temporary one adds some, and a character may take four.
 NAME_CHARACTERS = 48
+
+
+class ByteSink(Protocol):
+    """What results are written to: an Output, or one that changes the bytes on their way to another."""
+
+    name: str
+
+    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
+
+    def commit(self) -> None:
+        """Ends the output, which is whole. Raises OSError that names it."""
+
+    def abort(self) -> None:
+        """Ends the output and removes a file that was not committed; raises nothing."""
 
 
 class Output:

@@ -1,16 +1,28 @@
-"""The SAM header. Records are formatted by kernels/sam.cu; both write 1-based positions."""
+"""The headers of SAM and BAM. Records are formatted by kernels/records.cuh."""
 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 
 
-def header(contigs: Sequence[Contig], version: str, command_line: str, read_group: bytes = b"") -> bytes:
-    """The header's lines: @HD, an @SQ with M5 for each contig, @RG where one is given, @PG."""
+class Form(IntEnum):
+    """How records are written, numbered as in kernels/records.cuh."""
+
+    TEXT = 0
+    BINARY = 1
+
+
+def header(
+    contigs: Sequence[Contig], version: str, command_line: str, read_group: bytes = b"", form: Form = Form.TEXT
+) -> bytes:
+    """The header's lines: @HD, an @SQ with M5 for each contig, @RG where one is given, @PG; in BAM then the contigs."""
     lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
     lines += [f"@SQ\tSN:{contig.name}\tLN:{contig.length}\tM5:{contig.md5}" for contig in contigs]
     if read_group:
@@ -18,11 +30,38 @@ def header(contigs: Sequence[Contig], version: str, command_line: str, read_grou
     # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
     call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
     lines.append(f"@PG\tID:readmap\tPN:readmap\tVN:{version}\tCL:{call}")
-    return "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
+    text = "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
+    return text if form is Form.TEXT else _binary_header(text, contigs)
 
 
-def parse_read_group(option: str) -> tuple[bytes, bytes]:
-    r"""The @RG line of an option such as '@RG\tID:x\tSM:y', with \t or tabs, and the tag that its reads carry.
+def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:
+    """What stands in front of BAM's records: the text header, and the contigs once more."""
+    parts = [b"BAM\1", struct.pack("<i", len(text)), text, struct.pack("<i", len(contigs))]
+    for contig in contigs:
+        name = contig.name.encode("utf-8", "surrogateescape") + b"\0"
+        parts += [struct.pack("<i", len(name)), name, struct.pack("<i", contig.length)]
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class ReadGroup:
+    """The read group of all reads: its line of the header, and its name; both empty where there is none."""
+
+    line: bytes = b""
+    name: bytes = b""
+
+    def tag(self, form: Form) -> bytes:
+        """What every record of that form carries."""
+        if not self.name:
+            return b""
+        return b"\tRG:Z:" + self.name if form is Form.TEXT else b"RGZ" + self.name + b"\0"
+
+
+NO_READ_GROUP = ReadGroup()
+
+
+def parse_read_group(option: str) -> ReadGroup:
+    r"""The read group of an option such as '@RG\tID:x\tSM:y', with \t or tabs.
 
     Raises UsageError where it is no @RG line or has no ID.
     """
@@ -36,4 +75,4 @@ def parse_read_group(option: str) -> tuple[bytes, bytes]:
     names = [field[3:] for field in fields if field.startswith("ID:")]
     if len(names) != 1:
         raise UsageError(f"-R {option}: expected one ID field, found {len(names)}")
-    return line.encode(), f"\tRG:Z:{names[0]}".encode()
+    return ReadGroup(line.encode(), names[0].encode())

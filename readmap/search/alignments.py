@@ -1,4 +1,4 @@
-"""Extensions -> Alignments -> SAM bytes."""
+"""Extensions -> Alignments -> the bytes of SAM or BAM records."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
+from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.search.extension import Extensions
 from readmap.search.parameters import WINDOWS, Scoring
@@ -92,11 +93,17 @@ def measure_alignments(
 
 
 def format_records(
-    alignments: Alignments, reads: Reads, queries: Queries, index: DeviceIndex, read_group: Array, backend: Backend
+    alignments: Alignments,
+    reads: Reads,
+    queries: Queries,
+    index: DeviceIndex,
+    form: Form,
+    read_group: Array,
+    backend: Backend,
 ) -> Array:
-    """The SAM records of a batch in the order of the input, uint8 on the device.
+    """The records of a batch in the order of the input, uint8 on the device.
 
-    read_group: uint8, the tag with its tab in front, or empty.
+    read_group: uint8, the tag in that form, or empty.
     """
     extensions = alignments.extensions
     arguments: tuple[Any, ...] = (
@@ -111,6 +118,7 @@ def format_records(
         extensions.operations,
         extensions.counts,
         extensions.reference_starts,
+        alignments.reference_ends,
         alignments.contigs,
         alignments.scores,
         alignments.seconds,
@@ -119,6 +127,7 @@ def format_records(
         alignments.mapqs,
         read_group,
         len(read_group),
+        int(form),
     )
     lengths = backend.empty(reads.count, np.int64)
     backend.launch(_MEASURE_RECORDS, reads.count, *arguments, lengths)

@@ -10,6 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.occurrences import Occurrences, Strand, find_occurrences, total_occurrences
 from readmap.index.patterns import pack_patterns
@@ -25,9 +26,10 @@ ALL = 2**62
 
 
 class Format(StrEnum):
-    """What is written: SAM records, a table of places, BED, or a table of counts; numbered as in kernels/exact.cu."""
+    """What is written: records, a table of places, BED, or a table of counts; numbered as in kernels/exact.cu."""
 
     SAM = "sam"
+    BAM = "bam"
     TSV = "tsv"
     BED = "bed"
     COUNTS = "counts"
@@ -39,7 +41,7 @@ class Format(StrEnum):
 
     @property
     def header(self) -> bytes:
-        """The first line of a table; SAM's header needs more than the format, and BED has none."""
+        """The first line of a table; that of records needs more than the format, and BED has none."""
         tables = {Format.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", Format.COUNTS: b"query\tcount\n"}
         return tables.get(self, b"")
 
@@ -52,14 +54,19 @@ class Parameters:
         strand, structure: on which strands, by what; the structure is array or tree.
         format: of the lines.
         most_hits: occurrences of a read that are written; all are counted.
-        read_group: the tag that every SAM record carries, with its tab in front.
+        read_group: of SAM or BAM records.
     """
 
     strand: Strand = Strand.BOTH
     structure: Structure = Structure.ARRAY
     format: Format = Format.SAM
     most_hits: int = ALL
-    read_group: bytes = b""
+    read_group: ReadGroup = NO_READ_GROUP
+
+    @property
+    def form(self) -> Form:
+        """That of records."""
+        return Form.BINARY if self.format is Format.BAM else Form.TEXT
 
 
 @dataclass
@@ -86,7 +93,7 @@ class ExactSearch:
         self._index = index
         self._parameters = parameters
         self._backend = backend
-        self._tag = backend.to_device(np.frombuffer(parameters.read_group, np.uint8))
+        self._tag = backend.to_device(np.frombuffer(parameters.read_group.tag(parameters.form), np.uint8))
 
     def lines(self, reads: Reads) -> Iterator[Array]:
         """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""

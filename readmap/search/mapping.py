@@ -1,4 +1,4 @@
-"""Reads -> SAM records of their alignments: what `readmap search` does with a batch."""
+"""Reads -> records of their alignments: what `readmap search` does with a batch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.formats.reads import Reads
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
 from readmap.search.alignments import format_records
@@ -35,19 +36,26 @@ class Summary(stream.Summary):
 class Mapping:
     """Maps batches of reads and counts them in `summary`."""
 
-    def __init__(self, index: DeviceIndex, scoring: Scoring, backend: Backend, read_group: bytes = b"") -> None:
-        """read_group: the tag that every record carries, with its tab in front."""
+    def __init__(
+        self,
+        index: DeviceIndex,
+        scoring: Scoring,
+        backend: Backend,
+        form: Form = Form.TEXT,
+        read_group: ReadGroup = NO_READ_GROUP,
+    ) -> None:
         self.summary = Summary()
         self._index = index
         self._scoring = scoring
         self._backend = backend
-        self._tag = backend.to_device(np.frombuffer(read_group, np.uint8))
+        self._form = form
+        self._tag = backend.to_device(np.frombuffer(read_group.tag(form), np.uint8))
 
     def lines(self, reads: Reads) -> Iterator[Array]:
-        """The SAM records of a batch, in one piece."""
+        """The records of a batch, in one piece."""
         backend, scoring, summary = self._backend, self._scoring, self.summary
         mapped = map_batch(reads, self._index, scoring, backend)
-        records = format_records(mapped.alignments, reads, mapped.queries, self._index, self._tag, backend)
+        records = format_records(mapped.alignments, reads, mapped.queries, self._index, self._form, self._tag, backend)
         placed = backend.to_host(mapped.alignments.contigs) >= 0
         mapqs = backend.to_host(mapped.alignments.mapqs)[placed]
         summary.reads += len(placed)

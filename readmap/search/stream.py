@@ -15,7 +15,7 @@ from readmap.backend import Array, Backend
 from readmap.formats import bad_records
 from readmap.formats.buffers import Buffer, BufferPool
 from readmap.formats.chunks import BUFFERS, Chunk, read_chunks
-from readmap.formats.output import Output
+from readmap.formats.output import ByteSink
 from readmap.formats.reads import Reads, find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
@@ -60,7 +60,7 @@ class Work(Protocol):
 
 def run(
     paths: Sequence[str],
-    output: Output,
+    output: ByteSink,
     work: Work,
     backend: Backend,
     *,
@@ -132,7 +132,7 @@ def _halves(data: Bytes, records: int, lines_a_record: int) -> list[tuple[Bytes,
 class _Writer:
     """A thread that writes buffers in order; an error of it is raised in the caller's thread."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: ByteSink) -> None:
         self._output = output
         self._queue: queue.Queue[tuple[Buffer, int] | None] = queue.Queue()
         self._error: BaseException | None = None
