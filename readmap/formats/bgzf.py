@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-from isal import isal_zlib
+from deflate import crc32, deflate_compress
 from numpy.typing import NDArray
 
 from readmap.formats.output import ByteSink
 
-# isal's level 1, measured on SAM and BAM of real reads: 280 to 430 MB/s a thread, 2.3 to 3.1 times smaller. Level 0
-# is 6 to 15% faster and makes SAM 17%, BAM 30% larger; level 2 is up to 6% slower and saves 1% at most, level 3 is
-# half as fast and saves 2%. zlib's level 6 saves 6 to 18%, at 25 MB/s.
+# libdeflate's level 1, measured on SAM and BAM of real reads: 170 to 210 MB/s a thread, 2.4 to 2.8 times smaller; level
+# 2 has two thirds of its speed and saves up to 6%. isal is nearly twice as fast and makes files as small, but its
+# codes differ between runs; zlib's level 6 has an eighth of the speed.
 LEVEL = 1
 
 # bgzip's: a block, stored if need be, has less than 64 KiB with its header and trailer.
@@ -35,10 +35,8 @@ HEADER = struct.Struct("<16s H")
 HEADER_BEGIN = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200")
 END_OF_FILE = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200 1b00 0300 00000000 00000000")
 
-# isal's own gzip header is left out; its trailer, CRC-32 and length, stays.
-GZIP_WINDOW = 31
-GZIP_HEADER_BYTES = 10
-TRAILER_BYTES = 8
+# CRC-32 and length of the contents.
+TRAILER = struct.Struct("<II")
 # A deflate block of bytes as they are: the last one, of this length, and the length's complement.
 STORED = struct.Struct("<B H H")
 
@@ -52,7 +50,7 @@ class BgzfOutput:
     """
 
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL) -> None:
-        """output: committed and aborted with this one. threads: that compress. level: isal's, 0 to 3."""
+        """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12."""
         self.name = output.name
         self._output = output
         self._level = level
@@ -128,20 +126,18 @@ class BgzfOutput:
 
 def _compress(data: NDArray[np.uint8], level: int) -> bytes:
     """The blocks of the data, one behind the other."""
-    parts: list[bytes | memoryview] = []
+    parts: list[bytes | bytearray | memoryview] = []
     for start in range(0, len(data), BLOCK_BYTES):
         parts += _block(data[start : start + BLOCK_BYTES].data, level)
     return b"".join(parts)
 
 
-def _block(data: memoryview, level: int) -> list[bytes | memoryview]:
+def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]:
     """The block of at most BLOCK_BYTES bytes, in parts."""
-    # One call for all of it, CRC included: every call has to get the interpreter's lock back.
-    member = memoryview(isal_zlib.compress(data, level, GZIP_WINDOW))
-    deflated, trailer = member[GZIP_HEADER_BYTES:-TRAILER_BYTES], member[-TRAILER_BYTES:]
-    contents: list[bytes | memoryview] = [deflated]
-    length = len(deflated)
+    contents: list[bytes | bytearray | memoryview] = [deflate_compress(data, level)]
+    length = len(contents[0])
     if length >= STORED.size + len(data):
         contents = [STORED.pack(1, len(data), len(data) ^ 0xFFFF), data]
         length = STORED.size + len(data)
-    return [HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER_BYTES - 1), *contents, trailer]
+    trailer = TRAILER.pack(crc32(data), len(data))
+    return [HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER.size - 1), *contents, trailer]
