@@ -8,11 +8,17 @@
 chr2 12345 12405 1 60 60M
 """
 
-from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
-from readmap.index.index import Index, build_index
-from readmap.index.occurrences import Place, Places
-from readmap.search.aligner import Aligner, Hit, Hits
-from readmap.search.parameters import Scoring
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
+    from readmap.index.index import Index, build_index
+    from readmap.index.occurrences import Place, Places
+    from readmap.search.aligner import Aligner, Hit, Hits
+    from readmap.search.parameters import Scoring
 
 __version__ = "0.1.0"
 
@@ -32,3 +38,19 @@ __all__ = [
     "__version__",
     "build_index",
 ]
+
+_HOMES = {
+    "readmap.errors": ("BackendError", "DataError", "IndexFolderError", "ReadmapError", "UsageError"),
+    "readmap.index.index": ("Index", "build_index"),
+    "readmap.index.occurrences": ("Place", "Places"),
+    "readmap.search.aligner": ("Aligner", "Hit", "Hits"),
+    "readmap.search.parameters": ("Scoring",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: the command has something to say before NumPy is (cli/numerics.py).
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from readmap.cli import numerics as numerics  # isort: split
+
 import shlex
 import sys
 import time
