@@ -1,8 +1,8 @@
 // Patterns: the queries of an exact search, each packed once, as it was read.
 //
 // Patterns lie in slots ordered by length. Consecutive slots, 32 on the GPU, form a block whose words are interleaved, so
-// that the threads of a warp read neighbouring words; a block has as many words a slot as its longest pattern needs. A pattern
-// with an ambiguous base occurs nowhere: it has the length 0.
+// that the threads of a warp read neighbouring words; a block has as many words a slot as its longest pattern needs. A
+// pattern with an ambiguous base occurs nowhere: it has the length 0.
 #pragma once
 #include "packed.cuh"
 
@@ -17,9 +17,6 @@ struct Pattern {
         if (!reversed) return words.at(position);
         i64 from = length - 32 - position;
         return reverse_complement(from < 0 ? words.words[0] >> (-2 * from) : words.at(from));
-    }
-    HOST_DEVICE i32 base(i64 position) const {
-        return reversed ? 3 - words.base(length - 1 - position) : words.base(position);
     }
 };
 

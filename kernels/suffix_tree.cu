@@ -14,10 +14,10 @@ KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes, u32* b
     FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
 }
 
-// An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that neighbour. It is
-// at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are compared once.
-KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length,
-                           i64 slice_size) {
+// An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that
+// neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
+// compared once.
+KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length, i64 slice_size) {
     Reference reference = REFERENCE;
     Words text = reference.packed();
     FOR_EACH(slice, begin, end) {
@@ -126,7 +126,7 @@ KERNEL void close_nodes(i64 begin, i64 end, Edge* edges) {
     }
 }
 
-// An item is the code of entry_bases bases.
+// An item is the code of entry_bases bases: where walks that begin with them go on.
 KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges, Entry* entries, i32 entry_bases) {
     FOR_EACH(code, begin, end) {
         Entry entry = {-1, 0, 0};

@@ -8,11 +8,13 @@ import pytest
 from examples import TEXTS, fibonacci, index_of, indexed, random_bases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from oracle import BARRIER, Node, suffix_tree, text_of
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import IndexFolderError, UsageError
 from readmap.index.index import Index
+from readmap.index.suffix_array import reference_arguments
 from readmap.index.suffix_tree import (
     Edges,
     build_suffix_tree,
@@ -50,13 +52,20 @@ def naive_prefixes(text: str, order: list[int]) -> list[int]:
     return found
 
 
+def lcp_array(index: Index, backend: Backend) -> NDArray[np.uint32]:
+    """What the tree is built from."""
+    arguments, suffixes = reference_arguments(index.reference, backend), backend.to_device(index.suffixes)
+    minima, _ = longest_prefixes(index.reference, arguments, suffixes, backend)
+    return backend.to_host(minima)[: len(index.suffixes)]
+
+
 def check_tree(text: str, index: Index, backend: Backend) -> tuple[Edges, dict[Node, int]]:
     """Every node of the oracle's tree is one of the built tree's, with the same four edges, and there are no others.
 
     The built edges, and the number of each of the oracle's nodes among them.
     """
     order = index.suffixes.tolist()
-    prefixes = longest_prefixes(index.reference, index.suffixes, backend)
+    prefixes = lcp_array(index, backend)
     assert prefixes.dtype == np.uint32
     assert prefixes.tolist() == naive_prefixes(text, order)
     edges = build_suffix_tree(index.reference, index.suffixes, backend)
@@ -118,7 +127,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
     count = 1_000_000
     index = index_of(["A" * count])
     backend = open_backend(backends)
-    assert np.array_equal(longest_prefixes(index.reference, index.suffixes, backend), np.arange(count))
+    assert np.array_equal(lcp_array(index, backend), np.arange(count))
     edges = build_suffix_tree(index.reference, index.suffixes, backend).reshape(-1, 4, 4)
     assert len(edges) == count
     depths = np.full(count, -1)

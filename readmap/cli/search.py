@@ -39,7 +39,7 @@ from readmap.cli.scoring import Clip, GapExtend, GapOpen, Match, MinScore, Misma
 from readmap.errors import IndexFolderError
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink, Output, open_output
+from readmap.formats.output import ByteSink, open_output
 from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
 from readmap.index import folder
 from readmap.index.device import DeviceIndex, Structure
@@ -210,7 +210,7 @@ def search(
         report.finish(files | _record(summary, opened, backend, loading) | task.record())
 
 
-def _open(output: str | None, threads: int) -> Output | BgzfOutput:
+def _open(output: str | None, threads: int) -> ByteSink:
     """The output, compressed by threads where its name says so."""
     plain = open_output(output)
     return BgzfOutput(plain, threads) if output and output.endswith(COMPRESSED) else plain

@@ -7,8 +7,6 @@ import os
 import struct
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from deflate import crc32, deflate_compress
@@ -41,8 +39,8 @@ TRAILER = struct.Struct("<II")
 STORED = struct.Struct("<B H H")
 
 
-class BgzfOutput:
-    """An output that is compressed on its way to another; a context manager that aborts what was not committed.
+class BgzfOutput(ByteSink):
+    """An output that is compressed on its way to another.
 
     The bytes depend on the data alone, not on the pieces that they come in nor on the number of threads. A thread
     takes about 3 MB of memory.
@@ -98,14 +96,6 @@ class BgzfOutput:
         """Aborts the other output. Waits for the groups in work only, some milliseconds."""
         self._end()
         self._output.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.abort()
 
     def _compress_group(self) -> None:
         """Has the group compressed, once not too many wait, and begins another."""

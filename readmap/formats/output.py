@@ -1,12 +1,12 @@
 """Where results go: a file that appears under its name when it is whole, or a stream."""
 
+import abc
 import contextlib
 import os
 import re
 import stat
 import sys
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,35 @@ DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
 NAME_CHARACTERS = 48
 
 
-class ByteSink(Protocol):
-    """What results are written to: an Output, or one that changes the bytes on their way to another."""
+class ByteSink(abc.ABC):
+    """What results are written to; a context manager that aborts what has not been committed.
+
+    name: what messages call it.
+    """
 
     name: str
 
+    @abc.abstractmethod
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
 
+    @abc.abstractmethod
     def commit(self) -> None:
-        """Ends the output, which is whole. Raises OSError that names it."""
+        """Ends the output, which is whole. Raises OSError that names it; then it is still to be aborted."""
 
+    @abc.abstractmethod
     def abort(self) -> None:
         """Ends the output and removes a file that was not committed; raises nothing."""
 
+    def __enter__(self) -> Self:
+        return self
 
-class Output:
-    """An open output; a context manager that aborts what has not been committed.
+    def __exit__(self, *_: object) -> None:
+        self.abort()
+
+
+class Output(ByteSink):
+    """An open file or stream.
 
     name: what messages call it: the path, or "standard output".
     """
@@ -79,14 +91,6 @@ class Output:
             with contextlib.suppress(OSError):
                 os.unlink(self._move[0])
             self._move = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.abort()
 
     def _close(self) -> None:
         if self._descriptor >= 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.errors import UsageError
@@ -50,7 +49,7 @@ def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend
     """
     count, arguments = len(suffixes), reference_arguments(reference, backend)
     order = backend.to_device(suffixes)
-    minima, offsets = _longest_prefixes(reference, arguments, order, backend)
+    minima, offsets = longest_prefixes(reference, arguments, order, backend)
     blocks = -(-count // BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, minima, offsets, marks, counts, count)
@@ -69,17 +68,14 @@ def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
     return entries
 
 
-def longest_prefixes(reference: Reference, suffixes: Suffixes, backend: Backend) -> NDArray[np.uint32]:
-    """The LCP array, uint32 [suffixes]: what each suffix shares with the one before it, no barrier."""
-    arguments = reference_arguments(reference, backend)
-    minima, _ = _longest_prefixes(reference, arguments, backend.to_device(suffixes), backend)
-    return backend.to_host(minima)[: len(suffixes)]
-
-
-def _longest_prefixes(
+def longest_prefixes(
     reference: Reference, arguments: tuple[Any, ...], suffixes: Array, backend: Backend
 ) -> tuple[Array, Array]:
-    """The LCP array under its pyramid of minima, and where the levels begin; see kernels/longest_prefixes.cuh."""
+    """The LCP array under its pyramid of minima, uint32, and where the levels begin; see kernels/longest_prefixes.cuh.
+
+    Level 0 is what each suffix shares with the one before it, no barrier. arguments: the reference as
+    REFERENCE_ARGUMENTS. suffixes: the suffix array on the device.
+    """
     sizes = [len(suffixes)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // GROUP))
