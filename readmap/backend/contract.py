@@ -52,6 +52,7 @@ class Backend(abc.ABC):
         narrow_lanes: alignments that one item of a 16-bit alignment kernel scores.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together.
+        host_bytes: memory of the host that the device's driver and libraries take.
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
     """
@@ -62,6 +63,7 @@ class Backend(abc.ABC):
     narrow_lanes: int
     scratch_bytes: int
     chunk_bytes: int
+    host_bytes: int
     memory_error: type[Exception]
     threads: int
 

@@ -48,6 +48,7 @@ class CpuBackend(Backend):
     narrow_lanes = 16
     scratch_bytes = 64 << 20
     chunk_bytes = 8 << 20
+    host_bytes = 0
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:

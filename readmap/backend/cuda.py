@@ -25,6 +25,7 @@ class CudaBackend(Backend):
     narrow_lanes = 2
     scratch_bytes = 1 << 30
     chunk_bytes = 128 << 20
+    host_bytes = 384 << 20
 
     def __init__(self, number: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
         """memory_limit: bytes of device memory that arrays may take; default, all that are free."""

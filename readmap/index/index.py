@@ -242,7 +242,7 @@ def build_index(
     if wanted.has_tree:
         refuse_large(length)
     if tell_memory:
-        tell_memory(building_bytes(length, wanted))
+        tell_memory(building_bytes(length, wanted) + backend.host_bytes)
     tell("pack", 0)
     reference, text = build_reference(sequences, backend)
     del sequences
