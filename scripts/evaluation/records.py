@@ -1,0 +1,62 @@
+"""Records of a SAM or BAM file: whose they are, where they lie, and whether that is right."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pysam
+from numpy.typing import NDArray
+
+Key = tuple[str, int]  # the read's name, and 1 or 2 for a mate, 0 for a single end
+Place = tuple[str, int, int, str] | None  # contig, start, end, strand
+
+
+def key(record: pysam.AlignedSegment) -> Key:
+    return str(record.query_name), record.flag >> 6 & 3
+
+
+def primaries(path: Path) -> Iterator[tuple[Key, pysam.AlignedSegment]]:
+    """Primary records in the file's order; a read that has two ends the script."""
+    seen = set[Key]()
+    with pysam.AlignmentFile(str(path)) as file:
+        for record in file.fetch(until_eof=True):
+            if record.flag & 0x900:
+                continue
+            if (read := key(record)) in seen:
+                sys.exit(f"{path}: {read[0]}: mate {read[1]} has two primary records")
+            seen.add(read)
+            yield read, record
+
+
+def place(record: pysam.AlignedSegment | None) -> Place:
+    if record is None or record.is_unmapped or record.reference_name is None or record.reference_end is None:
+        return None
+    return record.reference_name, record.reference_start, record.reference_end, "-" if record.is_reverse else "+"
+
+
+def same_place(a: Place, b: Place) -> bool:
+    """mapeval.py's rule: contig and strand agree and the overlap is more than a tenth of the union."""
+    if a is None or b is None or a[0] != b[0] or a[3] != b[3]:
+        return False
+    return (min(a[2], b[2]) - max(a[1], b[1])) / (max(a[2], b[2]) - min(a[1], b[1])) > 0.1
+
+
+def count_by_mapq(records: Iterable[tuple[Key, pysam.AlignedSegment]]) -> NDArray[np.int64]:
+    """Mapped reads, wrong ones, and mapped random ones by MAPQ: shape (3, 256)."""
+    mapeval = importlib.import_module("mapeval")
+    counts = np.zeros((3, 256), np.int64)
+    for (name, mate), record in records:
+        if here := place(record):
+            truth = mapeval.truth(name, mate, False, 0)
+            counts[:, record.mapping_quality] += (1, not same_place(here, truth), truth[0] == "*")
+    return counts
+
+
+def agreement(bwa: Path, mapper: Path) -> tuple[int, int]:
+    """How many reads the mapper puts where bwa puts them with a MAPQ of 30 or more, of how many."""
+    sure = {read: place(one) for read, one in primaries(bwa) if place(one) and one.mapping_quality >= 30}
+    return sum(same_place(sure[read], place(one)) for read, one in primaries(mapper) if read in sure), len(sure)

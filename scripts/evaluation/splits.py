@@ -1,0 +1,186 @@
+"""Split reads: a simulator of translocations inside reads, and how often both pieces are reported.
+
+A pair is cut from a fragment that is one place of the genome or two joined ones. In the second case one mate holds both
+pieces, each of 30 bases or more. The name tells the pieces of mate 1 and of mate 2, in the order of the read:
+
+    split_<number>!<contig>:<start>:<end>:<strand>[,<contig>:<start>:<end>:<strand>]!<the same of mate 2>
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pysam
+
+from evaluation.figures import Result, Row, figure
+from evaluation.records import Key, key, place, same_place
+from evaluation.workshop import Workshop
+
+REFERENCE, SEED = "A10", 91
+PAIRS, SPLIT_EVERY = 50_000, 5  # of the pairs each fifth is split; the others tell the insert size
+LENGTH, SHORTEST_PIECE, ERROR, QUALITY = 150, 30, 0.003, 25
+INSERT_MEAN, INSERT_SD = 400, 60
+APART = 2_000  # bases between the starts of two joined places
+PIECE_EDGES = (30, 40, 50, 60, 76)  # of the shorter piece
+COMPLEMENT = str.maketrans("ACGT", "TGCA")
+Piece = tuple[str, int, int, str]  # contig, start, end, strand
+
+
+def flip(pieces: list[Piece]) -> list[Piece]:
+    """Of the reverse complement."""
+    return [(contig, start, end, "+-"[strand == "+"]) for contig, start, end, strand in reversed(pieces)]
+
+
+def cut(pieces: list[Piece], start: int, end: int) -> list[Piece]:
+    """The part of a fragment from `start` to `end`, counted along the fragment."""
+    parts, at = list[Piece](), 0
+    for contig, low, high, strand in pieces:
+        length = high - low
+        first, last = max(start - at, 0), min(end - at, length)
+        if first < last and strand == "+":
+            parts.append((contig, low + first, low + last, strand))
+        elif first < last:
+            parts.append((contig, high - last, high - first, strand))
+        at += length
+    return parts
+
+
+def bases(pieces: list[Piece], genome: dict[str, str]) -> str:
+    forward = ((genome[contig][start:end], strand) for contig, start, end, strand in pieces)
+    return "".join(one if strand == "+" else one.translate(COMPLEMENT)[::-1] for one, strand in forward)
+
+
+def draw(rng: np.random.Generator, genome: dict[str, str], length: int) -> Piece:
+    """A place without an N."""
+    names = list(genome)
+    lengths = np.array([len(sequence) for sequence in genome.values()])
+    while True:
+        contig = names[int(rng.choice(len(names), p=lengths / lengths.sum()))]
+        start = int(rng.integers(0, len(genome[contig]) - length))
+        if set(genome[contig][start : start + length]) <= set("ACGT"):
+            return contig, start, start + length, "+-"[int(rng.integers(2))]
+
+
+def fragments(rng: np.random.Generator, genome: dict[str, str], pairs: int) -> Iterator[list[Piece]]:
+    for number in range(pairs):
+        size = max(2 * LENGTH, round(rng.normal(INSERT_MEAN, INSERT_SD)))  # so that only one mate is split
+        if number % SPLIT_EVERY:
+            yield [draw(rng, genome, size)]
+            continue
+        first = int(rng.integers(SHORTEST_PIECE, LENGTH - SHORTEST_PIECE + 1))
+        first = first if rng.random() < 0.5 else size - first
+        one = other = draw(rng, genome, first)
+        while one[0] == other[0] and abs(one[1] - other[1]) < APART:
+            other = draw(rng, genome, size - first)
+        yield [one, other]
+
+
+def told(pieces: list[Piece]) -> str:
+    return ",".join(":".join(map(str, one)) for one in pieces)
+
+
+def truth(read: Key) -> list[Piece]:
+    parts = [one.rsplit(":", 3) for one in read[0].split("!")[read[1]].split(",")]
+    return [(contig, int(start), int(end), strand) for contig, start, end, strand in parts]
+
+
+def simulate(reference: Path, files: tuple[Path, Path], seed: int, pairs: int = PAIRS) -> None:
+    with pysam.FastaFile(str(reference)) as fasta:
+        genome = {name: fasta.fetch(name).upper() for name in fasta.references}
+    rng = np.random.default_rng(seed)
+    with open(files[0], "w") as one, open(files[1], "w") as two:
+        for number, fragment in enumerate(fragments(rng, genome, pairs)):
+            size = sum(end - start for _, start, end, _ in fragment)
+            mates = [cut(fragment, 0, LENGTH), flip(cut(fragment, size - LENGTH, size))]
+            name = f"split_{number}!" + "!".join(map(told, mates))
+            for file, mate in zip((one, two), mates, strict=True):
+                read = np.array(list(bases(mate, genome)))
+                for i in np.flatnonzero(rng.random(LENGTH) < ERROR):
+                    read[i] = "ACGT"[("ACGT".index(read[i]) + int(rng.integers(1, 4))) % 4]
+                file.write(f"@{name}\n{''.join(read)}\n+\n{chr(33 + QUALITY) * LENGTH}\n")
+
+
+def aligned(path: Path) -> dict[Key, list[pysam.AlignedSegment]]:
+    """The primary and supplementary records of mapped reads."""
+    records = defaultdict[Key, list[pysam.AlignedSegment]](list)
+    with pysam.AlignmentFile(str(path)) as file:
+        for record in file.fetch(until_eof=True):
+            if not record.flag & 0x104:
+                records[key(record)].append(record)
+    return records
+
+
+def names_the_others(records: list[pysam.AlignedSegment]) -> bool:
+    """Whether the tag SA of each record lists contig, position and strand of all others."""
+    for record in records:
+        others = ((str(one.reference_name), one.reference_start + 1, one) for one in records if one is not record)
+        spots = sorted(f"{contig},{start},{'-' if one.is_reverse else '+'}" for contig, start, one in others)
+        listed = str(record.get_tag("SA")).split(";")[:-1] if record.has_tag("SA") else []
+        if spots != sorted(",".join(one.split(",")[:3]) for one in listed):
+            return False
+    return True
+
+
+def judge(path: Path) -> Counter[str]:
+    """Reads by what became of them; a split read by the length of its shorter piece."""
+    counts = Counter[str]()
+    for read, records in aligned(path).items():
+        pieces, places = truth(read), [place(record) for record in records]
+        hits = [[same_place(piece, one) for piece in pieces] for one in places]
+        supplementary = [bool(record.flag & 0x800) for record in records]
+        counts["untold"] += not names_the_others(records)
+        if len(pieces) == 1:
+            counts["needless"] += sum(supplementary)
+            continue
+        shorter = min(end - start for _, start, end, _ in pieces)
+        edge = max(edge for edge in PIECE_EDGES if edge <= shorter)
+        counts[f"found {edge}"] += all(any(hit) for hit in zip(*hits, strict=True))
+        counts["stray"] += sum(extra and not any(hit) for extra, hit in zip(supplementary, hits, strict=True))
+        counts["astray"] += any(not extra and not any(hit) for extra, hit in zip(supplementary, hits, strict=True))
+    return counts
+
+
+def split_sizes(reads: Path, mate: int) -> Iterator[int]:
+    """The shorter pieces' lengths of one file's split reads."""
+    with pysam.FastxFile(str(reads)) as file:
+        for record in file:
+            if len(pieces := truth((str(record.name), mate))) > 1:
+                yield min(end - start for _, start, end, _ in pieces)
+
+
+def simulated(workshop: Workshop, _: str) -> Result:
+    ref = workshop.reference(REFERENCE)
+    reads = workshop.work / "split.1.fq", workshop.work / "split.2.fq"
+    if not all(path.exists() for path in reads):
+        parts = workshop.work / "part.split.1.fq", workshop.work / "part.split.2.fq"
+        simulate(ref, parts, SEED)
+        for part, path in zip(parts, reads, strict=True):
+            part.replace(path)
+    paths = workshop.align(REFERENCE, "split", reads).values()
+    sizes = [size for mate, path in enumerate(reads, 1) for size in split_sizes(path, mate)]
+    return {"figures": compare([judge(path) for path in paths], sizes)}
+
+
+def compare(counts: list[Counter[str]], sizes: list[int]) -> list[Row]:
+    """The figures; `sizes` are the lengths of the shorter pieces."""
+
+    def of(kind: str) -> list[int]:
+        return [one[kind] for one in counts]
+
+    bins = list(pairwise(PIECE_EDGES))
+    found = [sum(one[f"found {low}"] for low, _ in bins) for one in counts]
+    figures = [figure("both pieces of a split read found", found, len(sizes), ">=", found[0])]
+    for low, end in bins:
+        total = sum(low <= size < end for size in sizes)
+        figures.append(figure(f"    the shorter one of {low} to {end - 1} bases", of(f"found {low}"), total))
+    figures.append(figure("primary record at neither piece", of("astray"), len(sizes)))
+    for measure, kind in (
+        ("split reads: supplementary elsewhere", "stray"),
+        ("other reads: supplementary", "needless"),
+    ):
+        figures.append(figure(measure, of(kind), 0, "aim: <=", of(kind)[0]))
+    return [*figures, figure("reads whose SA tags miss a record", of("untold"), 0, "<=")]
