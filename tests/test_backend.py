@@ -316,6 +316,11 @@ def test_arrays_of_a_backend(backends: str) -> None:
     for held in (backend.to_device(array), backend.hold(array)):
         assert isinstance(held, backend.xp.ndarray)
         assert np.array_equal(backend.to_host(held), array)
+    for sizes in ([0], [5], [3, 2], [0, 4, 1]):
+        parts = [np.arange(10 * i, 10 * i + size, dtype=np.uint8) for i, size in enumerate(sizes)]
+        joined = backend.upload(parts)
+        assert isinstance(joined, backend.xp.ndarray)
+        assert backend.to_host(joined).tobytes() == b"".join(part.tobytes() for part in parts)
     assert backend.empty((3, 2), np.uint16).shape == (3, 2)
     assert backend.to_host(backend.full((2, 2), -1, np.int32)).tolist() == [[-1, -1], [-1, -1]]
     buffer = backend.host_buffer(10)

@@ -42,14 +42,15 @@ def read(paths: list[str], chunk_bytes: int = 1 << 20, batch_reads: int | None =
     positions: dict[str, int] = {}
     try:
         for chunk in read_chunks(paths, allocate, chunk_bytes, batch_reads, threads):
-            data = chunk.data.tobytes()
-            assert chunk.data.dtype == np.uint8
+            (part,), (path,), (buffer,) = chunk.parts, chunk.paths, chunk.buffers
+            data = part.tobytes()
+            assert part.dtype == np.uint8
             assert data.endswith(b"\n")
             assert data.count(b"\n") == chunk.records * chunk.format.value
             assert 1 <= chunk.records <= (batch_reads or chunk.records)
-            assert chunk.first_record == positions.get(chunk.path, 0)
-            assert np.shares_memory(chunk.data, chunk.buffer.data)
-            positions[chunk.path] = chunk.first_record + chunk.records
+            assert chunk.first_record == positions.get(path, 0)
+            assert np.shares_memory(part, buffer.data)
+            positions[path] = chunk.first_record + chunk.records
             result.data += data
             result.records.append(chunk.records)
             result.formats.append(chunk.format)
@@ -286,7 +287,7 @@ def test_the_reader_waits_for_a_release(path: pathlib.Path) -> None:
     assert arrived.empty()
     data = b""
     while chunk := held.pop(0):
-        data += chunk.data.tobytes()
+        data += chunk.parts[0].tobytes()
         chunk.release()
         if held[-1]:
             held.append(arrived.get(timeout=10))
@@ -297,9 +298,9 @@ def test_the_reader_waits_for_a_release(path: pathlib.Path) -> None:
 def test_chunks_of_a_buffer_share_it(path: pathlib.Path) -> None:
     path.write_bytes(RECORD * 3)
     chunks = list(read_chunks([str(path)], allocate, 1000, batch_reads=1))
-    assert len({id(chunk.buffer) for chunk in chunks}) == 1
+    assert len({id(chunk.buffers[0]) for chunk in chunks}) == 1
     for chunk in chunks:
-        assert chunk.data.tobytes() == RECORD
+        assert chunk.parts[0].tobytes() == RECORD
         chunk.release()
     with pytest.raises(ValueError, match="released more often than held"):
         chunks[0].release()

@@ -184,7 +184,7 @@ def test_bad_record(backends: str, record: bytes, code: int, message: str, befor
     data = good + record + b"@b\nACGT\n+\nIIII\nno header\nX\n-\n\n"
     data = data.replace(b"\n", b"\r\n") if returns else data
     reads = reads_of(data, backend)
-    assert reads.bad == code
+    assert reads.bad == (before, code)
     assert reads.count == before
     assert parts(reads, backend) == [(b"r%d" % i, b"ACGT", b"IIII") for i in range(before)]
     error = bad_records.describe(np.frombuffer(data, np.uint8), before, code, 4, "reads.fq", before + 1)
@@ -205,7 +205,7 @@ def test_bad_fasta_record(backends: str, record: bytes, message: str) -> None:
     reads = reads_of(data, open_backend(backends), 2)
     assert reads.count == 1
     assert reads.bad is not None
-    error = bad_records.describe(np.frombuffer(data, np.uint8), 1, reads.bad, 2, "reads.fa", 2)
+    error = bad_records.describe(np.frombuffer(data, np.uint8), 1, reads.bad.code, 2, "reads.fa", 2)
     assert str(error) == message
 
 
@@ -217,7 +217,7 @@ def test_the_first_of_many_bad_records_is_told(backends: str) -> None:
     for i in range(1_204, 2_000, 3):
         records[i] = b"r\nACGT\n+\nIIII\n"
     reads = reads_of(b"".join(records), backend)
-    assert (reads.count, reads.bad) == (1_203, bad_records.QUALITY_RANGE)
+    assert (reads.count, reads.bad) == (1_203, (1_203, bad_records.QUALITY_RANGE))
 
 
 def test_longest_read_is_no_error(backends: str) -> None:
@@ -236,7 +236,7 @@ def test_every_byte_as_a_base(backends: str) -> None:
         if chr(byte).upper() in NUCLEOTIDES and byte < 128:
             assert (reads.count, reads.bad) == (1, None)
             continue
-        assert (reads.count, reads.bad) == (0, bad_records.NOT_A_BASE)
+        assert (reads.count, reads.bad) == (0, (0, bad_records.NOT_A_BASE))
         message = str(bad_records.describe(np.frombuffer(data, np.uint8), 0, bad_records.NOT_A_BASE, 4, "r.fq", 1))
         assert "at base 3, found" in message
         assert message.isprintable()
@@ -252,14 +252,14 @@ def test_every_byte_as_a_quality(backends: str) -> None:
         if 33 <= byte <= 126:
             assert reads.bad is None
             continue
-        assert (reads.count, reads.bad) == (0, bad_records.QUALITY_RANGE)
+        assert (reads.count, reads.bad) == (0, (0, bad_records.QUALITY_RANGE))
         message = str(bad_records.describe(np.frombuffer(data, np.uint8), 0, bad_records.QUALITY_RANGE, 4, "r.fq", 1))
         assert "at base 2, found" in message
 
 
 def test_carriage_return_inside_a_line_is_no_base(backends: str) -> None:
     reads = reads_of(b"@a\nAC\rGT\n+\nIIIII\n", open_backend(backends))
-    assert reads.bad == bad_records.NOT_A_BASE
+    assert reads.bad == (0, bad_records.NOT_A_BASE)
 
 
 # Packing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
@@ -83,6 +83,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         """The array on the device; on the CPU the array itself."""
+
+    @abc.abstractmethod
+    def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
+        """The bytes of all parts, uint8, behind each other on the device; on the CPU a single part itself."""
 
     @abc.abstractmethod
     def hold(self, array: np.ndarray[Any, Any]) -> Array:

@@ -7,6 +7,7 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -63,6 +64,9 @@ class CpuBackend(Backend):
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         return array
+
+    def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
         return np.array(array)  # NumPy asks for large pages, which a mapped file does not have

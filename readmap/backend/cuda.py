@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,14 @@ class CudaBackend(Backend):
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         held = self.xp.empty(array.shape, array.dtype)
         held.set(np.ascontiguousarray(array))
+        return held
+
+    def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
+        held = self.empty(sum(map(len, parts)), np.uint8)
+        end = 0
+        for part in parts:
+            begin, end = end, end + len(part)
+            held[begin:end].set(part)
         return held
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,23 +11,39 @@ from readmap.errors import DataError
 #: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
 LONGEST_READ = 10_000
 
-NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE = range(1, 7)
+NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES = range(1, 8)
+
+
+class BadRecord(NamedTuple):
+    """What the kernels tell of the first bad record: its place in the order of the reads, and an error code."""
+
+    place: int
+    code: int
 
 
 def describe(
     data: np.ndarray[Any, Any], record: int, code: int, lines_a_record: int, path: str, number: int
 ) -> DataError:
     """The error of record `record` of a chunk's bytes; `number` is what a user calls it, from 1."""
-    lines = bytes(data).split(b"\n", (record + 1) * lines_a_record)[record * lines_a_record :][:lines_a_record]
-    header, sequence, *rest = (line.removesuffix(b"\r") for line in lines)
+    header, sequence, *rest = record_lines(data, record, lines_a_record)
     if code == NO_HEADER:
         marker = "@" if lines_a_record == 4 else ">"
         return DataError(
             f"{path}, record {number}: expected a header that begins with '{marker}', found {_shown(header)}"
         )
+    return DataError(f"{path}, record {number} ({name_of(header)}): {_complaint(code, sequence, rest)}")
+
+
+def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -> list[bytes]:
+    """The lines of record `record` of a chunk's bytes, without line breaks."""
+    lines = bytes(data).split(b"\n", (record + 1) * lines_a_record)[record * lines_a_record :][:lines_a_record]
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def name_of(header: bytes) -> str:
+    """What messages call a record."""
     words = header[1:].split()
-    name = words[0].decode("ascii", "replace") if words else "unnamed"
-    return DataError(f"{path}, record {number} ({name}): {_complaint(code, sequence, rest)}")
+    return words[0].decode("ascii", "replace") if words else "unnamed"
 
 
 def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:

@@ -6,26 +6,41 @@
 
 A FASTQ record is four lines and nothing else: '@' is a quality too, so it never locates a record. The records
 are checked where they are parsed, not here.
+
+Of two files a chunk has as many records of both, so that mates are together. What one of them has more stays in its
+buffer for the next chunk, unless it is little: then it is copied to the front of another buffer, as a tail is.
+
+    file 1     @r1 AC + II  @r2 AC + II  @r3 AC + II  @r
+                                         ^ cut
+    file 2     @r1 ACGTA + IIIII  @r2 ACGTA + IIIII  @r
+                                                     ^ cut
 """
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
+from readmap.formats import bad_records
+from readmap.formats.bad_records import BadRecord
 from readmap.formats.buffers import Buffer, BufferPool
-from readmap.formats.compression import ByteSource, PieceSource, describe_start, open_bytes
+from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.fasta_reads import two_line_records
-from readmap.formats.lines import LINE_BREAKS, NEWLINE, LineIndex, end_of_text
+from readmap.formats.lines import LineIndex
+from readmap.formats.record_file import RecordFile, read_start
 
 Bytes = NDArray[np.uint8]
 
 # One buffer is being filled, one is being mapped, and one waits between them.
 BUFFERS = 3
+
+# Two files are read in turns of so much, as what is inflated ahead of one is no more while the other is read.
+TURN_BYTES = 8 << 20
 
 
 class Format(Enum):
@@ -35,30 +50,90 @@ class Format(Enum):
     FASTA = 2
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Whole records of one file, in its order.
+class Layout(Enum):
+    """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from both layouts.
 
-    data: uint8 [nbytes], a view of the buffer: starts at a record and ends with the newline of its last one. A record
-        is `format.value` lines: FASTQ's as in the file, so that a line may end with CR LF; FASTA's are normalised to a
-        header line and one sequence line, which is empty where there is no sequence, both without CR before LF.
-    path: what messages call the file.
-    format: of the records.
-    first_record: the number of the first record in its file, from 0.
-    records: how many, at least 1.
-    buffer: what `data` is a view of.
+    files: that are read together. together: records of a file that no cut divides.
     """
 
-    data: Bytes
-    path: str
+    SINGLE = 1, 1
+    TWO_FILES = 2, 1
+    INTERLEAVED = 1, 2
+
+    def __init__(self, files: int, together: int) -> None:
+        self.files = files
+        self.together = together
+
+    @property
+    def paired(self) -> bool:
+        """Whether reads have mates."""
+        return self is not Layout.SINGLE
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Whole records of one file, or as many of each of two, in their order.
+
+    parts: uint8 [nbytes] of each file, views of the buffers: each starts at a record and ends with the newline of its
+        last one. A record is `format.value` lines: FASTQ's as in the file, so that a line may end with CR LF; FASTA's
+        are normalised to a header line and one sequence line, which is empty where there is no sequence, both without
+        CR before LF.
+    paths: what messages call the files.
+    format, layout: of the records.
+    first_record: the number of the first record in its file, from 0.
+    records: how many of each file, at least 1; even where mates alternate.
+    buffers: what the parts are views of.
+    """
+
+    parts: tuple[Bytes, ...]
+    paths: tuple[str, ...]
     format: Format
+    layout: Layout
     first_record: int
     records: int
-    buffer: Buffer
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def reads(self) -> int:
+        """The records of all parts."""
+        return self.records * len(self.parts)
 
     def release(self) -> None:
-        """Gives the memory back to the reader; once a chunk, from any thread. `data` must not be used after it."""
-        self.buffer.release()
+        """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
+        for buffer in self.buffers:
+            buffer.release()
+
+    def halves(self) -> "tuple[Chunk, Chunk]":
+        """The same records as two chunks, each of which is to be released instead of this one.
+
+        There must be at least two reads, or two pairs.
+        """
+        half = self.records // 2 // self.layout.together * self.layout.together
+        cuts = [LineIndex(part).end(half * self.format.value) for part in self.parts]
+        cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
+        first, second = zip(*cut_parts, strict=True)
+        for buffer in self.buffers:
+            buffer.hold()
+        rest = replace(self, parts=second, first_record=self.first_record + half, records=self.records - half)
+        return replace(self, parts=first, records=half), rest
+
+    def error(self, bad: BadRecord) -> DataError:
+        """What is wrong with one of the reads, in words."""
+        if bad.code == bad_records.MATE_NAMES:
+            return self._names_differ(bad.place)
+        record, file = divmod(bad.place, len(self.parts))
+        number = self.first_record + record + 1
+        return bad_records.describe(self.parts[file], record, bad.code, self.format.value, self.paths[file], number)
+
+    def _names_differ(self, place: int) -> DataError:
+        """place: of a pair's second read."""
+        places = [divmod(each, len(self.parts)) for each in (place - 1, place)]
+        headers = [bad_records.record_lines(self.parts[file], index, self.format.value)[0] for index, file in places]
+        first, second = map(bad_records.name_of, headers)
+        index, file = places[1]
+        number = self.first_record + index + 1
+        mate = f"its mate in {self.paths[0]}" if file else f"its mate, record {number - 1},"
+        return DataError(f"{self.paths[file]}, record {number} ({second}): {mate} is {first}: mates have the same name")
 
 
 def read_chunks(
@@ -68,122 +143,104 @@ def read_chunks(
     batch_reads: int | None = None,
     threads: int = 1,
     buffers: int = BUFFERS,
+    layout: Layout = Layout.SINGLE,
 ) -> Iterator[Chunk]:
-    """The records of all files, one file after the other, in chunks; "-" is standard input.
+    """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
 
-    allocate: makes a buffer, uint8 [nbytes]; called at most `buffers` times, and again for a record that is longer
-    than a buffer. chunk_bytes: the size of a buffer, which bounds a chunk. batch_reads: the most records a chunk.
-    threads: how many read or inflate. The iterator waits while all `buffers`, at least 2, are in chunks
-    that have not been released.
+    allocate: makes a buffer, uint8 [nbytes]; called at most `buffers` times for each of the files that are read
+    together, and again for a record that is longer than a buffer. chunk_bytes: the size of their buffers together,
+    which bounds a chunk. batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how
+    many read or inflate a file. The iterator waits while all buffers, at least 2 a file, are in chunks that have not
+    been released.
     Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
-    last FASTQ record is incomplete, blank lines stand between records, or gzip is broken; and OSError from reading.
+    last FASTQ record is incomplete, blank lines stand between records, gzip is broken, two files are not of one
+    format, or a read has no mate; and OSError from reading.
     """
-    with contextlib.closing(BufferPool(allocate, chunk_bytes, buffers)) as pool:
-        for path in paths:
-            with open_bytes(path, threads) as source:
-                start = _read_start(source)
-                if start.startswith(b"@"):
-                    yield from _Cutter(source, Format.FASTQ, pool, batch_reads).chunks(start)
-                elif start:
-                    records = PieceSource(source.name, two_line_records(source, start))
-                    yield from _Cutter(records, Format.FASTA, pool, batch_reads).chunks(b"")
-
-
-def _read_start(source: ByteSource) -> bytes:
-    """The first bytes of a file of reads, which say whether it is FASTQ or FASTA; none where it is empty or blank."""
-    head = bytearray(16)
-    start = bytes(head[: source.readinto(memoryview(head))])
-    if start.startswith((b"@", b">")):
-        return start
-    if not start.strip(LINE_BREAKS) and _is_blank(source):
-        return b""
-    raise DataError(
-        f"{source.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {describe_start(start)}"
-    )
-
-
-def _is_blank(source: ByteSource) -> bool:
-    """Whether nothing but line breaks is left."""
-    block = bytearray(1 << 16)
-    while count := source.readinto(memoryview(block)):
-        if block[:count].strip(LINE_BREAKS):
-            return False
-    return True
+    files = layout.files
+    with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files)) as pool:
+        for first in range(0, len(paths), files):
+            with contextlib.ExitStack() as stack:
+                sources = [stack.enter_context(open_bytes(path, threads)) for path in paths[first : first + files]]
+                starts = [read_start(source) for source in sources]
+                if any(starts):
+                    yield from _Cutter(sources, starts, layout, pool, batch_reads).chunks()
 
 
 class _Cutter:
-    """Makes chunks of the bytes of one file, whose records have a fixed number of lines."""
+    """Makes chunks of files that are read together."""
 
     def __init__(
         self,
-        source: ByteSource,
-        format: Format,
+        sources: Sequence[ByteSource],
+        starts: Sequence[bytes],
+        layout: Layout,
         pool: BufferPool,
         batch_reads: int | None,
     ) -> None:
-        self._source = source
-        self._format = format
-        self._pool = pool
-        self._batch_reads = batch_reads
-        self._records = 0
+        """starts: the first bytes of each source, already read; none of one that is empty."""
+        self._layout = layout
+        self._format = _format_of(sources, starts)
+        self._most = None
+        if batch_reads:
+            self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
+        self._files = []
+        for source, start in zip(sources, starts, strict=True):
+            if start.startswith(b">"):
+                source, start = PieceSource(source.name, two_line_records(source, start)), b""
+            self._files.append(RecordFile(source, start, self._format.value, pool))
 
-    def chunks(self, start: bytes) -> Iterator[Chunk]:
-        """All chunks. start: the first bytes of the source, already read."""
-        tail = start
-        is_at_end = False
-        while not is_at_end:
-            # A record that is longer than a buffer makes the next one larger. One byte is kept for the newline that
-            # the file's last line may lack.
-            buffer = self._pool.take(2 * len(tail) + 2)
-            data = buffer.data
-            data[: len(tail)] = np.frombuffer(tail, np.uint8)
-            filled = len(tail) + self._source.readinto(data.data[len(tail) : -1])
-            is_at_end = filled == len(tail)
-            if is_at_end and tail and not tail.endswith(b"\n"):
-                data[filled] = NEWLINE
-                filled += 1
-            lines = LineIndex(data[:filled])
-            records = lines.total // self._format.value
-            end = lines.end(records * self._format.value)
-            tail = data[end:filled].tobytes()
-            whole = self._without_blank_records(data, lines, records)
-            yield from self._batches(buffer, lines, whole)
-            if whole < records:
-                return self._expect_blank(tail)
-        if tail.strip(LINE_BREAKS):
-            raise self._truncated(tail)
-        return None
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, then the error where there is one."""
+        while records := self._read_on():
+            most = self._most or records
+            for first in range(0, records, most):
+                yield self._chunk(min(most, records - first))
+        for file in self._files:
+            if file.error and file.records < self._layout.together:
+                raise file.error
+        if any(file.records for file in self._files):
+            raise self._without_mate()
+        for file in self._files:
+            file.release()
 
-    def _batches(self, buffer: Buffer, lines: LineIndex, records: int) -> Iterator[Chunk]:
-        """Chunks of the first `records` records of a buffer, which each of them holds and this releases."""
-        batch = self._batch_reads or max(records, 1)
-        begin = 0
-        for first in range(0, records, batch):
-            count = min(batch, records - first)
-            end = lines.end((first + count) * self._format.value)
-            buffer.hold()
-            yield Chunk(buffer.data[begin:end], self._source.name, self._format, self._records, count, buffer)
-            self._records += count
-            begin = end
-        buffer.release()
+    def _read_on(self) -> int:
+        """How many records of each file can be taken; 0 where one of them has no more."""
+        together = self._layout.together
+        turn = TURN_BYTES if len(self._files) > 1 else sys.maxsize
+        while low := [file for file in self._files if file.is_low(together)]:
+            for file in low:
+                file.turn()
+            while low:
+                low = [file for file in low if file.read(turn)]
+        return min(file.records for file in self._files) // together * together
 
-    def _without_blank_records(self, data: Bytes, lines: LineIndex, records: int) -> int:
-        """How many of a buffer's records are left without those at its end that are nothing but blank lines."""
-        last = lines.end(max(records - 1, 0) * self._format.value)
-        if not records or not data[last : last + 2].tobytes().startswith((b"\n", b"\r\n")):
-            return records
-        end = end_of_text(data[: lines.end(records * self._format.value)])
-        text_lines = lines.count_before(end) + 1 if end else 0
-        return -(-text_lines // self._format.value)
+    def _chunk(self, records: int) -> Chunk:
+        first_record = self._files[0].taken
+        parts, buffers = zip(*(file.take(records) for file in self._files), strict=True)
+        names = tuple(file.name for file in self._files)
+        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers)
 
-    def _expect_blank(self, tail: bytes) -> None:
-        """Blank records end a file; between records they are an error."""
-        if tail.strip(LINE_BREAKS) or not _is_blank(self._source):
-            raise DataError(f"{self._source.name}, record {self._records + 1}: expected '@', found a blank line")
+    def _without_mate(self) -> DataError:
+        longer = max(self._files, key=lambda file: file.records)
+        shorter = min(self._files, key=lambda file: file.records)
+        lonely = f"record {longer.taken + 1} ({longer.next_name()}) has no mate"
+        if longer is shorter:
+            return DataError(f"{longer.name} has {_counted(longer.taken + 1)}, an odd number: {lonely}")
+        return DataError(f"{shorter.name} has {_counted(shorter.taken)}, and {longer.name} more: {lonely}")
 
-    def _truncated(self, tail: bytes) -> DataError:
-        lines = tail.rstrip(LINE_BREAKS).split(b"\n")
-        name = lines[0][1:].split(maxsplit=1)[:1] if lines[0].startswith(b"@") else []
-        in_words = f" ({name[0].decode('utf-8', 'backslashreplace')})" if name else ""
-        place = f"{self._source.name}, record {self._records + 1}{in_words}"
-        return DataError(f"{place}: record is truncated: expected {self._format.value} lines, found {len(lines)}")
+
+def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format:
+    """The format of all files that are not empty."""
+    formats = {
+        source.name: Format.FASTQ if start.startswith(b"@") else Format.FASTA
+        for source, start in zip(sources, starts, strict=True)
+        if start
+    }
+    if len(set(formats.values())) > 1:
+        found = " and ".join(f"{name} is {format.name}" for name, format in formats.items())
+        raise DataError(f"{found}: two files of pairs have the same format")
+    return next(iter(formats.values()))
+
+
+def _counted(records: int) -> str:
+    return f"{records:,} record{'' if records == 1 else 's'}"

@@ -10,26 +10,29 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.errors import DataError
 from readmap.formats import bad_records
-from readmap.formats.bad_records import LONGEST_READ
+from readmap.formats.bad_records import LONGEST_READ, BadRecord
+from readmap.formats.chunks import Layout
 
 BLOCK_BYTES = 4096  # of kernels/reads.cu
 
 _COUNT = Kernel("reads", "count_newlines")
 _FIND = Kernel("reads", "find_newlines")
 _PARSE = Kernel("reads", "parse_records")
+_COMPARE_NAMES = Kernel("reads", "compare_names")
 
 
 @dataclass(frozen=True)
 class Reads:
-    """The records of a batch, in the order of the input, as places in its bytes.
+    """The records of a batch, in the order of the input, as places in its bytes; mates are records 2i and 2i + 1.
 
     Attributes:
         bytes: uint8 [nbytes] on the device.
         name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
         sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
         quality_starts: int64 [reads], -1 where a read has no qualities.
-        count: reads in front of the first bad record.
-        bad: what is wrong with that record, an error code of kernels/reads.cu; None where all are good.
+        count: reads in front of the first bad record, or of the first pair that is not good.
+        bad: that record, and an error code of kernels/reads.cu; None where all are good.
+        paired: whether reads have mates.
     """
 
     bytes: Array
@@ -39,7 +42,8 @@ class Reads:
     lengths: Array
     quality_starts: Array
     count: int
-    bad: int | None
+    bad: BadRecord | None
+    paired: bool
 
     @property
     def texts(self) -> tuple[Array, ...]:
@@ -47,8 +51,13 @@ class Reads:
         return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
 
 
-def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend) -> Reads:
-    """The places of all records in a chunk's bytes, uint8 [nbytes] on the device."""
+def find_reads(
+    data: Array, records: int, lines_a_record: int, backend: Backend, layout: Layout = Layout.SINGLE
+) -> Reads:
+    """The places of all records in a chunk's bytes, uint8 [nbytes] on the device.
+
+    Those of two files lie behind each other, half of the records each.
+    """
     blocks = -(-len(data) // BLOCK_BYTES)
     counts = backend.empty(blocks, np.int64)
     backend.launch(_COUNT, blocks, data, counts, len(data))
@@ -67,20 +76,25 @@ def find_reads(data: Array, records: int, lines_a_record: int, backend: Backend)
         backend.empty(records, np.int64),
         records,
         None,
+        layout.paired,
     )
     fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
-    backend.launch(_PARSE, records, data, line_ends, *fields, error, lines_a_record, LONGEST_READ)
+    sizes = (lines_a_record, LONGEST_READ, records, layout.files)
+    backend.launch(_PARSE, records, data, line_ends, *fields, error, *sizes)
+    if layout.paired:
+        backend.launch(_COMPARE_NAMES, records // 2, data, reads.name_starts, reads.name_lengths, error)
     return _before_error(reads, error, backend)
 
 
 def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
-    """The reads in front of the first bad one; later stages see no others."""
+    """The reads in front of the first bad one, or of its pair; later stages see no others."""
     found = int(backend.to_host(error)[0])
     if found == 2**64 - 1:
         return reads
-    count, code = found >> 8, found & 255
+    bad = BadRecord(found >> 8, found & 255)
+    count = bad.place - bad.place % 2 if reads.paired else bad.place
     names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-    return replace(reads, count=count, bad=code, **{name: getattr(reads, name)[:count] for name in names})
+    return replace(reads, count=count, bad=bad, **{name: getattr(reads, name)[:count] for name in names})
 
 
 def reads_of_sequences(
@@ -103,7 +117,8 @@ def reads_of_sequences(
     data = np.frombuffer(b"".join(records), np.uint8)
     reads = find_reads(backend.to_device(data), len(records), lines, backend)
     if reads.bad is not None:
-        raise bad_records.describe(data, reads.count, reads.bad, lines, "sequences", reads.count + 1)
+        place, code = reads.bad
+        raise bad_records.describe(data, place, code, lines, "sequences", place + 1)
     return reads, count
 
 

@@ -7,14 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from readmap.backend import Array, Backend
-from readmap.formats import bad_records
 from readmap.formats.buffers import Buffer, BufferPool
-from readmap.formats.chunks import BUFFERS, Chunk, read_chunks
+from readmap.formats.chunks import BUFFERS, Chunk, Layout, read_chunks
 from readmap.formats.output import ByteSink
 from readmap.formats.reads import Reads, find_reads
 
@@ -23,8 +20,6 @@ WORKING_BYTES = 20
 
 #: Below this chunks are not made smaller beforehand: what does not fit is halved when it fails.
 LEAST_CHUNK = 1 << 20
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass
@@ -64,18 +59,20 @@ def run(
     work: Work,
     backend: Backend,
     *,
+    layout: Layout = Layout.SINGLE,
     batch_reads: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
     """Write the lines of the reads of all files; the header is the caller's.
 
-    progress: called behind every piece. Those in front of a bad record are written before its DataError is raised.
+    progress: called behind every piece. Those in front of a bad record, or of its pair, are written before its
+    DataError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
     chunk_bytes = fitting_chunk(backend)
     pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
-    chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads)
+    chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
     with _Writer(output) as writer:
         for chunk in _ahead(chunks, summary):
             for lines in _lines(chunk, work, backend):
@@ -86,7 +83,6 @@ def run(
                 summary.seconds = time.perf_counter() - began
                 if progress:
                     progress()
-            chunk.release()
     summary.seconds = time.perf_counter() - began
 
 
@@ -99,34 +95,26 @@ def fitting_chunk(backend: Backend) -> int:
 
 
 def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Array]:
-    """The pieces of the chunk's batches; raises DataError behind those of the last good record."""
-    lines = chunk.format.value
-    begin, parts = 0, [(chunk.data, chunk.records)]
-    while parts:
-        data, records = parts.pop(0)
+    """The pieces of the chunk's batches, which are released; raises DataError behind those of the last good record."""
+    batches = [chunk]
+    while batches:
+        batch = batches.pop(0)
         begun = False
         try:
-            reads = find_reads(backend.to_device(data), records, lines, backend)
+            data = backend.upload(batch.parts)
+            reads = find_reads(data, batch.reads, batch.format.value, backend, batch.layout)
             for piece in work.lines(reads) if reads.count else ():
                 begun = True
                 yield piece
         except backend.memory_error:
-            if records == 1 or begun:
+            if batch.records == batch.layout.together or begun:
                 raise
-            parts = _halves(data, records, lines) + parts
+            batches[:0] = batch.halves()
             backend.release_memory()
             continue
         if reads.bad is not None:
-            raise bad_records.describe(
-                data, reads.count, reads.bad, lines, chunk.path, chunk.first_record + begin + reads.count + 1
-            )
-        begin += records
-
-
-def _halves(data: Bytes, records: int, lines_a_record: int) -> list[tuple[Bytes, int]]:
-    half = records // 2
-    cut = int(np.flatnonzero(data == ord("\n"))[half * lines_a_record - 1]) + 1
-    return [(data[:cut], half), (data[cut:], records - half)]
+            raise batch.error(reads.bad)
+        batch.release()
 
 
 class _Writer:

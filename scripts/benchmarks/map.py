@@ -76,7 +76,7 @@ def check(options: Options, reads: Path) -> Row:
 def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, backend: Any) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its SAM; the steps are those of stream.run."""
     total, launch, scoring = dict[str, float](), backend.launch, parameters.Scoring()
-    pool = buffers.BufferPool(backend.host_buffer, len(chunk.data), 1)
+    pool = buffers.BufferPool(backend.host_buffer, len(chunk.parts[0]), 1)
 
     def timed_launch(kernel: Kernel, count: int, *arguments: Any) -> None:
         with timed(seconds, f"{STAGES.get(kernel.module, kernel.module)}: {kernel.name}", backend):
@@ -84,7 +84,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, backend: Any) -> tuple[
 
     for seconds in ({}, *[total] * ROUNDS):
         with timed(seconds, "copy: upload", backend):
-            data = backend.to_device(chunk.data)
+            data = backend.upload(chunk.parts)
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = find_reads(data, chunk.records, chunk.format.value, backend)

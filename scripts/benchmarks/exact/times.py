@@ -70,7 +70,7 @@ def time_packing(queries: Path, backend: Backend) -> Row:
     chunk = next(read_chunks([str(queries)], backend.host_buffer, fitting_chunk(backend)))
     for seconds in (dict[str, float](), measured := dict[str, float]()):  # the first time a compiler may run
         with timed(seconds, "copy_seconds", backend):
-            data = backend.to_device(chunk.data)
+            data = backend.upload(chunk.parts)
         with timed(seconds, "parse_seconds", backend):
             found = find_reads(data, chunk.records, chunk.format.value, backend)
         with timed(seconds, "pack_seconds", backend):

@@ -1,0 +1,462 @@
+"""Pairs in chunks: mates together whatever the sizes, and errors behind all pairs that are whole."""
+
+import gzip
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from readmap.errors import DataError
+from readmap.formats import chunks, lines
+from readmap.formats.chunks import Chunk, Format, Layout, read_chunks
+
+SIZES = [1, 66, 100, 333, 1 << 20]
+
+
+def allocate(nbytes: int) -> NDArray[np.uint8]:
+    """Memory full of what a reader must not take for its own: newlines."""
+    return np.full(nbytes, 10, np.uint8)
+
+
+@dataclass
+class Read:
+    """What came out of some chunks: the records of each file."""
+
+    parts: list[bytes] = field(default_factory=list)
+    records: list[int] = field(default_factory=list)
+    formats: set[Format] = field(default_factory=set)
+    error: str = ""
+
+
+def read(
+    paths: list[pathlib.Path], size: int = 1 << 20, batch_reads: int | None = None, layout: Layout = Layout.TWO_FILES
+) -> Read:
+    """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
+    result = Read([b""] * layout.files)
+    try:
+        for chunk in read_chunks(list(map(str, paths)), allocate, size, batch_reads, layout=layout):
+            assert chunk.layout is layout
+            assert chunk.paths == tuple(map(str, paths))
+            assert len(chunk.parts) == len(chunk.buffers) == layout.files
+            assert chunk.first_record == sum(result.records)
+            assert chunk.reads % 2 == 0
+            assert 2 <= chunk.reads <= max(batch_reads or chunk.reads, 2)
+            for part, buffer in zip(chunk.parts, chunk.buffers, strict=True):
+                assert np.shares_memory(part, buffer.data)
+                assert part.tobytes().endswith(b"\n")
+                assert np.count_nonzero(part == 10) == chunk.records * chunk.format.value
+            result.parts = [whole + part.tobytes() for whole, part in zip(result.parts, chunk.parts, strict=True)]
+            result.records.append(chunk.records)
+            result.formats.add(chunk.format)
+            chunk.release()
+    except DataError as error:
+        result.error = str(error)
+    return result
+
+
+@dataclass(frozen=True)
+class Files:
+    """Two files of pairs in a folder, r1 and r2."""
+
+    folder: pathlib.Path
+
+    @property
+    def paths(self) -> list[pathlib.Path]:
+        return [self.folder / "r1", self.folder / "r2"]
+
+    def write(self, one: bytes, two: bytes) -> list[str]:
+        """Their names."""
+        for path, data in zip(self.paths, (one, two), strict=True):
+            path.write_bytes(data)
+        return [str(path) for path in self.paths]
+
+    def read(self, one: bytes, two: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Read:
+        self.write(one, two)
+        result = read(self.paths, size, batch_reads)
+        result.error = result.error.replace(f"{self.folder}/", "")
+        return result
+
+    def read_one(self, data: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Read:
+        """The same of one file where mates alternate."""
+        (self.folder / "r").write_bytes(data)
+        result = read([self.folder / "r"], size, batch_reads, Layout.INTERLEAVED)
+        result.error = result.error.replace(f"{self.folder}/", "")
+        return result
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path) -> Files:
+    return Files(tmp_path)
+
+
+def fastq(count: int, length: int, comment: str = "") -> list[bytes]:
+    """Records with qualities that look like headers."""
+    return [f"@r{i}{comment}\n{'ACGT' * length:.{length}}\n+\n{'@' * length}\n".encode() for i in range(count)]
+
+
+SHORT, LONG = fastq(9, 28, "/1"), fastq(9, 91, " 2:N")
+ONE, TWO = b"".join(SHORT), b"".join(LONG)
+
+
+def alternating(one: list[bytes], two: list[bytes]) -> bytes:
+    return b"".join(record for pair in zip(one, two, strict=True) for record in pair)
+
+
+# Two files.
+
+
+@pytest.mark.parametrize("batch_reads", [None, 2, 5])
+def test_every_size(files: Files, batch_reads: int | None) -> None:
+    """So that both files are cut everywhere."""
+    for one, two in ((ONE, TWO), (TWO, ONE)):
+        files.write(one, two)
+        for size in [*range(1, 700), *range(700, len(TWO) * 2 + 100, 97)]:
+            result = read(files.paths, size, batch_reads)
+            assert (result.parts, result.error) == ([one, two], "")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("one", "two", "wanted_one", "wanted_two"),
+    [
+        (b"", b"", b"", b""),
+        (b"\n\r\n", b"", b"", b""),
+        (gzip.compress(b""), b"\n" * 100, b"", b""),
+        (SHORT[0], LONG[0], SHORT[0], LONG[0]),
+        (ONE[:-1], TWO, ONE, TWO),
+        (ONE, TWO[:-1], ONE, TWO),
+        (ONE[:-1], TWO[:-1], ONE, TWO),
+        (ONE + b"\n\n\n", TWO, ONE, TWO),
+        (ONE, TWO + b"\r\n" * 500, ONE, TWO),
+        (ONE + b"\n" * 4, TWO + b"\n" * 90, ONE, TWO),
+        (gzip.compress(ONE), TWO, ONE, TWO),
+        (ONE, gzip.compress(TWO[:500]) + gzip.compress(TWO[500:]), ONE, TWO),
+        (ONE.replace(b"\n", b"\r\n"), TWO, ONE.replace(b"\n", b"\r\n"), TWO),
+        (b"@a\n\n+\n\n" * 20, b"@a\nACGT\n+\nIIII\n" * 20, b"@a\n\n+\n\n" * 20, b"@a\nACGT\n+\nIIII\n" * 20),
+    ],
+)
+def test_fastq(files: Files, one: bytes, two: bytes, wanted_one: bytes, wanted_two: bytes, size: int) -> None:
+    for batch_reads in (None, 2, 4):
+        result = files.read(one, two, size, batch_reads)
+        assert (result.parts, result.error) == ([wanted_one, wanted_two], "")
+        assert result.formats <= {Format.FASTQ}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_fasta(files: Files, size: int) -> None:
+    one, two = b">a\nAC\nGT\n>b\r\n>c\nA", b">a x\nAC\n>b\nACGTACGTAC\n>c\n\n"
+    wanted = [b">a\nACGT\n>b\n\n>c\nA\n", b">a x\nAC\n>b\nACGTACGTAC\n>c\n\n"]
+    for batch_reads in (None, 2):
+        result = files.read(one, two, size, batch_reads)
+        assert (result.parts, result.error, result.formats) == (wanted, "", {Format.FASTA})
+
+
+def test_two_formats(files: Files) -> None:
+    result = files.read(ONE, b">a\nACGT\n")
+    assert (result.records, result.error) == (
+        [],
+        "r1 is FASTQ and r2 is FASTA: two files of pairs have the same format",
+    )
+    assert files.read(b">a\nACGT\n", ONE).error.startswith("r1 is FASTA and r2 is FASTQ")
+
+
+def test_batches_are_of_pairs(files: Files) -> None:
+    assert files.read(ONE, TWO).records == [9]
+    assert files.read(ONE, TWO, batch_reads=7).records == [3, 3, 3]
+    assert files.read(ONE, TWO, batch_reads=8).records == [4, 4, 1]
+    assert files.read(ONE, TWO, batch_reads=1).records == [1] * 9
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("one", "two", "pairs", "message"),
+    [
+        (4, 9, 4, "r1 has 4 records, and r2 more: record 5 (r4) has no mate"),
+        (9, 8, 8, "r2 has 8 records, and r1 more: record 9 (r8/1) has no mate"),
+        (0, 9, 0, "r1 has 0 records, and r2 more: record 1 (r0) has no mate"),
+        (1, 0, 0, "r2 has 0 records, and r1 more: record 1 (r0/1) has no mate"),
+        (1, 2, 1, "r1 has 1 record, and r2 more: record 2 (r1) has no mate"),
+    ],
+)
+def test_files_of_different_length(files: Files, one: int, two: int, pairs: int, message: str, size: int) -> None:
+    for ending in (b"", b"\n\n", b"\n" * 40):
+        result = files.read(b"".join(SHORT[:one]) + ending, b"".join(LONG[:two]), size)
+        assert result.parts == [b"".join(SHORT[:pairs]), b"".join(LONG[:pairs])]
+        assert result.error == message
+
+
+def test_many_records_are_told_in_groups_of_digits(files: Files) -> None:
+    records = fastq(1204, 4)
+    result = files.read(b"".join(records[:1203]), b"".join(records), 1000)
+    assert result.error == "r1 has 1,203 records, and r2 more: record 1204 (r1203) has no mate"
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 20])
+def test_a_file_that_breaks_off_anywhere(files: Files, size: int) -> None:
+    """All whole pairs come first; then the error is that of a file of single reads, or of a missing mate."""
+    for first in (False, True):
+        records = SHORT[:3] if first else LONG[:3]
+        data = b"".join(records)
+        for cut in range(len(data)):
+            one, two = (data[:cut], b"".join(LONG[:3])) if first else (b"".join(SHORT[:3]), data[:cut])
+            result = files.read(one, two, size)
+            # A last line may lack its newline, even an empty one.
+            text = data[:cut] if data[:cut].endswith(b"\n") or not cut else data[:cut] + b"\n"
+            whole, rest = divmod(text.count(b"\n"), 4)
+            own = b"".join(text.splitlines(keepends=True)[: 4 * whole])
+            others = b"".join((LONG if first else SHORT)[:whole])
+            assert result.parts == ([own, others] if first else [others, own])
+            name, other, mate = ("r1", "r2", "") if first else ("r2", "r1", "/1")
+            if rest:
+                assert result.error.startswith(f"{name}, record {whole + 1}")
+                assert result.error.endswith(f": record is truncated: expected 4 lines, found {rest}")
+            elif whole < 3:
+                counted = f"{whole} record{'s' * (whole != 1)}"
+                assert result.error == (
+                    f"{name} has {counted}, and {other} more: record {whole + 1} (r{whole}{mate}) has no mate"
+                )
+            else:
+                assert result.error == ""
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("first", [False, True])
+def test_broken_gzip_comes_behind_its_pairs(files: Files, first: bool, size: int) -> None:
+    """Also where the other file has the longer records, so that many of the broken one wait for their mates."""
+    one, two = (SHORT * 20, LONG * 20) if first else (LONG * 20, SHORT * 20)
+    broken = gzip.compress(b"".join(two[:150])) + b"garbage"
+    result = files.read(b"".join(one), broken, size)
+    assert result.parts == [b"".join(one[:150]), b"".join(two[:150])]
+    assert "r2: the file carries 7 bytes that are not gzip" in result.error
+    result = files.read(broken, b"".join(one[:149]), size)
+    assert result.parts == [b"".join(two[:149]), b"".join(one[:149])]
+    assert "r2 has 149 records, and r1 more" in result.error
+
+
+@pytest.mark.parametrize("size", SIZES[:3])
+def test_blank_records_between_records(files: Files, size: int) -> None:
+    """Told where the pairs come to it, and not where the other file ended before. Those in a chunk are the parser's."""
+    one = b"".join(SHORT[:3]) + b"\n" * 1000 + SHORT[3]
+    result = files.read(one, TWO, size)
+    assert result.parts == [b"".join(SHORT[:3]), b"".join(LONG[:3])]
+    assert result.error == "r1, record 4: expected '@', found a blank line"
+    assert files.read(one, b"".join(LONG[:3]), size).error == result.error
+    assert files.read(one, b"".join(LONG[:2]), size).error.startswith("r2 has 2 records, and r1 more")
+
+
+@pytest.mark.parametrize("data", [b"ACGT\n", b"\n\n@r\nA\n+\nI\n"])
+def test_a_file_without_reads_stops_at_once(files: Files, data: bytes) -> None:
+    assert files.read(ONE, data).error.startswith("r2: expected reads, FASTQ's '@' or FASTA's '>' at the start")
+    assert files.read(data, ONE).records == []
+
+
+def test_missing_file(files: Files) -> None:
+    files.paths[0].write_bytes(ONE)
+    with pytest.raises(FileNotFoundError, match="r2"):
+        read(files.paths)
+
+
+# Buffers.
+
+
+def sizes_of_buffers(files: Files, one: bytes, two: bytes, chunk_bytes: int) -> tuple[list[int], list[int]]:
+    """The buffers that are allocated, and the bytes of the chunks."""
+    paths = files.write(one, two)
+    allocated: list[int] = []
+    taken = []
+
+    def count(nbytes: int) -> NDArray[np.uint8]:
+        allocated.append(nbytes)
+        return allocate(nbytes)
+
+    for chunk in read_chunks(paths, count, chunk_bytes, layout=Layout.TWO_FILES):
+        taken.append(sum(map(len, chunk.parts)))
+        chunk.release()
+    assert sum(taken) == len(one) + len(two)
+    return allocated, taken
+
+
+@pytest.mark.parametrize(("one", "two"), [(28, 91), (91, 28), (100, 100), (1, 400), (400, 1)])
+def test_buffers_do_not_grow_where_lengths_differ(files: Files, one: int, two: int) -> None:
+    allocated, taken = sizes_of_buffers(files, b"".join(fastq(5_000, one)), b"".join(fastq(5_000, two)), 20_000)
+    assert set(allocated) == {10_000}
+    assert len(allocated) <= 6
+    # A chunk has half of a buffer of one of the files at least, but for the last one.
+    assert min(taken[:-1]) >= 4_000
+    assert max(taken) <= 20_000
+
+
+def test_buffers_grow_for_a_long_record_only(files: Files) -> None:
+    records = fastq(300, 20)
+    longer = [*records[:150], fastq(151, 4_000)[150], *records[151:]]
+    allocated, _ = sizes_of_buffers(files, b"".join(records), b"".join(longer), 2_000)
+    assert max(allocated) < 4 * 8_000
+    assert sum(size > 1_000 for size in allocated) <= 5
+
+
+def test_a_small_pair_of_files_takes_a_buffer_each(files: Files) -> None:
+    assert sizes_of_buffers(files, ONE, TWO, 20_000) == ([10_000] * 2, [len(ONE) + len(TWO)])
+
+
+def test_the_memory_of_a_chunk_stays_its_own(files: Files) -> None:
+    """Nothing is read into a buffer of which a chunk is held."""
+    one, two = b"".join(fastq(200, 28)), b"".join(fastq(200, 91))
+    paths = files.write(one, two)
+    held: list[tuple[Chunk, list[bytes]]] = []
+    found: list[bytes] = []
+    for chunk in read_chunks(paths, allocate, 2_000, layout=Layout.TWO_FILES):
+        held.append((chunk, [part.tobytes() for part in chunk.parts]))
+        if len(held) == 2:
+            oldest, parts = held.pop(0)
+            assert [part.tobytes() for part in oldest.parts] == parts
+            found.append(parts[1])
+            oldest.release()
+    assert b"".join([*found, held[0][1][1]]) == two
+
+
+@pytest.mark.parametrize("turn", [1, 10, 1 << 20])
+def test_files_are_read_in_turns(files: Files, monkeypatch: pytest.MonkeyPatch, turn: int) -> None:
+    monkeypatch.setattr(chunks, "TURN_BYTES", turn)
+    for size in (1, 100, 5_000):
+        assert files.read(gzip.compress(ONE), TWO, size).parts == [ONE, TWO]
+
+
+# One file where mates alternate.
+
+
+@pytest.mark.parametrize("batch_reads", [None, 2, 5])
+def test_every_size_of_one_file(files: Files, batch_reads: int | None) -> None:
+    data = alternating(SHORT, LONG)
+    path = files.folder / "r"
+    path.write_bytes(data)
+    for size in range(1, len(data) + 100, 3):
+        result = read([path], size, batch_reads, Layout.INTERLEAVED)
+        assert (result.parts, result.error) == ([data], "")
+
+
+def test_batches_of_one_file(files: Files) -> None:
+    data = alternating(SHORT, LONG)
+    assert files.read_one(data).records == [18]
+    assert files.read_one(data, batch_reads=7).records == [6, 6, 6]
+    assert files.read_one(data, batch_reads=1).records == [2] * 9
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("count", "tail", "message"),
+    [
+        (4, b"", ""),
+        (4, b"\n\n\n\n\n", ""),
+        (0, SHORT[0], "r has 1 record, an odd number: record 1 (r0/1) has no mate"),
+        (4, SHORT[4], "r has 9 records, an odd number: record 9 (r4/1) has no mate"),
+        (4, SHORT[4][:-1], "r has 9 records, an odd number: record 9 (r4/1) has no mate"),
+        (4, SHORT[4] + b"\n" * 30, "r has 9 records, an odd number: record 9 (r4/1) has no mate"),
+        (4, SHORT[4] + b"@r4\nAC\n", "r, record 10 (r4): record is truncated: expected 4 lines, found 2"),
+        (4, b"@r4\nAC\n", "r, record 9 (r4): record is truncated: expected 4 lines, found 2"),
+    ],
+)
+def test_end_of_one_file(files: Files, count: int, tail: bytes, message: str, size: int) -> None:
+    pairs = alternating(SHORT[:count], LONG[:count])
+    result = files.read_one(pairs + tail, size)
+    assert (result.parts, result.error) == ([pairs], message)
+
+
+@pytest.mark.parametrize("size", SIZES[:3])
+def test_blank_records_in_one_file(files: Files, size: int) -> None:
+    pairs = alternating(SHORT, LONG)
+    result = files.read_one(pairs + SHORT[0] + b"\n" * 1000 + LONG[0], size)
+    assert (result.parts, result.error) == ([pairs], "r, record 20: expected '@', found a blank line")
+
+
+def test_broken_gzip_of_one_file(files: Files) -> None:
+    pairs = alternating(SHORT, LONG)
+    result = files.read_one(gzip.compress(pairs + SHORT[0]) + b"garbage", 100)
+    assert result.parts == [pairs]
+    assert "not gzip" in result.error
+
+
+# Anything.
+
+
+def slow_records(data: bytes) -> Iterator[bytes]:
+    """The whole records of FASTQ, blank lines at its end dropped."""
+    text = data.rstrip(b"\r\n").split(b"\n") if data.strip(b"\r\n") else []
+    padding = (data if data.endswith(b"\n") else data + b"\n")[len(data.rstrip(b"\r\n")) :].split(b"\n")[:-1]
+    text_lines = [*text[:-1], text[-1] + padding[0], *padding[1:]] if text else []
+    for i in range(0, len(text), 4):
+        if i + 4 <= len(text_lines):
+            yield b"\n".join(text_lines[i : i + 4]) + b"\n"
+
+
+line = st.text("ACGT@>+I \r", max_size=12).map(str.encode)
+file = st.lists(st.tuples(line, line, line, line), max_size=6)
+
+
+def written(records: list[tuple[bytes, ...]]) -> bytes:
+    return b"".join(b"@%s\n%s\n+%s\n%s\n" % record for record in records)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    file,
+    file,
+    st.integers(0, 12),
+    st.integers(1, 300),
+    st.none() | st.integers(1, 6),
+    st.integers(1, 16),
+    st.booleans(),
+)
+def test_any_two_files(
+    one: list[tuple[bytes, ...]],
+    two: list[tuple[bytes, ...]],
+    cut: int,
+    size: int,
+    batch_reads: int | None,
+    block: int,
+    is_gzip: bool,
+) -> None:
+    """The pairs are those of both files' whole records, and it is an error if anything else is left."""
+    first, second = written(one), written(two)
+    second = second[: len(second) - cut]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BLOCK_BYTES", block)
+        result = Files(pathlib.Path(folder)).read(
+            gzip.compress(first, 1) if is_gzip else first, second, size, batch_reads
+        )
+    pairs = list(zip(slow_records(first), slow_records(second), strict=False))
+    assert result.parts == [b"".join(pair[0] for pair in pairs), b"".join(pair[1] for pair in pairs)]
+    ends = second if second.endswith(b"\n") or not second.strip(b"\r\n") else second + b"\n"
+    is_whole = ends == result.parts[1] or not ends.removeprefix(result.parts[1]).strip(b"\r\n")
+    assert (result.error == "") == (is_whole and first == result.parts[0])
+
+
+def test_halves(files: Files) -> None:
+    """Each holds the buffers, and knows where it is."""
+    files.write(ONE, TWO)
+    (files.folder / "r").write_bytes(alternating(SHORT, LONG))
+    cases = [
+        ([files.folder / "r"], Layout.INTERLEAVED),
+        (files.paths, Layout.TWO_FILES),
+        (files.paths[:1], Layout.SINGLE),
+    ]
+    for paths, layout in cases:
+        (chunk,) = read_chunks(list(map(str, paths)), allocate, 1 << 20, layout=layout)
+        waiting, done = [chunk], [b""] * layout.files
+        while waiting:
+            chunk = waiting.pop(0)
+            if chunk.records > layout.together:
+                waiting[:0] = chunk.halves()
+                continue
+            assert chunk.records == layout.together
+            assert chunk.first_record * chunk.format.value == done[0].count(b"\n")
+            done = [before + part.tobytes() for before, part in zip(done, chunk.parts, strict=True)]
+            chunk.release()
+        assert done == [path.read_bytes() for path in paths]
+        with pytest.raises(ValueError, match="released more often than held"):
+            chunk.release()

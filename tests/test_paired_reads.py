@@ -1,0 +1,376 @@
+"""Pairs from files to the work: mates side by side, the same for all layouts, and the first bad pair told."""
+
+import gzip
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import Read, below, fasta_reads, fastq, random_bases, random_quality, run_files
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readmap.backend import Array, Backend, open_backend
+from readmap.errors import DataError
+from readmap.formats import bad_records
+from readmap.formats.chunks import Layout
+from readmap.formats.reads import Reads, find_reads
+from readmap.search import stream
+from readmap.search.stream import Summary
+
+Pair = tuple[Read, Read]
+
+
+class Telling:
+    """Writes the name, the bases and the quality of each read, as the arrays tell them."""
+
+    def __init__(self, backend: Backend, most: int = 1 << 30) -> None:
+        """most: reads a batch that fit in the memory, so to speak."""
+        self.summary = Summary()
+        self.batches: list[int] = []
+        self._backend = backend
+        self._most = most
+
+    def lines(self, reads: Reads) -> Iterator[Array]:
+        if reads.count > self._most:
+            raise self._backend.memory_error("no more memory")
+        assert reads.paired
+        assert reads.count % 2 == 0
+        self.batches.append(reads.count)
+        self.summary.reads += reads.count
+        yield self._backend.to_device(np.frombuffer(tell(reads, self._backend), np.uint8))
+
+
+def tell(reads: Reads, backend: Backend) -> bytes:
+    data = backend.to_host(reads.bytes).tobytes()
+    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
+    lines = []
+    for name, name_length, start, length, quality in zip(*(backend.to_host(f).tolist() for f in fields), strict=True):
+        marks = data[quality : quality + length] if quality >= 0 else b"*"
+        lines.append(b"%s %s %s\n" % (data[name : name + name_length], data[start : start + length], marks))
+    return b"".join(lines)
+
+
+def told(pairs: Sequence[Pair]) -> bytes:
+    """The same by the reads themselves."""
+    return "".join(
+        f"{read.name.split()[0].removesuffix(f'/{mate}')} {read.bases} {read.quality or '*'}\n"
+        for pair in pairs
+        for mate, read in enumerate(pair, 1)
+    ).encode()
+
+
+def draw_pairs(generator: random.Random, count: int, lengths: tuple[int, int] = (28, 91)) -> list[Pair]:
+    pairs = []
+    for number in range(count):
+        name = "pair" + "x" * below(generator, 5) + f"_{number}"
+        ends = ("", " 1:N:0"), ("/1", "/2"), ("", ""), ("/1 a", "/2\tb")
+        names = ends[below(generator, 4)]
+        bases = [random_bases(generator, length, "ACGTacgtN") for length in lengths]
+        first, second = (
+            Read(name + n, b, random_quality(generator, len(b))) for n, b in zip(names, bases, strict=True)
+        )
+        pairs.append((first, second))
+    return pairs
+
+
+PAIRS = draw_pairs(random.Random(71), 60)
+
+
+def write_pairs(folder: Path, pairs: Sequence[Pair], layout: Layout) -> list[Path]:
+    """The files of a layout, r1 and r2 or r."""
+    if layout is Layout.INTERLEAVED:
+        (folder / "r").write_bytes(fastq([read for pair in pairs for read in pair]))
+        return [folder / "r"]
+    for mate, name in enumerate(("r1", "r2")):
+        (folder / name).write_bytes(fastq([pair[mate] for pair in pairs]))
+    return [folder / "r1", folder / "r2"]
+
+
+def search(
+    paths: Sequence[Path], layout: Layout, backend: Backend, batch_reads: int | None = None, most: int = 1 << 30
+) -> tuple[bytes, str]:
+    """What is written, and the message of the error that ends it."""
+    out, error = paths[0].parent / "out", ""
+    try:
+        run_files(paths, Telling(backend, most), backend, out, layout=layout, batch_reads=batch_reads)
+    except DataError as raised:
+        error = str(raised).replace(f"{paths[0].parent}/", "")
+    return out.read_bytes(), error
+
+
+def small_chunks(name: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    monkeypatch.setattr(stream, "LEAST_CHUNK", 1)
+    backend = open_backend(name)
+    backend.chunk_bytes = chunk_bytes
+    return backend
+
+
+LAYOUTS = pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVED], ids=["two files", "one file"])
+
+
+# Mates side by side.
+
+
+@LAYOUTS
+def test_one_pair(backends: str, tmp_path: Path, layout: Layout) -> None:
+    backend = open_backend(backends)
+    assert search(write_pairs(tmp_path, PAIRS[:1], layout), layout, backend) == (told(PAIRS[:1]), "")
+
+
+@LAYOUTS
+@pytest.mark.parametrize("chunk_bytes", [1, 300, 2_000, 1 << 20])
+def test_any_chunks_and_batches(
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, chunk_bytes: int
+) -> None:
+    backend = small_chunks(backends, chunk_bytes, monkeypatch)
+    paths = write_pairs(tmp_path, PAIRS, layout)
+    for batch_reads in (None, 1, 2, 7):
+        assert search(paths, layout, backend, batch_reads) == (told(PAIRS), "")
+
+
+def test_many_pairs(backends: str, tmp_path: Path) -> None:
+    """More than the threads of a block, and the lines of many blocks of bytes."""
+    backend = open_backend(backends, 3)
+    pairs = draw_pairs(random.Random(72), 3_000, (91, 28))
+    for layout in (Layout.TWO_FILES, Layout.INTERLEAVED):
+        assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (told(pairs), "")
+
+
+def test_kinds_of_files(backends: str, tmp_path: Path) -> None:
+    """Gzip of one, CR LF in the other, no newline at the end, blank lines at the end, FASTA of many lines."""
+    backend = open_backend(backends)
+    one, two = write_pairs(tmp_path, PAIRS, Layout.TWO_FILES)
+    first, second = one.read_bytes(), two.read_bytes()
+    one.write_bytes(gzip.compress(first[:-1]))
+    two.write_bytes(second.replace(b"\n", b"\r\n") + b"\r\n\n")
+    assert search([one, two], Layout.TWO_FILES, backend) == (told(PAIRS), "")
+    plain = [(Read(a.name, a.bases), Read(b.name, b.bases)) for a, b in PAIRS]
+    one.write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
+    two.write_bytes(fasta_reads([pair[1] for pair in plain]))
+    assert search([one, two], Layout.TWO_FILES, backend) == (told(plain), "")
+    for empty in (b"", b"\n", gzip.compress(b"")):
+        one.write_bytes(empty)
+        two.write_bytes(b"")
+        assert search([one, two], Layout.TWO_FILES, backend) == (b"", "")
+        assert search([one], Layout.INTERLEAVED, backend) == (b"", "")
+
+
+@LAYOUTS
+@pytest.mark.parametrize("most", [2, 3, 50])
+def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layout: Layout, most: int) -> None:
+    backend = open_backend(backends)
+    backend.memory_error = MemoryError
+    paths = write_pairs(tmp_path, PAIRS, layout)
+    work = Telling(backend, most)
+    run_files(paths, work, backend, tmp_path / "out", layout=layout)
+    assert (tmp_path / "out").read_bytes() == told(PAIRS)
+    assert max(work.batches) <= most
+    with pytest.raises(MemoryError):
+        run_files(paths, Telling(backend, 1), backend, tmp_path / "out", layout=layout)
+
+
+@LAYOUTS
+def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: Layout) -> None:
+    backend = open_backend(backends)
+    backend.memory_error = MemoryError
+    for number in (0, 1, 14, 15, 59):
+        pairs = [*PAIRS[:number], (PAIRS[number][0], Read("other", "A", "I")), *PAIRS[number + 1 :]]
+        written, error = search(write_pairs(tmp_path, pairs, layout), layout, backend, most=6)
+        assert written == told(PAIRS[:number])
+        place = f"r2, record {number + 1}" if layout is Layout.TWO_FILES else f"r, record {2 * number + 2}"
+        assert error.startswith(f"{place} (other): its mate")
+
+
+# Bad records.
+
+
+def slow_order(first: bytes, second: bytes, layout: Layout) -> bytes:
+    """What lies on the device."""
+    if layout is Layout.TWO_FILES:
+        return first + second
+    lines = [data.splitlines(keepends=True) for data in (first, second)]
+    return b"".join(b"".join(each[i : i + 4]) for i in range(0, len(lines[0]), 4) for each in lines)
+
+
+@LAYOUTS
+def test_the_first_bad_pair_is_told(backends: str, layout: Layout) -> None:
+    """Whichever thread sees it, and though the bytes of the other file's records come first."""
+    backend = open_backend(backends, 4)
+    good, bad = b"@r\nACGT\n+\nIIII\n", b"@r\nACGT\n+\nIII\n"
+    other = b"@s\nACGT\n+\nIIII\n"
+    for first, second, expected in (
+        ({700: bad}, {}, (1_400, bad_records.QUALITY_LENGTH)),
+        ({}, {700: bad}, (1_401, bad_records.QUALITY_LENGTH)),
+        ({701: bad}, {700: bad}, (1_401, bad_records.QUALITY_LENGTH)),
+        ({700: bad, 0: other}, {699: bad, 0: other}, (1_399, bad_records.QUALITY_LENGTH)),
+        ({700: bad}, {700: other}, (1_400, bad_records.QUALITY_LENGTH)),
+        ({700: other}, {700: bad}, (1_401, bad_records.QUALITY_LENGTH)),
+        ({700: other}, {701: bad}, (1_401, bad_records.MATE_NAMES)),
+        ({0: other}, {}, (1, bad_records.MATE_NAMES)),
+        ({999: other}, {}, (1_999, bad_records.MATE_NAMES)),
+    ):
+        files = [b"".join(changed.get(i, good) for i in range(1_000)) for changed in (first, second)]
+        data = np.frombuffer(slow_order(files[0], files[1], layout), np.uint8)
+        reads = find_reads(backend.to_device(data), 2_000, 4, backend, layout)
+        assert reads.bad == expected
+        assert reads.count == expected[0] // 2 * 2 == len(reads.lengths)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "same"),
+    [
+        *(("r", "r", True), ("r/1", "r/2", True), ("r/2", "r/1", True), ("r/1", "r/1", True), ("r/1", "r", True)),
+        *(("r 1:N", "r 2:N", True), ("r\tx", "r", True), ("", "", True), ("@r", "r", True), (" a", " b", True)),
+        *(("r", "s", False), ("r", "rr", False), ("r", "", False), ("r", "R", False), ("r/1", "r/3", False)),
+        *(("r.1", "r.2", False), ("a" * 253 + "b", "a" * 253 + "c", False), ("/1", "/2", False)),
+        # Names in SAM have at most 254 letters.
+        *(("a" * 254 + "b", "a" * 254 + "c", True), ("a" * 254 + "/1", "a" * 254 + "/2", True)),
+    ],
+    ids=lambda value: f"{value[:6]}..{len(value)}" if isinstance(value, str) else None,
+)
+def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
+    backend = open_backend(backends)
+    data = np.frombuffer(f"@x\nA\n+\nI\n@{one}\nA\n+\nI\n@x/2\nA\n+\nI\n@{two}\nA\n+\nI\n".encode(), np.uint8)
+    reads = find_reads(backend.to_device(data), 4, 4, backend, Layout.TWO_FILES)
+    assert (reads.count, reads.bad) == ((4, None) if same else (2, (3, bad_records.MATE_NAMES)))
+    # Single reads have any names.
+    assert find_reads(backend.to_device(data), 4, 4, backend).bad is None
+
+
+@LAYOUTS
+@pytest.mark.parametrize("batch_reads", [None, 4])
+@pytest.mark.parametrize("number", [0, 30, 59])
+def test_names_that_differ(backends: str, tmp_path: Path, layout: Layout, number: int, batch_reads: int | None) -> None:
+    first, second = PAIRS[number]
+    pairs = [*PAIRS[:number], (Read("SRR1.9/1 x", first.bases, first.quality), second), *PAIRS[number + 1 :]]
+    written, error = search(write_pairs(tmp_path, pairs, layout), layout, open_backend(backends), batch_reads)
+    assert written == told(PAIRS[:number])
+    name = second.name.split()[0]
+    if layout is Layout.TWO_FILES:
+        expected = f"r2, record {number + 1} ({name}): its mate in r1 is SRR1.9/1: mates have the same name"
+    else:
+        expected = (
+            f"r, record {2 * number + 2} ({name}): its mate, record {2 * number + 1}, is SRR1.9/1: "
+            "mates have the same name"
+        )
+    assert error == expected
+
+
+@LAYOUTS
+@pytest.mark.parametrize("mate", [0, 1])
+def test_a_bad_record_at_every_place(
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, mate: int
+) -> None:
+    """All pairs before it are written; of its own, nothing is."""
+    backend = small_chunks(backends, 700, monkeypatch)
+    for number in range(0, 20):
+        pairs = [list(pair) for pair in PAIRS[:20]]
+        pairs[number][mate] = Read("bad", "ACXT", "IIII")
+        paths = write_pairs(tmp_path, [(a, b) for a, b in pairs], layout)
+        written, error = search(paths, layout, backend)
+        assert written == told(PAIRS[:number])
+        is_two = layout is Layout.TWO_FILES
+        place = f"r{mate + 1}, record {number + 1}" if is_two else f"r, record {2 * number + mate + 1}"
+        assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
+
+
+@pytest.mark.parametrize("batch_reads", [None, 2, 6])
+def test_files_of_different_length(backends: str, tmp_path: Path, batch_reads: int | None) -> None:
+    backend = open_backend(backends)
+    one, two = write_pairs(tmp_path, PAIRS, Layout.TWO_FILES)
+    one.write_bytes(fastq([pair[0] for pair in PAIRS[:37]]))
+    name = PAIRS[37][1].name.split()[0]
+    assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
+        told(PAIRS[:37]),
+        f"r1 has 37 records, and r2 more: record 38 ({name}) has no mate",
+    )
+    two.write_bytes(fastq([pair[1] for pair in PAIRS[:37]]) + b"@last\nAC\n")
+    assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
+        told(PAIRS[:37]),
+        "r2, record 38 (last): record is truncated: expected 4 lines, found 2",
+    )
+    one.write_bytes(fastq([read for pair in PAIRS for read in pair][:-1]))
+    assert search([one], Layout.INTERLEAVED, backend, batch_reads) == (
+        told(PAIRS[:59]),
+        f"r1 has 119 records, an odd number: record 119 ({PAIRS[59][0].name.split()[0]}) has no mate",
+    )
+
+
+# Anything.
+
+
+def slow_complaint(lines: list[str]) -> str:
+    """What is wrong with four lines."""
+    header, bases, separator, quality = lines
+    if not header.startswith("@"):
+        return "header"
+    if not separator.startswith("+"):
+        return "line that begins with '+'"
+    if len(bases) != len(quality):
+        return f"quality has {len(quality)} characters, sequence has {len(bases)}"
+    return "nucleotide" if set(bases) - set("ACGTN") else ""
+
+
+def slow_search(files: list[list[list[str]]]) -> tuple[int, str]:
+    """Pairs in front of the first that is not good, and a part of what is told of it; files of records of lines."""
+    one, two = files
+    for number in range(max(len(one), len(two))):
+        if number == min(len(one), len(two)):
+            return number, f"record {number + 1} ("
+        for name, file in zip(("r1", "r2"), files, strict=True):
+            if complaint := slow_complaint(file[number]):
+                return number, f"{name}, record {number + 1}#{complaint}"
+        if one[number][0].split("/")[0] != two[number][0].split("/")[0]:
+            return number, f"r2, record {number + 1}#mates have the same name"
+    return max(len(one), len(two)), ""
+
+
+def record(number: int, mate: int, kind: int) -> list[str]:
+    """One that is good, but for a few kinds."""
+    header = f"@{number}/{mate}"
+    bases = "ACGTN"[: number % 6] * (3 * mate)
+    lines = [header, bases, "+", "I" * len(bases)]
+    wrong = {0: (0, f"{number}"), 1: (0, "@x"), 2: (2, ""), 3: (3, "I" * (len(bases) + 1)), 4: (1, bases + "!")}
+    if kind in wrong:
+        place, line = wrong[kind]
+        lines[place] = line
+    return lines
+
+
+kinds = st.lists(st.sampled_from([9] * 30 + [0, 1, 2, 3, 4]), max_size=12)
+
+
+@settings(derandomize=True, max_examples=80, deadline=None)
+@given(kinds, kinds, st.booleans(), st.integers(1, 400), st.none() | st.integers(1, 8), st.booleans())
+def test_any_two_files(
+    backends: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    one: list[int],
+    two: list[int],
+    of_one_length: bool,
+    chunk_bytes: int,
+    batch_reads: int | None,
+    returns: bool,
+) -> None:
+    """As a slow search finds it."""
+    if of_one_length:
+        two = [*two, *[9] * len(one)][: len(one)]
+    files = [
+        [record(number, mate, kind) for number, kind in enumerate(file)] for mate, file in enumerate((one, two), 1)
+    ]
+    pairs, expected = slow_search(files)
+    folder = tmp_path_factory.mktemp("any")
+    paths = [folder / "r1", folder / "r2"]
+    for path, records in zip(paths, files, strict=True):
+        data = "".join(f"{line}\n" for lines in records for line in lines).encode()
+        path.write_bytes(data.replace(b"\n", b"\r\n") if returns else data)
+    if any(file and not file[0][0].startswith("@") for file in files):
+        pairs, expected = 0, "expected reads"
+    with pytest.MonkeyPatch.context() as patch:
+        written, error = search(paths, Layout.TWO_FILES, small_chunks(backends, chunk_bytes, patch), batch_reads)
+    good = [lines for pair in zip(*files, strict=False) for lines in pair][: 2 * pairs]
+    assert written.decode() == "".join(f"{lines[0][1:].split('/')[0]} {lines[1]} {lines[3]}\n" for lines in good)
+    assert bool(expected) == bool(error)
+    assert all(part in error for part in expected.split("#"))
