@@ -80,9 +80,39 @@ def test_a_reference_in_the_place_of_reads(demo_index: Path, few_reads: str, cap
     assert message == "ref.fa.gz, record 1 (chr1): the read has 120007 bases, at most 10000 are mapped"
 
 
-def test_several_files_are_no_pairs_yet(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
-    message = failure(capfd, "search", few_reads, few_reads, "-x", demo_index, code=2)
-    assert "pairs are not supported yet" in message
+def test_files_that_are_no_pairs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("r1.fq", "r2.fq", "r3.fq"):
+        shutil.copy(few_reads, name)
+    os.symlink("r1.fq", "link.fq")
+    for arguments, message in (
+        (["r1.fq", "r2.fq", "r3.fq"], "3 files of reads are given, and a search takes one, or two of pairs: join"),
+        (["r1.fq", "r2.fq", "-p"], "2 files of reads are given, and -p takes one, where mates alternate: leave out -p"),
+        (["r1.fq", "r2.fq", "--exact"], "2 files of reads are given, and --exact takes one: join them with cat"),
+        (["r1.fq", "-p", "--exact"], "-p: not with --exact, which takes every read for itself: leave it out"),
+        (["r1.fq", "r1.fq"], "r1.fq and r1.fq are one file: name that of the mates, or -p where mates alternate"),
+        (["r1.fq", "link.fq"], "r1.fq and link.fq are one file"),
+        (["-", "-"], "- and - are one file"),
+        (["r1.fq", "r2.fq", "-o", "r2.fq"], "-o r2.fq is a file of the reads"),
+    ):
+        assert failure(capfd, "search", *arguments, "-x", demo_index, code=2).startswith(message)
+    assert failure(capfd, "search", "r1.fq", "no.fq", "-x", demo_index, code=1) == "no.fq: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "message"),
+    [
+        ("@a\nA\n+\nI\n", "@b\nA\n+\nI\n", "two, record 1 (b): its mate in one is a: mates have the same name"),
+        ("@a\nA\n+\nI\n", "@a\nA\n+\n", "two, record 1 (a): record is truncated: expected 4 lines, found 3"),
+        ("@a\nA\n+\n\n", "@a\nA\n+\n!!\n", "one, record 1 (a): quality has 0 characters, sequence has 1"),
+        ("@a\nA\n+\nI\n", ">a\nA\n", "one is FASTQ and two is FASTA: two files of pairs have the same format"),
+        ("@a\nA\n+\nI\n", "", "two has 0 records, and one more: record 1 (a) has no mate"),
+    ],
+    ids=["names", "truncated", "quality", "format", "length"],
+)
+def test_bad_pairs(demo_index: Path, capfd: pytest.CaptureFixture[str], one: str, two: str, message: str) -> None:
+    Path("one").write_text(one)
+    Path("two").write_text(two)
+    assert failure(capfd, "search", "one", "two", "-x", demo_index, "-o", "out.sam", code=1) == message
 
 
 @pytest.mark.parametrize(
@@ -122,7 +152,7 @@ def test_output_is_not_the_reads(demo_index: Path, few_reads: str, capfd: pytest
     shutil.copy(few_reads, "reads.fq")
     os.link("reads.fq", "again.fq")
     message = failure(capfd, "search", "reads.fq", "-x", demo_index, "-o", "again.fq", code=2)
-    assert message == "-o again.fq is the file of the reads"
+    assert message == "-o again.fq is a file of the reads"
 
 
 GOOD = b"@a\nACGT\n+\nIIII\n"

@@ -311,7 +311,8 @@ def test_compressed_output_is_the_same(indexes: dict[str, str]) -> None:
         (["--exact", "--format", "sam", "-o", "out.bam"], "--format: out.bam is a name for bam"),
         (["--exact", "-o", "out.cram"], "CRAM is not written yet"),
         (["--exact", "--format", "tsv", "--json", "-"], "--json - is where the output goes"),
-        (["reads.fq", "--exact"], "pairs are not supported yet"),
+        (["reads.fq", "--exact"], "2 files of reads are given, and --exact takes one"),
+        (["--exact", "-p"], "-p: not with --exact"),
     ],
 )
 def test_misuse(indexes: dict[str, str], capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:

@@ -77,6 +77,37 @@ def test_bam_and_compressed_sam_are_the_same(demo_index: Path, few_reads: str, t
     assert len(plain) == 100
 
 
+def test_pairs_from_two_files_and_from_one(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """And from standard input, which may also be one of two. The order is R1, R2, R1, R2."""
+    lines = Path(few_reads).read_bytes().splitlines(keepends=True)
+    first = [b"".join(lines[i : i + 4]) for i in range(0, len(lines), 4)]
+    second = [b"".join([lines[i], *lines[(i + 41) % 400 : (i + 41) % 400 + 3]]) for i in range(0, len(lines), 4)]
+    Path("r1.fq").write_bytes(b"".join(first))
+    Path("r2.fq.gz").write_bytes(gzip.compress(b"".join(second)))
+    Path("r.fq").write_bytes(b"".join(record for pair in zip(first, second, strict=True) for record in pair))
+    found = []
+    for arguments, given in (
+        (["r1.fq", "r2.fq.gz"], "r.fq"),
+        (["r.fq", "-p"], "r.fq"),
+        (["-", "--interleaved"], "r.fq"),
+        (["r1.fq", "-"], "r2.fq.gz"),
+        (["-", "r2.fq.gz"], "r1.fq"),
+        (["r1.fq", "r2.fq.gz", "--batch-reads", "6"], "r.fq"),
+    ):
+        with open(given, "rb") as file:
+            kept = os.dup(0)
+            os.dup2(file.fileno(), 0)
+            try:
+                assert run("search", *arguments, "-x", demo_index, "-q") == 0
+            finally:
+                os.dup2(kept, 0)
+                os.close(kept)
+        found.append(records(capfd.readouterr().out))
+    assert all(each == found[0] for each in found)
+    names = [record.split(b"\n")[0].split()[0][1:].decode() for record in first]
+    assert [line.split("\t")[0] for line in found[0]] == [name for name in names for _ in range(2)]
+
+
 def test_header_tells_the_command_as_typed(demo_index: Path, few_reads: str) -> None:
     arguments = ["map", few_reads, "-x", str(demo_index), "-o", "out of it.sam", "-q", "-R", GROUP]
     assert main(arguments) == 0

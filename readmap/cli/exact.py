@@ -111,6 +111,7 @@ def refuse_conflicts(context: typer.Context) -> None:
     table = values["count_only"] or named in (Format.TSV, Format.BED)
     conflicts = (
         (shown_in(PANEL), not exact, "only with --exact"),
+        (["interleaved"], exact, "not with --exact, which takes every read for itself: leave it out"),
         (shown_in(scoring.PANEL), exact, "not with --exact, which scores no alignments"),
         (["output"], not exact and table, f"{output} is a name for {named}, which is written only with --exact"),
         (

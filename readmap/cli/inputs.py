@@ -10,6 +10,7 @@ from pathlib import Path
 
 from readmap.errors import UsageError
 from readmap.formats.bad_records import LONGEST_READ
+from readmap.formats.chunks import Layout
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
 
@@ -20,8 +21,22 @@ START_BYTES = 1 << 16
 CRAM = ".cram"
 
 
+def layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
+    """How the reads lie in the files; raises UsageError where they are too many for that."""
+    several = f"{len(paths)} files of reads are given"
+    if len(paths) > 1 and exact:
+        raise UsageError(f"{several}, and --exact takes one: join them with cat and search -")
+    if len(paths) > 1 and interleaved:
+        raise UsageError(f"{several}, and -p takes one, where mates alternate: leave out -p, or name one file")
+    if len(paths) > 2:
+        raise UsageError(f"{several}, and a search takes one, or two of pairs: join files with cat and search -")
+    if len(paths) == 2 and _are_same(*paths):
+        raise UsageError(f"{paths[0]} and {paths[1]} are one file: name that of the mates, or -p where mates alternate")
+    return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if interleaved else Layout.SINGLE
+
+
 def check_reads(paths: Sequence[str], index_named: bool) -> None:
-    """Raise UsageError where the files are not one file of reads, OSError where it cannot be read.
+    """Raise UsageError where the first file holds no reads, OSError where one cannot be read.
 
     index_named: by -x; without it, a reference as the first file is taken for a slip.
     """
@@ -29,24 +44,20 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
     if not index_named and (reason := _why_reference(first)):
         whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
         raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
-    if len(paths) > 1:
-        raise UsageError(
-            f"{len(paths)} files of reads are given, and pairs are not supported yet: search one file at a time, "
-            "or join files of single reads with cat and search -"
-        )
-    if _is_regular(first) or os.path.isdir(first):
-        with open(first, "rb"):  # a pipe is not opened twice: its writer would not survive that
-            pass
-    elif first != "-":
-        os.stat(first)
+    for path in paths:
+        if _is_regular(path) or os.path.isdir(path):
+            with open(path, "rb"):  # a pipe is not opened twice: its writer would not survive that
+                pass
+        elif path != "-":
+            os.stat(path)
 
 
-def check_output(output: str | None, reads: str) -> None:
+def check_output(output: str | None, reads: Sequence[str]) -> None:
     """Raise UsageError where the output would replace the reads, or its name promises what it is not."""
     if output is None:
         return
-    if os.path.isfile(output) and os.path.exists(reads) and os.path.samefile(output, reads):
-        raise UsageError(f"-o {output} is the file of the reads")
+    if os.path.isfile(output) and any(os.path.exists(path) and os.path.samefile(output, path) for path in reads):
+        raise UsageError(f"-o {output} is a file of the reads")
     if output.endswith(CRAM):
         raise UsageError(
             f"-o {output}: CRAM is not written yet; without -o, pipe it into samtools view -T REF -o {output}"
@@ -70,6 +81,13 @@ def _why_reference(path: str) -> str | None:
         return "is a reference, with its index beside it"
     record = _long_first_record(path)
     return f"looks like a reference (its first sequence, {record}, has over {LONGEST_READ:,} bases)" if record else None
+
+
+def _are_same(one: str, other: str) -> bool:
+    try:
+        return one == other or os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _is_regular(path: str) -> bool:

@@ -23,9 +23,9 @@ from readmap.cli.exact import (
     format_of,
     refuse_conflicts,
 )
-from readmap.cli.inputs import check_output, check_reads, is_older_than_source
+from readmap.cli.inputs import check_output, check_reads, is_older_than_source, layout_of
 from readmap.cli.mapping import MappingTask
-from readmap.cli.options import RESOURCES, Debug, Json, Quiet, Threads, device_option, in_range, parse_size
+from readmap.cli.options import FLAG, RESOURCES, Debug, Json, Quiet, Threads, device_option, in_range, parse_size
 from readmap.cli.report import (
     STANDARD_OUTPUT,
     Report,
@@ -38,6 +38,7 @@ from readmap.cli.report import (
 from readmap.cli.scoring import Clip, GapExtend, GapOpen, Match, MinScore, Mismatch, scaled
 from readmap.errors import IndexFolderError
 from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.chunks import Layout
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
@@ -63,7 +64,18 @@ Reads = Annotated[
     list[str],
     typer.Argument(
         metavar="READS",
-        help="FASTQ or FASTA of reads up to 10,000 bases: plain, gzip or bgzip; - is standard input.",
+        help="FASTQ or FASTA of reads up to 10,000 bases, or two files of pairs: plain, gzip or bgzip; "
+        "- is standard input.",
+        show_default=False,
+    ),
+]
+Interleaved = Annotated[
+    bool,
+    typer.Option(
+        "-p",
+        "--interleaved",
+        metavar=FLAG,
+        help="The reads of one file are pairs: mates alternate.",
         show_default=False,
     ),
 ]
@@ -152,6 +164,7 @@ class Task(Protocol):
 def search(
     context: typer.Context,
     reads: Reads,
+    interleaved: Interleaved = False,
     index: IndexName = None,
     output: OutputName = None,
     read_group: ReadGroupLine = None,
@@ -190,7 +203,8 @@ def search(
     group = parse_read_group(read_group) if read_group is not None else NO_READ_GROUP
     memory = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
     check_reads(reads, index is not None)
-    check_output(output, reads[0])
+    layout = layout_of(reads, interleaved, exact)
+    check_output(output, reads)
     refuse_same_output(json, output)
     path = folder.find(index)
     opened = Index.open(path)
@@ -202,7 +216,7 @@ def search(
             report.say(f"warning: {index} is newer than {path}: readmap index --force {index} makes it anew")
         backend = open_backend(device, threads, memory)
         on_terminal = output in STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
-        summary, loading = _run(task, reads, out, path, opened, backend, batch_reads, report, on_terminal)
+        summary, loading = _run(task, reads, layout, out, path, opened, backend, batch_reads, report, on_terminal)
         out.commit()
         for line in [*(task.lines(backend) if summary.reads else ["no reads"]), report.cost()]:
             report.say(line)
@@ -219,6 +233,7 @@ def _open(output: str | None, threads: int) -> ByteSink:
 def _run(
     task: Task,
     reads: Sequence[str],
+    layout: Layout,
     out: ByteSink,
     path: Path,
     index: Index,
@@ -246,7 +261,7 @@ def _run(
         def progress() -> None:
             show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {task.progress()}")
 
-        stream.run(reads, out, work, backend, batch_reads=batch_reads, progress=progress)
+        stream.run(reads, out, work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
     return summary, loading
 
 
