@@ -30,12 +30,15 @@ struct Lines {
     template <class Sink> HOST_DEVICE void put_record(Sink& sink, i64 record, i64 hit, i64 total, i64 size) const {
         i32 length = lengths[record];
         u32 matched = (u32)length << 4;
-        Fields fields = {record, UNMAPPED, 0, -1, -1, 0, &matched, 0, length};
+        Fields fields = no_place(record, UNMAPPED, length);
         if (total) {
             Occurrence found = occurrences.get(record, hit, suffixes);
             i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
-            i32 flag = (hit ? SECONDARY : 0) | (found.reversed ? REVERSED : 0);
-            fields = Fields{record, flag, mapq(total), contig, start, start + length, &matched, 1, hit ? 0 : length};
+            fields.flag = (hit ? SECONDARY : 0) | (found.reversed ? REVERSED : 0);
+            fields.mapq = mapq(total);
+            fields.contig = contig, fields.position = start, fields.end = start + length;
+            fields.operations = &matched, fields.operation_count = 1;
+            if (hit) fields.length = 0;
         }
         put_fields(sink, format, texts, names, fields, size);
         if (total) {

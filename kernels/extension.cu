@@ -54,36 +54,39 @@ HOST_DEVICE bool segment_pays(const Window& window, i32 length, const Path& path
     return window.ungapped - segment_ends * scoring.clip_penalty > path.score - path_ends * scoring.clip_penalty;
 }
 
-// An item is a slot of `traced`; its own part of steps and scores is chosen by item - begin_item, which counts from the
-// launch's first. It fills the read's part of `operations`.
+// An item is a line of `traced`; its own part of steps and scores is chosen by item, which counts from the launch's first.
+// It fills the line's part of `operations`.
 KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows,
-                             const i32* chosen, const i64* operation_offsets, u8* steps, i32* scores, u32* operations,
-                             i32* operation_counts, i64* reference_starts, i64 first, i64 step_bytes, i64 score_room,
-                             i64 most_windows, SCORING_ARGUMENTS) {
+                             const i32* line_slots, const i32* ranks, const i64* operation_ends, const i64* rooms, u8* steps,
+                             i32* scores, u32* operations, i32* operation_counts, i64* reference_starts, i64 first,
+                             i64 step_bytes, i64 score_room, i64 most_windows, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     FOR_EACH(item, begin, end) {
-        i64 slot = traced[first + item];
-        const Window& window = windows[slot * most_windows + chosen[slot]];
-        u32* own = operations + operation_offsets[slot];
+        i64 line = traced[first + item], slot = line_slots[line];
+        const Window& window = windows[slot * most_windows + ranks[line]];
+        u32* own = operations + operation_ends[line] - rooms[line];
         Path path = trace(band_of(reference, queries, slot, window), SCORING, steps + item * step_bytes,
                           scores + item * score_room, own);
         if (segment_pays(window, queries.lengths[slot], path, own, SCORING))
             path = Path{window.ungapped, window.diagonal + window.begin, lay_segment(window, queries.lengths[slot], own)};
-        operation_counts[slot] = path.operations;
-        reference_starts[slot] = path.reference_start;
+        operation_counts[line] = path.operations;
+        reference_starts[line] = path.reference_start;
     }
 }
 
-// An item is a slot: the CIGAR of a chosen window whose ungapped segment is its alignment.
-KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* chosen,
-                           const i64* operation_offsets, u32* operations, i32* operation_counts, i64* reference_starts,
-                           i64 most_windows) {
-    FOR_EACH(slot, begin, end) {
-        if (chosen[slot] < 0) continue;
-        const Window& window = windows[slot * most_windows + chosen[slot]];
-        if (window.score != window.ungapped) continue;
-        operation_counts[slot] = lay_segment(window, lengths[slot], operations + operation_offsets[slot]);
-        reference_starts[slot] = window.diagonal + window.begin;
+// An item is a line: the CIGAR of a window whose ungapped segment is its alignment.
+KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,
+                           const i32* ranks, const i64* operation_ends, const i64* rooms, u32* operations,
+                           i32* operation_counts, i64* reference_starts, i64 most_windows) {
+    FOR_EACH(line, begin, end) {
+        i64 slot = line_slots[line];
+        operation_counts[line] = 0;
+        reference_starts[line] = 0;
+        if (ranks[line] < 0) continue;
+        const Window& window = windows[slot * most_windows + ranks[line]];
+        if (window.gapped()) continue;
+        operation_counts[line] = lay_segment(window, lengths[slot], operations + operation_ends[line] - rooms[line]);
+        reference_starts[line] = window.diagonal + window.begin;
     }
 }

@@ -1,24 +1,12 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
-#include "mapping_quality.cuh"
+#include "placement.cuh"
 
 // Why another search may tell more: places may have been missed; the best one loses more than settled_loss.
 enum Unsettled { CROWDED = 1, DISTANT = 2 };
 
 const i32 CROWD_SHARE = 5;  // a missed place that shares less than this part of the read is no loss
-const i32 NEAR = 25;      // points below the best within which a rival counts
+const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
-
-HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
-    i64 offset = a.diagonal - b.diagonal;
-    return 2 * maximum(offset, -offset) <= length;
-}
-
-// Whether a rival is the chosen alignment once more, found from beside: a band reaches diagonals of other windows.
-HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
-    i64 offset = chosen.diagonal - rival.diagonal - (rival.low + rival.high) / 2;
-    return rival.score == chosen.score && rival.score != rival.ungapped && rival.orientation == chosen.orientation &&
-           2 * maximum(offset, -offset) <= band_width(rival.band);
-}
 
 // Phred by which window a explains the read better than b does. Where one of them has gaps, points tell.
 HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
@@ -27,11 +15,11 @@ HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalt
 }
 
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
-// none; traced: 1 where the alignment has gaps; unsettled: why another search may tell more. Scores include the bonuses
-// for reached ends.
+// none; losses, of every window: phred by which the chosen one explains the read better; unsettled: why another search may
+// tell more. Scores include the bonuses for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, u8* traced, u8* unsettled,
+                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* unsettled,
                         i64 most_windows, i32 settled_loss, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
@@ -41,14 +29,14 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         i32 count = counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length), best = -1;
         const Window* own = windows + slot * most_windows;
         for (i32 i = 0; i < count; ++i) top = maximum(top, own[i].score);
-        i32 variant = phred_of_variant((perfect - top) / (scoring.match + scoring.mismatch), length);
+        i32 variant = variant_of(length, top, scoring);
         i64 quality_start = quality_starts[order[slot]];
         i32 penalties[64];
         u64 least = 0;
         for (i32 i = 0; i < count; ++i) {
             const Window& window = own[i];
             penalties[i] = NO_PENALTY;
-            if (window.score == window.ungapped && window.score >= top - NEAR) {
+            if (!window.gapped() && window.score >= top - NEAR) {
                 bool reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
                 Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, reversed};
                 Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
@@ -60,22 +48,21 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
             if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
         }
         chosen[slot] = best;
-        seconds[slot] = 0;
-        mapqs[slot] = traced[slot] = 0;
+        seconds[slot] = mapqs[slot] = 0;
         unsettled[slot] = DISTANT;
         if (best < 0) continue;
         Rivals rivals = {0};
         i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
-            if (i == best || same_place(own[i], own[best], length) || same_alignment(own[i], own[best])) continue;
+            i32 loss = lead(own[best], penalties[best], own[i], penalties[i], variant, scoring);
+            losses[slot * most_windows + i] = (i16)clamp(loss, 0, NO_LOSS);
+            if (i == best || !is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
-            rivals.add(lead(own[best], penalties[best], own[i], penalties[i], variant, scoring));
+            rivals.add(loss);
         }
         seconds[slot] = second;
-        traced[slot] = own[best].score != own[best].ungapped;
-        // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
-        if (missed[item]) rivals.add(in_phred(top - scoring.perfect(missed[item]), variant, scoring));
+        rivals.add(missed_loss(missed[slot], length, top, scoring));
         mapqs[slot] = (u8)rivals.mapping_quality();
-        unsettled[slot] = (missed[item] * CROWD_SHARE >= length ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
+        unsettled[slot] = (missed[slot] * CROWD_SHARE >= length ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
     }
 }

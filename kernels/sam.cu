@@ -1,28 +1,7 @@
-// SAM and BAM records from arrays: what each alignment measures, how long each record is, and its bytes.
-#include "queries.cuh"
+// SAM and BAM records from arrays: how long each line's record is, and its bytes.
+#include "alignments.cuh"
+#include "lines.cuh"
 #include "records.cuh"
-#include "reference.cuh"
-#include "scoring.cuh"
-#include "traceback.cuh"
-
-struct Aligned {
-    const Reference* reference;
-    const u8* barrier_letters;
-    Words bases, mask;
-    i64 start;
-    const u32* operations;
-    i32 count;
-
-    HOST_DEVICE u8 text_letter(i64 position) const {
-        if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
-        return barrier_letters[reference->barrier_behind(position)];
-    }
-    // Marks of the differing columns among `length` (at most 32) matched ones.
-    HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {
-        unclear = (mask.at(query) | reference->barriers_at(place)) & first_bases(length);
-        return (differences(bases.at(query), reference->packed().at(place)) | unclear) & first_bases(length);
-    }
-};
 
 template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned& aligned) {
     i64 query = 0, place = aligned.start, equal = 0;
@@ -54,73 +33,38 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
     put_number(sink, equal);
 }
 
-// An item is a slot. A read whose alignment scores below min_score loses it (chosen becomes -1).
-KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, i32* chosen,
-                               const i64* operation_offsets, const u32* operations, const i32* operation_counts,
-                               const i64* reference_starts, i64* reference_ends, i32* contigs, i32* scores,
-                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
-                               SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Scoring scoring = SCORING;
-    FOR_EACH(slot, begin, end) {
-        contigs[slot] = -1;
-        scores[slot] = edit_distances[slot] = 0;
-        reversed[slot] = 0;
-        reference_ends[slot] = 0;
-        if (chosen[slot] < 0) continue;
-        const Window& window = windows[slot * most_windows + chosen[slot]];
-        Aligned aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
-                           queries.mask(slot, window.orientation), reference_starts[slot],
-                           operations + operation_offsets[slot], operation_counts[slot]};
-        i64 query = 0, place = aligned.start;
-        i32 score = 0, edits = 0;
-        for (i32 i = 0; i < aligned.count; ++i) {
-            i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
-            if (operation == MATCHED) {
-                for (i64 at = 0; at < length; at += 32) {
-                    u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
-                    i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
-                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch - open * AMBIGUOUS_PENALTY;
-                    edits += different;
-                }
-            } else if (operation != CLIPPED) {
-                score -= scoring.gap_open + (i32)length * scoring.gap_extend;
-                edits += (i32)length;
-            }
-            if (operation != INSERTED && operation != CLIPPED) place += length;
-            if (operation != DELETED) query += length;
+const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are told apart
+
+// An item is a record: the sum of its trusted qualities, as samtools fixmate -m counts it.
+KERNEL void sum_qualities(i64 begin, i64 end, READ_TEXT_ARGUMENTS, const i32* slot_of, const i32* lengths, i32* quality_sums) {
+    FOR_EACH(record, begin, end) {
+        i64 start = quality_starts[record];
+        i32 sum = 0, length = start < 0 ? 0 : lengths[slot_of[record]];
+        for (i32 i = 0; i < length; ++i) {
+            i32 phred = bytes[start + i] - '!';
+            sum += phred >= TRUSTED ? phred : 0;
         }
-        if (score < min_score) {
-            chosen[slot] = -1;
-            mapqs[slot] = 0;
-            continue;
-        }
-        contigs[slot] = (i32)reference.contig_of(aligned.start);
-        // The rival's score counted bonuses for ends that it reached; it is told without those that this place earned.
-        seconds[slot] = maximum(seconds[slot] - (window.score - score), 0);
-        scores[slot] = score;
-        edit_distances[slot] = edits;
-        reference_ends[slot] = place;
-        reversed[slot] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+        quality_sums[record] = sum;
     }
 }
 
 #define RECORD_ARGUMENTS                                                                                               \
-    READ_TEXT_ARGUMENTS, const i32 *slot_of, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters,         \
-        CONTIG_NAME_ARGUMENTS, const i64 *operation_offsets, const u32 *operations, const i32 *operation_counts,      \
-        const i64 *reference_starts, const i64 *reference_ends, const i32 *contigs, const i32 *scores,                \
-        const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs, const u8 *read_group,     \
-        i64 read_group_length, i32 form
+    READ_TEXT_ARGUMENTS, const i32 *order, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const u8 *barrier_letters,           \
+        CONTIG_NAME_ARGUMENTS, LINE_ARGUMENTS, const i64 *operation_ends, const i64 *rooms, const u32 *operations,    \
+        const i32 *operation_counts, const i64 *reference_starts, const i64 *reference_ends, const i32 *contigs,      \
+        const i32 *scores, const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs,        \
+        const u16 *flags, const i32 *quality_sums, const u8 *read_group, i64 read_group_length, i32 soft_clipped, i32 form
 
 struct Records {
     ReadTexts texts;
-    const i32* slot_of;
+    const i32* order;
     Queries queries;
     Reference reference;
     const u8* barrier_letters;
     ContigNames names;
-    const i64* operation_offsets;
+    Lines lines;
+    const i64* operation_ends;
+    const i64* rooms;
     const u32* operations;
     const i32* operation_counts;
     const i64* reference_starts;
@@ -131,33 +75,126 @@ struct Records {
     const i32* edit_distances;
     const u8* reversed;
     const u8* mapqs;
+    const u16* flags;
+    const i32* quality_sums;
     const u8* read_group;
     i64 read_group_length;
-    i32 form;
+    i32 soft_clipped, form;  // soft_clipped: the lines of a read's further parts hold all of it
 
-    template <class Sink> HOST_DEVICE void put_tags(Sink& sink, i64 slot) const {
-        Words bases = queries.bases(slot, 0), mask = queries.mask(slot, 0);
-        if (reversed[slot] != (queries.flags[slot] & READ_FLIPPED)) bases = queries.bases(slot, 1), mask = queries.mask(slot, 1);
-        Aligned aligned = {&reference, barrier_letters, bases, mask, reference_starts[slot],
-                           operations + operation_offsets[slot], operation_counts[slot]};
-        put_number_tag(sink, form, 'N', 'M', edit_distances[slot]);
+    HOST_DEVICE bool mapped(i64 line) const { return contigs[line] >= 0; }
+    HOST_DEVICE i64 record_of(i64 line) const { return order[lines.slots[line]]; }
+    HOST_DEVICE i64 position(i64 line) const { return reference_starts[line] - reference.contig_starts[contigs[line]]; }
+    HOST_DEVICE const u32* cigar(i64 line) const { return operations + operation_ends[line] - rooms[line]; }
+    // The primary line of the read's mate.
+    HOST_DEVICE i64 mate_of(i64 record) const { return lines.offsets[record ^ 1]; }
+    HOST_DEVICE i64 fragment_end(i64 line) const { return reversed[line] ? reference_ends[line] : reference_starts[line]; }
+    HOST_DEVICE Fields fields(i64 line) const {
+        i64 record = record_of(line), slot = lines.slots[line];
+        Fields fields = no_place(record, flags[line], queries.lengths[slot]);
+        if (mapped(line)) {
+            fields.mapq = mapqs[line];
+            fields.contig = contigs[line];
+            fields.position = position(line);
+            fields.end = fields.position + reference_ends[line] - reference_starts[line];
+            fields.operations = cigar(line);
+            fields.operation_count = operation_counts[line];
+            if (lines.roles[line] == PLACE) fields.length = 0;
+            if (lines.roles[line] != PRIMARY && !soft_clipped) fields.cut_off();
+        }
+        if (!(flags[line] & PAIRED)) return fields;
+        i64 mate = mate_of(record);
+        if (mapped(mate)) {
+            fields.mate_contig = contigs[mate];
+            fields.mate_position = position(mate);
+            if (!mapped(line)) {  // with its mate, so that sorting keeps the two together
+                fields.contig = fields.mate_contig;
+                fields.position = fields.mate_position;
+                fields.end = fields.position + 1;
+            } else if (fields.contig == fields.mate_contig) {
+                fields.template_length = fragment_end(mate) - fragment_end(line);
+            }
+        } else if (mapped(line)) {
+            fields.mate_contig = fields.contig;
+            fields.mate_position = fields.position;
+        }
+        return fields;
+    }
+    template <class Sink> HOST_DEVICE void put_cigar_text(Sink& sink, i64 line) const {
+        put_cigar(sink, cigar(line), operation_counts[line], false);
+    }
+    // The other parts of a split read: name,position,strand,CIGAR,mapping quality,edit distance;
+    template <class Sink> HOST_DEVICE void put_pieces(Sink& sink, i64 line, i64 record) const {
+        bool begun = false;
+        for (i64 other = lines.offsets[record]; other < lines.offsets[record + 1]; ++other) {
+            if (other == line || lines.roles[other] > PIECE) continue;
+            if (!begun) put_tag_name(sink, form, 'S', 'A', 'Z');
+            begun = true;
+            names.put(sink, contigs[other]);
+            sink.put(',');
+            put_number(sink, position(other) + 1);
+            sink.put(',');
+            sink.put(reversed[other] ? '-' : '+');
+            sink.put(',');
+            put_cigar_text(sink, other);
+            sink.put(',');
+            put_number(sink, mapqs[other]);
+            sink.put(',');
+            put_number(sink, edit_distances[other]);
+            sink.put(';');
+        }
+        if (begun) end_text_tag(sink, form);
+    }
+    // Other places of a line's part: name,strand and position,CIGAR,edit distance;
+    template <class Sink> HOST_DEVICE void put_mentions(Sink& sink, i64 line, i64 record) const {
+        bool begun = false;
+        for (i64 other = lines.offsets[record]; other < lines.offsets[record + 1]; ++other) {
+            if (lines.roles[other] != MENTION || lines.owners[other] != line) continue;
+            if (!begun) put_tag_name(sink, form, 'X', 'A', 'Z');
+            begun = true;
+            names.put(sink, contigs[other]);
+            sink.put(',');
+            sink.put(reversed[other] ? '-' : '+');
+            put_number(sink, position(other) + 1);
+            sink.put(',');
+            put_cigar_text(sink, other);
+            sink.put(',');
+            put_number(sink, edit_distances[other]);
+            sink.put(';');
+        }
+        if (begun) end_text_tag(sink, form);
+    }
+    template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 line) const {
+        i64 slot = lines.slots[line];
+        i32 orientation = reversed[line] != (queries.flags[slot] & READ_FLIPPED);
+        Aligned aligned = {&reference, barrier_letters, queries.bases(slot, orientation), queries.mask(slot, orientation),
+                           reference_starts[line], cigar(line), operation_counts[line]};
+        put_number_tag(sink, form, 'N', 'M', edit_distances[line]);
         put_tag_name(sink, form, 'M', 'D', 'Z');
         put_differences(sink, aligned);
         end_text_tag(sink, form);
-        put_number_tag(sink, form, 'A', 'S', scores[slot]);
-        put_number_tag(sink, form, 'X', 'S', seconds[slot]);
+        put_number_tag(sink, form, 'A', 'S', scores[line]);
+        put_number_tag(sink, form, 'X', 'S', seconds[line]);
     }
-    HOST_DEVICE Fields fields(i64 record) const {
-        i64 slot = slot_of[record], contig = contigs[slot];
-        i32 length = queries.lengths[slot];
-        if (contig < 0) return Fields{record, UNMAPPED, 0, -1, -1, 0, nullptr, 0, length};
-        i64 origin = reference.contig_starts[contig];
-        return Fields{record, reversed[slot] ? REVERSED : 0, mapqs[slot], contig, reference_starts[slot] - origin,
-                      reference_ends[slot] - origin, operations + operation_offsets[slot], operation_counts[slot], length};
+    template <class Sink> HOST_DEVICE void put_mate_tags(Sink& sink, i64 record) const {
+        i64 mate = mate_of(record);
+        if (mapped(mate)) {
+            put_tag_name(sink, form, 'M', 'C', 'Z');
+            put_cigar_text(sink, mate);
+            end_text_tag(sink, form);
+            put_number_tag(sink, form, 'M', 'Q', mapqs[mate]);
+        }
+        put_number_tag(sink, form, 'm', 's', quality_sums[record ^ 1]);
     }
-    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record, i64 size) const {
-        put_fields(sink, form, texts, names, fields(record), size);
-        if (contigs[slot_of[record]] >= 0) put_tags(sink, slot_of[record]);
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 line, i64 size) const {
+        if (lines.roles[line] >= MENTION) return;
+        i64 record = record_of(line);
+        put_fields(sink, form, texts, names, fields(line), size);
+        if (mapped(line)) put_alignment_tags(sink, line);
+        if (flags[line] & PAIRED) put_mate_tags(sink, record);
+        if (lines.roles[line] <= PIECE) {
+            put_pieces(sink, line, record);
+            put_mentions(sink, line, record);
+        }
         sink.copy(read_group, read_group_length);
         end_record(sink, form);
     }
@@ -165,27 +202,27 @@ struct Records {
 
 #define RECORDS                                                                                                          \
     Records {                                                                                                            \
-        READ_TEXTS, slot_of, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, operation_offsets, operations,           \
+        READ_TEXTS, order, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, LINES, operation_ends, rooms, operations,   \
             operation_counts, reference_starts, reference_ends, contigs, scores, seconds, edit_distances, reversed,      \
-            mapqs, read_group, read_group_length, form                                                                   \
+            mapqs, flags, quality_sums, read_group, read_group_length, soft_clipped, form                                \
     }
 
-// An item is a record, in the order of the input.
+// An item is a line.
 KERNEL void measure_records(i64 begin, i64 end, RECORD_ARGUMENTS, i64* lengths_out) {
     Records records = RECORDS;
-    FOR_EACH(record, begin, end) {
+    FOR_EACH(line, begin, end) {
         CountingSink sink = {0};
-        records.put(sink, record, 0);
-        lengths_out[record] = sink.count;
+        records.put(sink, line, 0);
+        lengths_out[line] = sink.count;
     }
 }
 
 // record_ends: the inclusive prefix sum of what measure_records gave.
 KERNEL void write_records(i64 begin, i64 end, RECORD_ARGUMENTS, const i64* record_ends, u8* out) {
     Records records = RECORDS;
-    FOR_EACH(record, begin, end) {
-        i64 place = record ? record_ends[record - 1] : 0;
+    FOR_EACH(line, begin, end) {
+        i64 place = line ? record_ends[line - 1] : 0;
         ByteSink sink = {out + place};
-        records.put(sink, record, record_ends[record] - place);
+        records.put(sink, line, record_ends[line] - place);
     }
 }

@@ -4,7 +4,7 @@
 //   D(i, b) = max(H(i, b-1) - open, D(i, b-1)) - extend          a base of the reference against none
 //   H(i, b) = max(0, H(i-1, b) + score, I, D)
 //
-// with H(-1, b) = 0. A score in the read's first row earns clip_penalty, and so does one in its last: an end is reached,
+// with H(-1, b) = 0. A wide band has a second pair of I and D, whose gaps cost long_gap and nothing a base (Gotoh 1990). A score in the read's first row earns clip_penalty, and so does one in its last: an end is reached,
 // by a pair of bases and not by a gap. The result is the largest H. What is kept of a row is H - open - extend,
 // of which D in the same row and I in the next one take the larger with what they extend.
 #pragma once
@@ -19,7 +19,9 @@ const i32 NEVER = -4096;  // below any sum that still counts, and far from the e
 const i32 SPACING = 2048;
 
 template <class Lane, i32 WIDTH> struct BandedScores {
+    static const bool LONG_GAPS = WIDTH == WIDEST_BAND;
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
+    Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
     Lane text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
 
     // `base` is what every score of the row contains: what the kept H lacks, and the bonus of a row at an end of the read.
@@ -31,19 +33,28 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING));
         const Lane* letters = text + i % WIDTH;
         const Lane never = Lane::all(NEVER);
-        Lane deletion = never;
+        const Lane lengthen = Lane::all(scoring.gap_open + scoring.gap_extend - scoring.long_gap);
+        Lane deletion = never, long_deletion = never;
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b < WIDTH; ++b) {
             Lane score = add_larger(query ^ letters[b], match, floor);
             if (!PLAIN) {
                 score = if_equal(letters[b], unclear, cheap, if_equal(letters[b], outside, never, score));
                 deletion = if_equal(letters[b], outside, never, deletion);
+                if (LONG_GAPS) long_deletion = if_equal(letters[b], outside, never, long_deletion);
             }
             Lane insertion = add_larger(insertions[b + 1], extend, rows[b + 1]);
-            Lane here = add_larger_or_zero(rows[b], score, larger(insertion, deletion));
+            Lane gap = larger(insertion, deletion);
+            if (LONG_GAPS) {
+                Lane long_insertion = add_larger(rows[b + 1], lengthen, long_insertions[b + 1]);
+                gap = larger(gap, larger(long_insertion, long_deletion));
+                long_insertions[b] = long_insertion;
+            }
+            Lane here = add_larger_or_zero(rows[b], score, gap);
             rows[b] = here + open;
             insertions[b] = insertion;
             deletion = add_larger(deletion, extend, rows[b]);
+            if (LONG_GAPS) long_deletion = add_larger(rows[b], lengthen, long_deletion);
             best = larger(best, here);
         }
         return best;
@@ -67,6 +78,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         for (i32 b = 0; b <= WIDTH; ++b) {
             rows[b] = Lane::all(b < WIDTH ? -first_gap : NEVER);
             insertions[b] = Lane::all(NEVER);
+            if (LONG_GAPS) long_insertions[b] = Lane::all(NEVER);
         }
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
         Lane best = Lane::all(0), query = best, base = best, floor = best;

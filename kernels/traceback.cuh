@@ -1,13 +1,25 @@
 // One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair, with a byte a cell that tells
-// where the cell's three scores came from. Of equal paths the one is taken that leaves the diagonal last on the way
+// where the cell's scores came from. Of equal paths the one is taken that leaves the diagonal last on the way
 // back, so that gaps stand as far left on the forward reference as they can.
 #pragma once
 #include "band.cuh"
 #include "scoring.cuh"
 #include "smith_waterman.cuh"
 
-enum Step { STOP = 0, DIAGONAL = 1, INSERTION = 2, DELETION = 3, STEP_BITS = 3, INSERTION_LONGER = 4, DELETION_LONGER = 8 };
-enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4 };
+enum Step {
+    STOP = 0,
+    DIAGONAL = 1,
+    INSERTION = 2,
+    DELETION = 3,
+    LONG_INSERTION = 4,
+    LONG_DELETION = 5,
+    STEP_BITS = 7,
+    INSERTION_LONGER = 8,
+    DELETION_LONGER = 16,
+    LONG_INSERTION_LONGER = 32,
+    LONG_DELETION_LONGER = 64,
+};
+enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4, CUT_OFF = 5 };
 
 struct Path {
     i32 score;            // with bonuses
@@ -40,30 +52,41 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
     return query == text ? scoring.match : -scoring.mismatch;
 }
 
-// steps: length * width bytes; scores: 2 * (width + 1) integers; operations: room for the CIGAR.
+// steps: length * width bytes; scores: 3 * (width + 1) integers; operations: room for the CIGAR.
 HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32* scores, u32* operations) {
     i32 width = band.width, best = 0, best_row = -1, best_column = 0;
-    i32* insertions = scores + width + 1;
+    i32 *insertions = scores + width + 1, *long_insertions = insertions + width + 1;
+    i32 long_gap = width == WIDEST_BAND ? scoring.long_gap : -NEVER;
     for (i32 b = 0; b <= width; ++b) {
         scores[b] = b < width ? 0 : NEVER;
-        insertions[b] = NEVER;
+        insertions[b] = long_insertions[b] = NEVER;
     }
     for (i32 i = 0; i < band.length; ++i) {
-        i32 deletion = NEVER, query = band.query_code(i);
+        i32 deletion = NEVER, long_deletion = NEVER, query = band.query_code(i);
         i32 bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
         for (i32 b = 0; b < width; ++b) {
             i32 text = band.text_code(i + b), diagonal = scores[b] + bonus + column_score(query, text, scoring);
-            if (text == OUTSIDE) deletion = NEVER;
+            if (text == OUTSIDE) deletion = long_deletion = NEVER;
             i32 opened = scores[b + 1] - scoring.gap_open, insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
-            u8 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
+            i32 leapt = scores[b + 1] - long_gap, long_insertion = maximum(leapt, long_insertions[b + 1]);
+            u8 step = (insertions[b + 1] > opened ? INSERTION_LONGER : 0) | (long_insertions[b + 1] > leapt ? LONG_INSERTION_LONGER : 0);
             i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion));
-            step |= here == diagonal && here > 0 ? DIAGONAL : here == 0 ? STOP : here == insertion ? INSERTION : DELETION;
+            here = maximum(here, maximum(long_insertion, long_deletion));
+            if (here == 0) step |= STOP;
+            else if (here == diagonal) step |= DIAGONAL;
+            else if (here == insertion) step |= INSERTION;
+            else if (here == deletion) step |= DELETION;
+            else step |= here == long_insertion ? LONG_INSERTION : LONG_DELETION;
             scores[b] = here;
             insertions[b] = insertion;
+            long_insertions[b] = long_insertion;
             if (here > best) best = here, best_row = i, best_column = b;
-            opened = here - scoring.gap_open;
-            if (deletion > opened) step |= DELETION_LONGER;  // of the deletion that begins in the next column
+            // Of the deletions that begin in the next column.
+            opened = here - scoring.gap_open, leapt = here - long_gap;
+            if (deletion > opened) step |= DELETION_LONGER;
+            if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
             deletion = maximum(opened, deletion) - scoring.gap_extend;
+            long_deletion = maximum(leapt, long_deletion);
             steps[(i64)i * width + b] = step;
         }
     }
@@ -78,14 +101,14 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
         if (state == DIAGONAL) {
             cigar.add(MATCHED, 1);
             --i;
-        } else if (state == INSERTION) {
+        } else if (state == INSERTION || state == LONG_INSERTION) {
             cigar.add(INSERTED, 1);
-            if (!(step & INSERTION_LONGER)) state = DIAGONAL;
+            if (!(step & (state == INSERTION ? INSERTION_LONGER : LONG_INSERTION_LONGER))) state = DIAGONAL;
             --i, ++b;
         } else {
             cigar.add(DELETED, 1);
             --b;
-            if (!(steps[(i64)i * width + b] & DELETION_LONGER)) state = DIAGONAL;
+            if (!(steps[(i64)i * width + b] & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
         }
     }
     cigar.add(CLIPPED, i + 1);

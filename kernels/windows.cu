@@ -2,31 +2,43 @@
 #include "diagonals.cuh"
 #include "windows.cuh"
 
-const i32 SPREAD = 24;  // diagonals at most this far apart make one window
+const i32 SPREAD = 24;        // diagonals at most this far apart make one window
+const i32 LONG_SPREAD = 112;  // and those that a gap pays for: two of them on either side fit into a wide band
 
 // A window while it is put together: the stretch of the query that its segments cover, and what an alignment that
 // steps between their diagonals may score.
 struct Draft {
     Window window;
-    i32 promise, begin, end;
+    i32 promise;
 
-    HOST_DEVICE bool takes(const Diagonal& one, const Reference& reference) const {
+    // What stepping to the segment's diagonal adds; 0 or less where it covers nothing else, or costs what it adds.
+    HOST_DEVICE i32 gain(const Diagonal& one, const Scoring& scoring) const {
+        i32 offset = (i32)(one.diagonal - window.diagonal), begin = window.cover_begin, end = window.cover_end;
+        if (one.segment.begin >= begin && one.segment.end <= end) return 0;
+        i32 shared = maximum(minimum(end, one.segment.end) - maximum(begin, one.segment.begin), 0);
+        return one.segment.score - shared * scoring.match - scoring.gap(maximum(offset, -offset));
+    }
+    HOST_DEVICE bool takes(const Diagonal& one, const Reference& reference, const Scoring& scoring) const {
         i64 offset = one.diagonal - window.diagonal;
-        return one.orientation == window.orientation && offset >= -SPREAD && offset <= SPREAD &&
-               reference.contig_of(one.diagonal + one.segment.begin) == reference.contig_of(window.diagonal + window.begin);
+        if (one.orientation != window.orientation || offset < -LONG_SPREAD || offset > LONG_SPREAD) return false;
+        if ((offset < -SPREAD || offset > SPREAD) && gain(one, scoring) <= 0) return false;
+        return reference.contig_of(one.diagonal + one.segment.begin) == reference.contig_of(window.diagonal + window.begin);
     }
     HOST_DEVICE void add(const Diagonal& one, const Scoring& scoring) {
-        i32 offset = (i32)(one.diagonal - window.diagonal);
+        i32 offset = (i32)(one.diagonal - window.diagonal), more = gain(one, scoring);
         window.low = minimum(window.low, offset);
         window.high = maximum(window.high, offset);
-        i32 shared = maximum(minimum(end, one.segment.end) - maximum(begin, one.segment.begin), 0);
-        i32 gain = one.segment.score - shared * scoring.match - scoring.gap_open - maximum(offset, -offset) * scoring.gap_extend;
-        if (gain <= 0 || (one.segment.begin >= begin && one.segment.end <= end)) return;
-        promise += gain;
-        begin = minimum(begin, one.segment.begin);
-        end = maximum(end, one.segment.end);
+        if (more <= 0) return;
+        promise += more;
+        window.cover_begin = (i16)minimum<i32>(window.cover_begin, one.segment.begin);
+        window.cover_end = (i16)maximum<i32>(window.cover_end, one.segment.end);
     }
 };
+
+HOST_DEVICE bool beside(const Window& a, const Window& b) {
+    i64 offset = a.diagonal - b.diagonal;
+    return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
+}
 
 // Windows from the kept diagonals, the most promising first; returns how many.
 HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& reference, Window* windows, i32 most, i32 length,
@@ -36,16 +48,16 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
     for (i32 i = 0; i < kept_count; ++i) {
         const Diagonal& one = kept[i];
         i32 home = 0;
-        while (home < count && !drafts[home].takes(one, reference)) ++home;
+        while (home < count && !drafts[home].takes(one, reference, scoring)) ++home;
         if (home < count) {
             drafts[home].add(one, scoring);
             continue;
         }
         Segment segment = one.segment;
-        bool align = scoring.perfect(length) - segment.score > scoring.gap_open + scoring.gap_extend;
+        bool align = scoring.perfect(length) - segment.score > scoring.gap(1);
         drafts[count++] = Draft{Window{one.diagonal, segment.score, segment.score, segment.begin, segment.end, 0, 0,
-                                       one.orientation, align},
-                                segment.score, segment.begin, segment.end};
+                                       (i16)one.orientation, align, (i16)segment.begin, (i16)segment.end},
+                                segment.score};
     }
     for (i32 first = 0; written < minimum(count, most); ++written) {
         i32 best = -1;
@@ -55,22 +67,42 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         Window window = drafts[best].window;
         // Far below the best, no gap makes up for what is missing.
         bool align = window.band && 3 * drafts[best].promise >= first;
-        window.band = align ? band_kind(length, window.high - window.low) : NO_BAND;
+        window.band = (i16)(align ? band_kind(length, window.high - window.low) : NO_BAND);
         windows[written] = window;
         drafts[best].promise = -1;
     }
     return written;
 }
 
-// An item is a read, selected[item]; it writes windows[slot * most ...], the most promising first, and counts[slot].
+// An item is a read, selected[item]; it writes windows[slot * most ...], the most promising first, counts[slot] and
+// missed[slot].
 KERNEL void join_diagonals(i64 begin, i64 end, const i32* lengths, const i32* selected, const Diagonal* found,
-                           const i32* found_counts, REFERENCE_ARGUMENTS, Window* windows, i32* counts, i32 most_windows,
-                           SCORING_ARGUMENTS) {
+                           const i32* found_counts, const i32* found_missed, REFERENCE_ARGUMENTS, Window* windows,
+                           i32* counts, i32* missed, i64 most_windows, i32 most_found, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item];
         counts[slot] = join(found + item * KEPT, found_counts[item], reference, windows + slot * most_windows,
-                            most_windows, lengths[slot], SCORING);
+                            most_found, lengths[slot], SCORING);
+        missed[slot] = found_missed[item];
+    }
+}
+
+// An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
+// where they are new, as far as there is room.
+KERNEL void add_diagonals(i64 begin, i64 end, const i32* lengths, const i32* selected, const Diagonal* found,
+                          const i32* found_counts, REFERENCE_ARGUMENTS, Window* windows, i32* counts, i64 most_windows,
+                          SCORING_ARGUMENTS) {
+    Reference reference = REFERENCE;
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        Window fresh[KEPT], *own = windows + slot * most_windows;
+        i32 more = join(found + item * KEPT, found_counts[item], reference, fresh, KEPT, lengths[slot], SCORING);
+        for (i32 i = 0; i < more; ++i) {
+            i32 twin = 0, count = counts[slot];
+            while (twin < count && !beside(own[twin], fresh[i])) ++twin;
+            if (twin == count && count < most_windows) own[counts[slot]++] = fresh[i];
+        }
     }
 }
 

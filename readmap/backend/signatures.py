@@ -14,6 +14,7 @@ from readmap.backend.sources import source
 DTYPES: dict[str, np.dtype[Any]] = {
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
+    "i16": np.dtype(np.int16),
     "u16": np.dtype(np.uint16),
     "i32": np.dtype(np.int32),
     "u32": np.dtype(np.uint32),

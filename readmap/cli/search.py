@@ -261,7 +261,7 @@ def _run(
         def progress() -> None:
             show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {task.progress()}")
 
-        stream.run(reads, out, work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
+        stream.run(reads, [out], work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
     return summary, loading
 
 

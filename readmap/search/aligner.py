@@ -12,8 +12,10 @@ from readmap.backend import open_backend
 from readmap.formats.fasta import Contig
 from readmap.formats.reads import reads_of_sequences
 from readmap.index.index import Index
-from readmap.search.parameters import Scoring
-from readmap.search.pipeline import Mapped, map_batch
+from readmap.search.alignments import Alignments
+from readmap.search.inserts import Inserts, place_inserts
+from readmap.search.parameters import Pairing, Reporting, Scoring
+from readmap.search.pipeline import Searched, align_reads, search_reads
 
 OPERATIONS = "MIDNS"
 
@@ -111,27 +113,31 @@ class Aligner:
         missing or of another length.
         """
         reads, count = reads_of_sequences(sequences, qualities, self.backend)
-        return self._hits(map_batch(reads, self.index, self.scoring, self.backend), count)
+        searched = search_reads(reads, self.index, self.scoring, self.backend)
+        return self._hits(self._align(searched, place_inserts((), self.backend)), count)
 
-    def _hits(self, mapped: Mapped, count: int) -> Hits:
-        """The arrays of a batch's first `count` reads on the host, in the order of the input."""
+    def _align(self, searched: Searched, inserts: Inserts) -> Alignments:
+        return align_reads(searched, inserts, self.index, self.scoring, Pairing(), Reporting(), self.backend)
+
+    def _hits(self, alignments: Alignments, count: int) -> Hits:
+        """The arrays of the first `count` reads' primary alignments on the host, in the order of the input."""
         reference, host = self.index.host, self.backend.to_host
-        alignments = mapped.alignments
-        slots = host(mapped.queries.slot_of)[:count]
-        contigs = host(alignments.contigs)[slots]
+        lines = host(alignments.lines.offsets)[:count]
+        contigs = host(alignments.contigs)[lines]
         placed = contigs >= 0
         origin = reference.contig_starts[contigs]
+        extensions = alignments.extensions
         return Hits(
             contigs,
-            np.where(placed, host(alignments.reference_starts)[slots] - origin, 0),
-            np.where(placed, host(alignments.reference_ends)[slots] - origin, 0),
-            np.where(host(alignments.reversed)[slots] > 0, -1, 1).astype(np.int8),
-            host(alignments.mapqs)[slots],
-            host(alignments.scores)[slots],
-            np.where(placed, host(alignments.seconds)[slots], 0).astype(np.int32),
-            host(alignments.edit_distances)[slots],
-            host(alignments.extensions.offsets)[slots],
-            np.where(placed, host(alignments.extensions.counts)[slots], 0).astype(np.int32),
-            host(alignments.extensions.operations),
+            np.where(placed, host(alignments.reference_starts)[lines] - origin, 0),
+            np.where(placed, host(alignments.reference_ends)[lines] - origin, 0),
+            np.where(host(alignments.reversed)[lines] > 0, -1, 1).astype(np.int8),
+            host(alignments.mapqs)[lines],
+            host(alignments.scores)[lines],
+            np.where(placed, host(alignments.seconds)[lines], 0).astype(np.int32),
+            host(alignments.edit_distances)[lines],
+            (host(extensions.ends) - host(extensions.rooms))[lines],
+            np.where(placed, host(extensions.counts)[lines], 0).astype(np.int32),
+            host(extensions.operations),
             reference.contigs,
         )

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Backend, Kernel
 from readmap.formats.reads import Reads
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex, Structure
@@ -95,7 +95,7 @@ class ExactSearch:
         self._backend = backend
         self._tag = backend.to_device(np.frombuffer(parameters.read_group.tag(parameters.form), np.uint8))
 
-    def lines(self, reads: Reads) -> Iterator[Array]:
+    def lines(self, reads: Reads) -> Iterator[stream.Piece]:
         """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
@@ -114,9 +114,13 @@ class ExactSearch:
             backend.launch(_WRITE, count, *arguments, line_ends, byte_ends, out, reads.count, first)
             if not first:
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
-            yield out
+            yield stream.Piece(out)
         if not total:
             self._add(reads, found)
+
+    def rest(self) -> Iterator[stream.Piece]:
+        """Nothing: no batch is held."""
+        return iter(())
 
     def _arguments(self, reads: Reads, found: Occurrences) -> tuple[object, ...]:
         """In the order of LINE_ARGUMENTS of kernels/exact.cu."""

@@ -1,20 +1,23 @@
-"""Windows -> Extensions: banded alignment scores where gaps may pay, and the CIGARs of the chosen windows."""
+"""Windows -> Extensions: banded alignment scores where gaps may pay, and the CIGARs of the lines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.search.lines import Lines
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
-#: The kinds of bands of kernels/windows.cuh, by number, and the diagonals of each.
+#: The kinds of bands of kernels/windows.cuh, by number.
 BANDS = {1: "narrow", 2: "middle", 3: "wide"}
-LONG_READ, WIDEST_SHORT, WIDEST = 512, 64, 256
+#: The width of the bands that are traced together, and the first and the last kind of them.
+TRACED = {64: (1, 2), 256: (3, 3)}
 
 _COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
 _TRACE, _LAY = Kernel("extension", "trace_alignments"), Kernel("extension", "lay_alignments")
@@ -22,16 +25,17 @@ _TRACE, _LAY = Kernel("extension", "trace_alignments"), Kernel("extension", "lay
 
 @dataclass(frozen=True)
 class Extensions:
-    """The alignment of every slot's chosen window.
+    """The alignment of every line's window.
 
     Attributes:
-        offsets: int64 [reads + 1], where a slot's room in `operations` begins.
+        ends, rooms: int64 [lines], a line's room in `operations` is [ends - rooms, ends).
         operations: uint32, length << 4 | operation as in BAM (0 M, 1 I, 2 D, 4 S), in reference order.
-        counts: int32 [reads], operations of each slot.
-        reference_starts: int64 [reads], where in the reference the alignment begins.
+        counts: int32 [lines], operations of each, 0 for none.
+        reference_starts: int64 [lines], where in the reference the alignment begins.
     """
 
-    offsets: Array
+    ends: Array
+    rooms: Array
     operations: Array
     counts: Array
     reference_starts: Array
@@ -44,8 +48,6 @@ def score_windows(
     narrow = scoring.fits_16_bits(queries.longest)
     lanes = backend.narrow_lanes if narrow else 1
     for kind, name in BANDS.items():
-        if name == "wide" and queries.longest <= LONG_READ:
-            continue
         tasks = _tasks(windows, selected, kind, backend)
         backend.launch(
             Kernel("extension", f"score_{16 if narrow else 32}_bits_{name}"),
@@ -70,65 +72,68 @@ def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> Ar
     return tasks
 
 
-def _rooms(lengths: Array, traced: Array, scoring: Scoring) -> Array:
-    """The most CIGAR operations of each read, int64: clips and a match, or as many gaps as matches can pay for."""
-    rooms = np.full(len(lengths), 3, np.int64)
-    most = lengths[traced].astype(np.int64) * scoring.match + 2 * scoring.clip_penalty
-    rooms[traced] = 2 * (most // (scoring.gap_open + scoring.gap_extend) + 1) + 4
-    return rooms
+def align_lines(
+    lines: Lines, windows: Windows, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend
+) -> Extensions:
+    """The CIGAR of every line's window."""
+    ends, total = backend.ends(lines.rooms)
+    extensions = Extensions(
+        ends,
+        lines.rooms,
+        backend.empty(total, np.uint32),
+        backend.empty(lines.count, np.int32),
+        backend.empty(lines.count, np.int64),
+    )
+    where = (lines.slots, lines.ranks, ends, lines.rooms)
+    results = (extensions.operations, extensions.counts, extensions.reference_starts)
+    backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *where, *results, WINDOWS)
+    bands = backend.to_host(lines.bands)
+    for width, kinds in TRACED.items():
+        traced = np.flatnonzero((bands >= kinds[0]) & (bands <= kinds[1]))
+        if len(traced):
+            slots = backend.to_host(lines.slots)[traced]
+            order = np.argsort(slots, kind="stable")
+            lengths = queries.host_lengths[slots[order]]
+            _trace(traced[order], lengths, width, where, results, windows, queries, index, scoring, backend)
+    return extensions
 
 
-def align_chosen(
+def _trace(
+    traced: Any,
+    lengths: Any,
+    width: int,
+    where: tuple[Array, ...],
+    results: tuple[Array, ...],
     windows: Windows,
-    chosen: Array,
-    traced: Array,
     queries: Queries,
     index: DeviceIndex,
     scoring: Scoring,
     backend: Backend,
-) -> Extensions:
-    """The CIGAR of every slot's chosen window (int32 [reads], -1 for none); `traced`, uint8 [reads], marks those whose
-    alignment has gaps."""
-    marks = backend.to_host(traced) > 0
-    count = len(queries.host_lengths)
-    offsets = np.concatenate(([0], np.cumsum(_rooms(queries.host_lengths, marks, scoring))))
-    extensions = Extensions(
-        backend.to_device(offsets),
-        backend.empty(int(offsets[-1]), np.uint32),
-        backend.full(count, 0, np.int32),
-        backend.full(count, 0, np.int64),
-    )
-    results = (extensions.operations, extensions.counts, extensions.reference_starts)
-    backend.launch(_LAY, count, queries.lengths, windows.rows, chosen, extensions.offsets, *results, WINDOWS)
-    slots = np.flatnonzero(marks).astype(np.int64)
-    device_slots = backend.to_device(slots)
+) -> None:
+    """The CIGARs of the lines `traced`, int64, in the order of their reads' lengths, by bands of at most `width`."""
+    device_lines = backend.to_device(traced)
     begin = 0
-    while begin < len(slots):
+    while begin < len(traced):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
-        part = min(len(slots) - begin, 65_536)
-        while True:
-            length = int(queries.host_lengths[slots[begin + part - 1]])
-            band = WIDEST_SHORT if length <= LONG_READ else WIDEST
-            if part == 1 or part * length * band <= backend.scratch_bytes:
-                break
+        part = min(len(traced) - begin, 65_536)
+        while part > 1 and part * int(lengths[begin + part - 1]) * width > backend.scratch_bytes:
             part = max(1, part // 2)
+        length = int(lengths[begin + part - 1])
         backend.launch(
             _TRACE,
             part,
             *queries.arguments,
             *index.reference,
-            device_slots,
+            device_lines,
             windows.rows,
-            chosen,
-            extensions.offsets,
-            backend.empty(part * length * band, np.uint8),
-            backend.empty(part * 2 * (band + 1), np.int32),
+            *where,
+            backend.empty(part * length * width, np.uint8),
+            backend.empty(part * 3 * (width + 1), np.int32),
             *results,
             begin,
-            length * band,
-            2 * (band + 1),
+            length * width,
+            3 * (width + 1),
             WINDOWS,
             *scoring.arguments(),
         )
         begin += part
-    return extensions

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.formats.reads import Reads
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
-from readmap.search.alignments import format_records
-from readmap.search.parameters import Scoring
-from readmap.search.pipeline import map_batch
+from readmap.search.alignments import PROPER_PAIR, SECONDARY, SUPPLEMENTARY, UNMAPPED
+from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
+from readmap.search.lines import PLACE, PRIMARY
+from readmap.search.pairs import measure_inserts
+from readmap.search.parameters import Pairing, Reporting, Scoring
+from readmap.search.pipeline import Searched, align_reads, search_reads
+from readmap.search.records import format_records
+
+#: Pairs that tell the insert sizes.
+SAMPLE = 100_000
 
 
 @dataclass
@@ -24,17 +31,28 @@ class Summary(stream.Summary):
 
     Attributes:
         mapped: reads with a place.
+        properly_paired: reads that make a fragment of the library with their mates.
+        supplementary, secondary: alignments beside the primary ones.
         too_short: reads that cannot reach the minimum score even without a difference.
         mapqs: int64 [61], mapped reads by MAPQ.
+        insert_sizes: of the library, one a direction; None where there are no pairs.
     """
 
     mapped: int = 0
+    properly_paired: int = 0
+    supplementary: int = 0
+    secondary: int = 0
     too_short: int = 0
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(61, np.int64))
+    insert_sizes: tuple[InsertSize, ...] | None = None
 
 
 class Mapping:
-    """Maps batches of reads and counts them in `summary`."""
+    """Maps batches of reads and counts them in `summary`.
+
+    Insert sizes are those of the first pairs, however they come in batches: until enough of them have been searched,
+    batches are held, and aligned afterwards.
+    """
 
     def __init__(
         self,
@@ -43,6 +61,8 @@ class Mapping:
         backend: Backend,
         form: Form = Form.TEXT,
         read_group: ReadGroup = NO_READ_GROUP,
+        pairing: Pairing | None = None,
+        reporting: Reporting | None = None,
     ) -> None:
         self.summary = Summary()
         self._index = index
@@ -50,17 +70,71 @@ class Mapping:
         self._backend = backend
         self._form = form
         self._tag = backend.to_device(np.frombuffer(read_group.tag(form), np.uint8))
+        self._pairing = pairing or Pairing()
+        self._reporting = reporting or Reporting()
+        self._inserts = place_inserts((), backend)
+        self._held: list[Searched] = []
+        self._sample: list[tuple[Any, Any]] = []
 
-    def lines(self, reads: Reads) -> Iterator[Array]:
-        """The records of a batch, in one piece."""
-        backend, scoring, summary = self._backend, self._scoring, self.summary
-        mapped = map_batch(reads, self._index, scoring, backend)
-        records = format_records(mapped.alignments, reads, mapped.queries, self._index, self._form, self._tag, backend)
-        placed = backend.to_host(mapped.alignments.contigs) >= 0
-        mapqs = backend.to_host(mapped.alignments.mapqs)[placed]
-        summary.reads += len(placed)
+    def lines(self, reads: Reads) -> Iterator[stream.Piece]:
+        """The records of a batch, in one piece; none yet where it is held, and those of all held before it else."""
+        searched = search_reads(reads, self._index, self._scoring, self._backend)
+        if reads.paired and self.summary.insert_sizes is None and self._pairing.insert_size:
+            self._set_inserts(given_insert_size(*self._pairing.insert_size))
+        if not reads.paired or self.summary.insert_sizes is not None:
+            yield self._records(searched)
+            return
+        # The bytes are a view of a buffer that goes round.
+        self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
+        self._sample.append(
+            measure_inserts(searched.windows, searched.placements, searched.queries, self._index, self._backend)
+        )
+        if sum(len(directions) for directions, _ in self._sample) < SAMPLE:
+            return
+        try:
+            yield from self.rest()
+        except self._backend.memory_error:
+            self._held.pop()
+            self._sample.pop()
+            raise
+
+    def rest(self) -> Iterator[stream.Piece]:
+        """The records of the batches that are held."""
+        if not self._held:
+            return
+        directions, sizes = (np.concatenate(parts)[:SAMPLE] for parts in zip(*self._sample, strict=True))
+        self._set_inserts(estimate(directions, sizes))
+        while self._held:
+            yield self._records(self._held[0])
+            del self._held[0]
+        self._sample.clear()
+
+    def _set_inserts(self, sizes: tuple[InsertSize, ...]) -> None:
+        self.summary.insert_sizes = sizes
+        self._inserts = place_inserts(sizes, self._backend)
+
+    def _records(self, searched: Searched) -> stream.Piece:
+        backend, scoring, summary, reads = self._backend, self._scoring, self.summary, searched.reads
+        alignments = align_reads(searched, self._inserts, self._index, scoring, self._pairing, self._reporting, backend)
+        records = format_records(
+            alignments,
+            reads,
+            searched.queries,
+            self._index,
+            self._reporting,
+            self._form,
+            self._tag,
+            backend,
+        )
+        flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)
+        placed = (roles == PRIMARY) & (flags & UNMAPPED == 0)
+        mapqs = backend.to_host(alignments.mapqs)[placed]
+        summary.reads += reads.count
         summary.mapped += len(mapqs)
+        summary.properly_paired += int(np.count_nonzero(flags[placed] & PROPER_PAIR))
+        summary.supplementary += int(np.count_nonzero(flags[roles <= PLACE] & SUPPLEMENTARY))
+        summary.secondary += int(np.count_nonzero(flags[roles <= PLACE] & SECONDARY))
         summary.mapqs += np.bincount(mapqs, minlength=61)
-        summary.too_short += int(np.count_nonzero(mapped.queries.host_lengths * scoring.match < scoring.min_score))
-        summary.replaced += mapped.queries.replaced
-        yield records
+        summary.too_short += int(np.count_nonzero(searched.queries.host_lengths * scoring.match < scoring.min_score))
+        summary.replaced += searched.queries.replaced
+        return stream.Piece(records)

@@ -12,20 +12,24 @@ from readmap.errors import UsageError
 class Scoring:
     """The scores of an alignment, bwa mem's by default; penalties are positive.
 
-    A gap of k bases costs gap_open + k * gap_extend. An alignment that reaches an end of the read is preferred to one
-    that is clipped there unless it scores more than clip_penalty less. A read whose alignment scores below min_score is
-    unmapped.
+    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap. An alignment that reaches an end of the
+    read is preferred to one that is clipped there unless it scores more than clip_penalty less. A read whose alignment
+    scores below min_score is unmapped. Mates are preferred at places that make a fragment of the library to others that
+    score up to unpaired_penalty more.
     """
 
     match: int = 1
     mismatch: int = 4
     gap_open: int = 6
     gap_extend: int = 1
+    long_gap: int = 22
     clip_penalty: int = 5
     min_score: int = 30
+    unpaired_penalty: int = 17
 
     def __post_init__(self) -> None:
-        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "clip_penalty": 0, "min_score": 0}
+        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "long_gap": 1}
+        lowest |= {"clip_penalty": 0, "min_score": 0, "unpaired_penalty": 0}
         for name, least in lowest.items():
             value = getattr(self, name)
             if not least <= value <= 1000:
@@ -33,7 +37,7 @@ class Scoring:
 
     def arguments(self) -> tuple[int, ...]:
         """In the order of SCORING_ARGUMENTS of kernels/scoring.cuh."""
-        return self.match, self.mismatch, self.gap_open, self.gap_extend, self.clip_penalty
+        return self.match, self.mismatch, self.gap_open, self.gap_extend, self.long_gap, self.clip_penalty
 
     def fits_16_bits(self, length: int) -> bool:
         """Whether no score of a read of that length leaves 16 bits."""
@@ -42,13 +46,56 @@ class Scoring:
         )
 
 
+@dataclass(frozen=True)
+class Reporting:
+    """What is told of a read beside its place.
+
+    Attributes:
+        most_places: other places that get a line of their own, each part of a read; 0 for none.
+        most_mentions: other places that are told in the tag XA; where there are more, none is: they say little then.
+        mention_share: percent of the best place's score that a mentioned one has.
+        leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
+        soft_clipped: the other parts' lines hold the whole read (bwa's -Y).
+        pieces_secondary: and count as secondary alignments (bwa's -M).
+    """
+
+    most_places: int = 0
+    most_mentions: int = 5
+    mention_share: int = 80
+    leftmost_primary: bool = False
+    soft_clipped: bool = False
+    pieces_secondary: bool = False
+
+    def __post_init__(self) -> None:
+        for name, most in {"most_places": 2**31 - 1, "most_mentions": 2**31 - 1, "mention_share": 100}.items():
+            if not 0 <= getattr(self, name) <= most:
+                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected 0 to {most}")
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How mates are placed.
+
+    Attributes:
+        joint: their places are chosen together (bwa's -P switches it off).
+        rescue: a mate is looked for where its partner expects it (bwa's -S switches it off).
+        insert_size: mean and standard deviation of FR pairs; None to estimate them from the first pairs.
+    """
+
+    joint: bool = True
+    rescue: bool = True
+    insert_size: tuple[float, float] | None = None
+
+
 #: Why a read is searched again (kernels/placement.cu): a walk ended at its limit among near copies; or the best place
 #: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one.
 CROWDED, DISTANT = 1, 2
 SETTLED_DIFFERENCES = 2
 
-#: Windows kept a read: what prototypes needed for the best copy of a repeat to be among them.
-WINDOWS = 16
+#: Windows kept of those that a read's own seeds find: what prototypes needed for the best copy of a repeat to be among
+#: them; and room for more, where its mate points to.
+FOUND_WINDOWS = 16
+WINDOWS = FOUND_WINDOWS + 4
 
 
 @dataclass(frozen=True)

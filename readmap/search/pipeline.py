@@ -12,8 +12,11 @@ from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.diagonals import find_diagonals
-from readmap.search.extension import align_chosen, score_windows
-from readmap.search.parameters import Effort, Scoring, efforts
+from readmap.search.extension import align_lines, score_windows
+from readmap.search.inserts import Inserts
+from readmap.search.lines import select_lines
+from readmap.search.pairs import pair_mates, rescue_mates
+from readmap.search.parameters import Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.queries import Queries, pack_queries
 from readmap.search.seeds import find_seeds
@@ -21,16 +24,17 @@ from readmap.search.windows import Windows, join_diagonals, no_windows
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """A batch behind the last stage."""
+class Searched:
+    """A batch of which each read has been searched for itself."""
 
     reads: Reads
     queries: Queries
-    alignments: Alignments
+    windows: Windows
+    placements: Placements
 
 
-def map_batch(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Mapped:
-    """Map a batch of at least one read."""
+def search_reads(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Searched:
+    """Search a batch of at least one read."""
     queries = pack_queries(reads, backend)
     windows = no_windows(reads.count, backend)
     placements = no_placements(reads.count, backend)
@@ -39,9 +43,27 @@ def map_batch(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backe
         selected = np.flatnonzero(unsettled & effort.takes).astype(np.int32)
         for stride, slots in _by_stride(selected, queries, effort):
             _search(slots, stride, effort, windows, placements, reads, queries, index, scoring, backend)
-    extensions = align_chosen(windows, placements.chosen, placements.traced, queries, index, scoring, backend)
-    alignments = measure_alignments(extensions, placements, windows, queries, index, scoring, backend)
-    return Mapped(reads, queries, alignments)
+    return Searched(reads, queries, windows, placements)
+
+
+def align_reads(
+    searched: Searched,
+    inserts: Inserts,
+    index: DeviceIndex,
+    scoring: Scoring,
+    pairing: Pairing,
+    reporting: Reporting,
+    backend: Backend,
+) -> Alignments:
+    """The alignments of a batch; those of mates suit each other, if the library's insert sizes are known."""
+    reads, queries, windows, placements = searched.reads, searched.queries, searched.windows, searched.placements
+    if inserts.sizes and pairing.rescue:
+        rescue_mates(windows, placements, inserts, reads, queries, index, scoring, backend)
+    if inserts.sizes and pairing.joint:
+        pair_mates(placements, windows, inserts, queries, index, scoring, backend)
+    lines = select_lines(placements, windows, queries, reporting, scoring, backend)
+    extensions = align_lines(lines, windows, queries, index, scoring, backend)
+    return measure_alignments(extensions, lines, windows, inserts, reads, queries, index, scoring, reporting, backend)
 
 
 def _by_stride(selected: Any, queries: Queries, effort: Effort) -> list[tuple[int, Any]]:
@@ -83,4 +105,4 @@ def _search(
     diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
     join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
-    place_reads(placements, windows, diagonals.missed, reads, queries, selected, index, scoring, backend)
+    place_reads(placements, windows, reads, queries, selected, index, scoring, backend)

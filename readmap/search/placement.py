@@ -24,7 +24,7 @@ class Placements:
         chosen: int32 [reads], the rank of the chosen window, -1 for none.
         seconds: int32 [reads], the score of the best place beside it, 0 for none.
         mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
-        traced: uint8 [reads], 1 where the alignment has gaps.
+        losses: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better.
         unsettled: uint8 [reads], CROWDED where places may have been missed, DISTANT where the best one found loses more
             than SETTLED_DIFFERENCES mismatches; 0 where no other search would tell more.
     """
@@ -32,7 +32,7 @@ class Placements:
     chosen: Array
     seconds: Array
     mapqs: Array
-    traced: Array
+    losses: Array
     unsettled: Array
 
 
@@ -42,7 +42,7 @@ def no_placements(reads: int, backend: Backend) -> Placements:
         backend.full(reads, -1, np.int32),
         backend.full(reads, 0, np.int32),
         backend.full(reads, 0, np.uint8),
-        backend.full(reads, 0, np.uint8),
+        backend.empty(reads * WINDOWS, np.int16),
         backend.full(reads, DISTANT, np.uint8),
     )
 
@@ -50,7 +50,6 @@ def no_placements(reads: int, backend: Backend) -> Placements:
 def place_reads(
     placements: Placements,
     windows: Windows,
-    missed: Array,
     reads: Reads,
     queries: Queries,
     selected: Array,
@@ -58,7 +57,7 @@ def place_reads(
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """Choose among the windows of the slots `selected`, int32; `missed` is that of their diagonals."""
+    """Choose among the windows of the slots `selected`, int32."""
     backend.launch(
         _PLACE,
         len(selected),
@@ -71,11 +70,11 @@ def place_reads(
         *index.reference,
         windows.rows,
         windows.counts,
-        missed,
+        windows.missed,
         placements.chosen,
         placements.seconds,
         placements.mapqs,
-        placements.traced,
+        placements.losses,
         placements.unsettled,
         WINDOWS,
         SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from readmap.backend import Array, Backend
+from readmap.errors import DataError
 from readmap.formats.buffers import Buffer, BufferPool
 from readmap.formats.chunks import BUFFERS, Chunk, Layout, read_chunks
 from readmap.formats.output import ByteSink
@@ -39,23 +40,34 @@ class Summary:
     waiting: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
 
 
+class Piece(NamedTuple):
+    """Bytes to write, uint8 on the device, and the number of the output that they are for."""
+
+    bytes: Array
+    output: int = 0
+
+
 class Work(Protocol):
     """What is done with the reads: `lines` gives those of a batch, in pieces, and counts the batch in `summary`.
 
-    Before its first piece it may run out of memory without having counted anything; then it is called with less.
+    It may hold batches, to give their pieces before those of a later one, or in `rest`. Before its first piece it may
+    run out of memory without having counted or held anything; then it is called with less.
     """
 
     @property
     def summary(self) -> Summary:
         """What has been counted so far."""
 
-    def lines(self, reads: Reads) -> Iterator[Array]:
-        """The bytes to write, uint8 on the device."""
+    def lines(self, reads: Reads) -> Iterator[Piece]:
+        """What to write, of this batch or of those before."""
+
+    def rest(self) -> Iterator[Piece]:
+        """What is still to be written behind the last batch."""
 
 
 def run(
     paths: Sequence[str],
-    output: ByteSink,
+    outputs: Sequence[ByteSink],
     work: Work,
     backend: Backend,
     *,
@@ -63,7 +75,7 @@ def run(
     batch_reads: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
-    """Write the lines of the reads of all files; the header is the caller's.
+    """Write the lines of the reads of all files, each to its output; the header is the caller's.
 
     progress: called behind every piece. Those in front of a bad record, or of its pair, are written before its
     DataError is raised.
@@ -73,16 +85,15 @@ def run(
     chunk_bytes = fitting_chunk(backend)
     pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
     chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
-    with _Writer(output) as writer:
-        for chunk in _ahead(chunks, summary):
-            for lines in _lines(chunk, work, backend):
-                waited = time.perf_counter()
-                buffer = backend.download(lines, pool)
-                summary.waiting["write"] += time.perf_counter() - waited
-                writer.put(buffer, len(lines))
-                summary.seconds = time.perf_counter() - began
-                if progress:
-                    progress()
+    with _Writer(outputs) as writer:
+        for piece in _pieces(_ahead(chunks, summary), work, backend):
+            waited = time.perf_counter()
+            buffer = backend.download(piece.bytes, pool)
+            summary.waiting["write"] += time.perf_counter() - waited
+            writer.put(buffer, len(piece.bytes), piece.output)
+            summary.seconds = time.perf_counter() - began
+            if progress:
+                progress()
     summary.seconds = time.perf_counter() - began
 
 
@@ -94,7 +105,18 @@ def fitting_chunk(backend: Backend) -> int:
     return max(min(backend.chunk_bytes, memory[0] // WORKING_BYTES), LEAST_CHUNK)
 
 
-def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Array]:
+def _pieces(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[Piece]:
+    """All pieces; those of the records in front of a bad one before its DataError."""
+    try:
+        for chunk in chunks:
+            yield from _lines(chunk, work, backend)
+    except DataError:
+        yield from work.rest()
+        raise
+    yield from work.rest()
+
+
+def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
     """The pieces of the chunk's batches, which are released; raises DataError behind those of the last good record."""
     batches = [chunk]
     while batches:
@@ -120,9 +142,9 @@ def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Array]:
 class _Writer:
     """A thread that writes buffers in order; an error of it is raised in the caller's thread."""
 
-    def __init__(self, output: ByteSink) -> None:
-        self._output = output
-        self._queue: queue.Queue[tuple[Buffer, int] | None] = queue.Queue()
+    def __init__(self, outputs: Sequence[ByteSink]) -> None:
+        self._outputs = outputs
+        self._queue: queue.Queue[tuple[Buffer, int, ByteSink] | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -138,18 +160,18 @@ class _Writer:
         if self._error is not None and (kind is None or not issubclass(kind, BrokenPipeError)):
             raise self._error
 
-    def put(self, buffer: Buffer, count: int) -> None:
-        """Have the first `count` bytes written and the buffer released."""
+    def put(self, buffer: Buffer, count: int, output: int) -> None:
+        """Have the first `count` bytes written to an output and the buffer released."""
         if self._error is not None:
             raise self._error
-        self._queue.put((buffer, count))
+        self._queue.put((buffer, count, self._outputs[output]))
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            buffer, count = item
+            buffer, count, output = item
             try:
                 if self._error is None:
-                    self._output.write(buffer.data[:count])
+                    output.write(buffer.data[:count])
             except BaseException as error:
                 self._error = error
             buffer.release()

@@ -9,10 +9,10 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
 from readmap.search.diagonals import Diagonals
-from readmap.search.parameters import WINDOWS, Scoring
+from readmap.search.parameters import FOUND_WINDOWS, WINDOWS, Scoring
 from readmap.search.queries import Queries
 
-_JOIN = Kernel("windows", "join_diagonals")
+_JOIN, _ADD = Kernel("windows", "join_diagonals"), Kernel("windows", "add_diagonals")
 
 #: struct Window of kernels/windows.cuh, five 64-bit words.
 WINDOW = np.dtype(
@@ -24,8 +24,10 @@ WINDOW = np.dtype(
         ("end", np.int32),
         ("low", np.int32),
         ("high", np.int32),
-        ("orientation", np.int32),
-        ("band", np.int32),
+        ("orientation", np.int16),
+        ("band", np.int16),
+        ("cover_begin", np.int16),
+        ("cover_end", np.int16),
     ]
 )
 
@@ -37,15 +39,21 @@ class Windows:
     Attributes:
         rows: int64 [reads * WINDOWS, 5]; on the host `rows.view(WINDOW)` names the fields.
         counts: int32 [reads].
+        missed: int32 [reads], the most bases that a place shares at a seed and was not looked at, 0 where all were.
     """
 
     rows: Array
     counts: Array
+    missed: Array
 
 
 def no_windows(reads: int, backend: Backend) -> Windows:
     """Room for the windows of all slots, none found yet."""
-    return Windows(backend.empty((reads * WINDOWS, 5), np.int64), backend.full(reads, 0, np.int32))
+    return Windows(
+        backend.empty((reads * WINDOWS, 5), np.int64),
+        backend.full(reads, 0, np.int32),
+        backend.full(reads, 0, np.int32),
+    )
 
 
 def join_diagonals(
@@ -60,6 +68,34 @@ def join_diagonals(
     """Replace the windows of the slots `selected` by those that their diagonals make."""
     backend.launch(
         _JOIN,
+        len(selected),
+        queries.lengths,
+        selected,
+        diagonals.rows,
+        diagonals.counts,
+        diagonals.missed,
+        *index.reference,
+        windows.rows,
+        windows.counts,
+        windows.missed,
+        WINDOWS,
+        FOUND_WINDOWS,
+        *scoring.arguments(),
+    )
+
+
+def add_diagonals(
+    windows: Windows,
+    diagonals: Diagonals,
+    queries: Queries,
+    selected: Array,
+    index: DeviceIndex,
+    scoring: Scoring,
+    backend: Backend,
+) -> None:
+    """Put the windows that further diagonals of the slots `selected` make behind those that they have."""
+    backend.launch(
+        _ADD,
         len(selected),
         queries.lengths,
         selected,

@@ -1,0 +1,128 @@
+// Alignments: what each line's CIGAR measures, and which lines prove true.
+#include "alignments.cuh"
+#include "flags.cuh"
+#include "lines.cuh"
+#include "pairs.cuh"
+#include "scoring.cuh"
+
+// An item is a line. One that scores below min_score has no place (contig -1).
+KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, LINE_ARGUMENTS,
+                               const i64* operation_ends, const i64* rooms, const u32* operations, const i32* operation_counts,
+                               const i64* reference_starts, i64* reference_ends, i32* contigs, i32* scores,
+                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
+                               SCORING_ARGUMENTS) {
+    Reference reference = REFERENCE;
+    Queries queries = QUERIES;
+    Scoring scoring = SCORING;
+    FOR_EACH(line, begin, end) {
+        contigs[line] = -1;
+        scores[line] = edit_distances[line] = 0;
+        reversed[line] = 0;
+        reference_ends[line] = 0;
+        if (ranks[line] < 0) continue;
+        i64 slot = line_slots[line];
+        const Window& window = windows[slot * most_windows + ranks[line]];
+        Aligned aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
+                           queries.mask(slot, window.orientation), reference_starts[line],
+                           operations + operation_ends[line] - rooms[line], operation_counts[line]};
+        i64 query = 0, place = aligned.start;
+        i32 score = 0, edits = 0;
+        for (i32 i = 0; i < aligned.count; ++i) {
+            i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
+            if (operation == MATCHED) {
+                for (i64 at = 0; at < length; at += 32) {
+                    u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
+                    i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
+                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch - open * AMBIGUOUS_PENALTY;
+                    edits += different;
+                }
+            } else if (operation != CLIPPED) {
+                score -= scoring.gap((i32)length);
+                edits += (i32)length;
+            }
+            if (operation != INSERTED && operation != CLIPPED) place += length;
+            if (operation != DELETED) query += length;
+        }
+        if (score < min_score) {
+            mapqs[line] = 0;
+            continue;
+        }
+        contigs[line] = (i32)reference.contig_of(aligned.start);
+        // The rival's score counted bonuses for ends that it reached; it is told without those that this place earned.
+        seconds[line] = maximum(seconds[line] - (window.score - score), 0);
+        scores[line] = score;
+        edit_distances[line] = edits;
+        reference_ends[line] = place;
+        reversed[line] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+    }
+}
+
+// The part of a read, as it was sequenced, that a line aligns.
+HOST_DEVICE Span aligned_span(const u32* operations, i32 count, bool reversed, i32 length) {
+    Clips clips = clips_of(operations, count);
+    return reversed ? Span{clips.right, length - clips.left} : Span{clips.left, length - clips.right};
+}
+
+// An item is a record. Its lines come to nothing where its primary one has no place, where they have none, and where their
+// CIGARs show that they are one place twice, or a part that is no part of its own.
+KERNEL void settle_lines(i64 begin, i64 end, const i32* lengths, const i64* line_offsets, const i32* line_slots, u8* roles,
+                         const i32* owners, const i64* operation_ends, const i64* rooms, const u32* operations,
+                         const i32* operation_counts, const i64* reference_starts, const i64* reference_ends,
+                         const i32* contigs, const u8* reversed) {
+    FOR_EACH(record, begin, end) {
+        i64 first = line_offsets[record];
+        for (i64 line = first + 1; line < line_offsets[record + 1]; ++line) {
+            bool holds = contigs[first] >= 0 && contigs[line] >= 0 && roles[owners[line]] != NOTHING;
+            Span span = {0, 0};
+            i32 length = lengths[line_slots[line]];
+            if (holds && roles[line] == PIECE)
+                span = aligned_span(operations + operation_ends[line] - rooms[line], operation_counts[line], reversed[line], length);
+            for (i64 told = first; holds && told < line; ++told) {
+                if (roles[told] == NOTHING) continue;
+                holds = contigs[told] != contigs[line] || reversed[told] != reversed[line] ||
+                        (reference_starts[told] != reference_starts[line] && reference_ends[told] != reference_ends[line]);
+                if (holds && roles[line] == PIECE && roles[told] <= PIECE)
+                    holds = !span.rivals(aligned_span(operations + operation_ends[told] - rooms[told], operation_counts[told],
+                                                      reversed[told], length));
+            }
+            if (!holds) roles[line] = NOTHING;
+        }
+    }
+}
+
+// The lines of reads and, where they are paired, of their mates.
+struct Flags {
+    Lines lines;
+    Inserts inserts;
+    const i32* contigs;
+    const i64* reference_starts;
+    const i64* reference_ends;
+    const u8* reversed;
+    bool paired, pieces_secondary;
+
+    HOST_DEVICE FragmentEnd fragment_end(i64 line) const {
+        return FragmentEnd{reversed[line] ? reference_ends[line] : reference_starts[line], reversed[line] != 0};
+    }
+    HOST_DEVICE bool is_proper(i64 first, i64 second) const {
+        return contigs[first] >= 0 && contigs[first] == contigs[second] &&
+               inserts.penalty(distance_of(fragment_end(first), fragment_end(second))) != FAR;
+    }
+    HOST_DEVICE i32 of(i64 line, i64 record) const {
+        i32 flag = contigs[line] < 0 ? UNMAPPED : reversed[line] ? REVERSED : 0;
+        if (lines.roles[line] == PLACE) flag |= SECONDARY;
+        if (lines.roles[line] == PIECE) flag |= pieces_secondary ? SECONDARY : SUPPLEMENTARY;
+        if (!paired) return flag;
+        i64 mate = lines.offsets[record ^ 1];
+        flag |= PAIRED | (record & 1 ? SECOND_MATE : FIRST_MATE);
+        if (is_proper(lines.offsets[record & ~1ll], lines.offsets[record | 1])) flag |= PROPER_PAIR;
+        return flag | (contigs[mate] < 0 ? MATE_UNMAPPED : reversed[mate] ? MATE_REVERSED : 0);
+    }
+};
+
+// An item is a line.
+KERNEL void flag_lines(i64 begin, i64 end, const i32* order, LINE_ARGUMENTS, INSERT_ARGUMENTS, const i32* contigs,
+                       const i64* reference_starts, const i64* reference_ends, const u8* reversed, u16* flags, i32 paired,
+                       i32 pieces_secondary) {
+    Flags all = {LINES, INSERTS, contigs, reference_starts, reference_ends, reversed, paired != 0, pieces_secondary != 0};
+    FOR_EACH(line, begin, end) flags[line] = (u16)all.of(line, order[line_slots[line]]);
+}

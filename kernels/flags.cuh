@@ -1,0 +1,15 @@
+// The flags of a SAM record.
+#pragma once
+
+enum Flag {
+    PAIRED = 1,
+    PROPER_PAIR = 2,
+    UNMAPPED = 4,
+    MATE_UNMAPPED = 8,
+    REVERSED = 16,
+    MATE_REVERSED = 32,
+    FIRST_MATE = 64,
+    SECOND_MATE = 128,
+    SECONDARY = 256,
+    SUPPLEMENTARY = 2048,
+};

@@ -1,0 +1,163 @@
+// Lines: which of a read's windows are told, and as what.
+#include "lines.cuh"
+#include "placement.cuh"
+
+const i32 MOST_WINDOWS = 64;
+
+struct Line {
+    i32 rank, role, owner, mapq, second;  // owner: a line of the same read
+};
+
+// What a user wants told.
+struct Reporting {
+    i32 most_places;       // secondary lines a part
+    i32 most_mentions;     // a part with more other places mentions none
+    i32 mention_share;     // percent of the part's score that a mentioned place has
+    i32 min_score;
+    i32 leftmost_primary;  // of a split read the part that begins first in the read is the primary one
+};
+
+#define REPORTING_ARGUMENTS i32 most_places, i32 most_mentions, i32 mention_share, i32 min_score, i32 leftmost_primary
+#define REPORTING Reporting{most_places, most_mentions, mention_share, min_score, leftmost_primary}
+
+struct Selection {
+    const Window* windows;
+    i32 count, length, missed;
+    u64 hash;
+    bool flipped;
+    Line lines[MOST_WINDOWS];
+    i32 line_count;
+
+    HOST_DEVICE bool ahead(i32 i, i32 j) const {
+        const Window &a = windows[i], &b = windows[j];
+        if (a.score != b.score) return a.score > b.score;
+        u64 tie_a = tie_of(hash, a.diagonal), tie_b = tie_of(hash, b.diagonal);
+        return tie_a != tie_b ? tie_a < tie_b : a.orientation < b.orientation;
+    }
+    HOST_DEVICE Line piece(i32 rank, const Scoring& scoring) const {
+        const Window& window = windows[rank];
+        i32 bases = span_of(window, length).length(), variant = variant_of(bases, window.score, scoring), second = 0;
+        Rivals rivals = {0};
+        for (i32 i = 0; i < count; ++i) {
+            if (i == rank || !is_rival(windows[i], window, length)) continue;
+            second = maximum(second, windows[i].score);
+            rivals.add(maximum(in_phred(window.score - windows[i].score, variant, scoring), 0));
+        }
+        rivals.add(missed_loss(missed, bases, window.score, scoring));
+        return Line{rank, PIECE, line_count, minimum(rivals.mapping_quality(), lines[0].mapq), second};
+    }
+    // The line of another part or place; its role is NOTHING where it is neither.
+    HOST_DEVICE Line other(i32 rank, const Reporting& reporting, const Scoring& scoring) const {
+        const Window& window = windows[rank];
+        Span span = span_of(window, length);
+        i32 owner = 0;
+        while (owner < line_count && (lines[owner].role > PIECE || !span.rivals(span_of(windows[lines[owner].rank], length)))) ++owner;
+        if (owner == line_count) return piece(rank, scoring);
+        Line line = {rank, NOTHING, owner, 0, 0};
+        for (i32 i = 0; i < line_count; ++i) {
+            const Window& told = windows[lines[i].rank];
+            if (same_alignment(window, told) || (same_place(window, told, length) && window.orientation == told.orientation)) return line;
+        }
+        if (reporting.most_places) line.role = PLACE;
+        else if (window.score * 100 >= windows[lines[owner].rank].score * reporting.mention_share) line.role = MENTION;
+        return line;
+    }
+    // Drops the lines of a role of those parts that have more than `most` (all of them, or the surplus).
+    HOST_DEVICE void limit(i32 role, i32 most, bool all) {
+        for (i32 part = 0; part < line_count; ++part) {
+            i32 found = 0;
+            for (i32 i = 0; i < line_count; ++i)
+                if (lines[i].role == role && lines[i].owner == part && ++found > most && !all) lines[i].role = NOTHING;
+            for (i32 i = 0; all && found > most && i < line_count; ++i)
+                if (lines[i].role == role && lines[i].owner == part) lines[i].role = NOTHING;
+        }
+    }
+    HOST_DEVICE i32 read_begin(const Line& line) const {
+        Span span = span_of(windows[line.rank], length);
+        return flipped ? length - span.end : span.begin;
+    }
+    HOST_DEVICE void make_leftmost_primary() {
+        i32 first = 0;
+        for (i32 i = 1; i < line_count; ++i)
+            if (lines[i].role == PIECE && read_begin(lines[i]) < read_begin(lines[first])) first = i;
+        if (first == 0) return;
+        Line held = lines[0];
+        lines[0] = Line{lines[first].rank, PRIMARY, 0, lines[first].mapq, lines[first].second};
+        lines[first] = Line{held.rank, PIECE, first, held.mapq, held.second};
+        for (i32 i = 1; i < line_count; ++i)
+            if (lines[i].role > PIECE) lines[i].owner = lines[i].owner == 0 ? first : lines[i].owner == first ? 0 : lines[i].owner;
+    }
+    HOST_DEVICE void select(Line primary, const Reporting& reporting, const Scoring& scoring) {
+        lines[0] = primary;
+        line_count = 1;
+        i32 last = -1;  // the windows are taken by falling score
+        for (i32 taken = 0; primary.rank >= 0 && taken < count; ++taken) {
+            i32 next = -1;
+            for (i32 i = 0; i < count; ++i)
+                if ((last < 0 || (i != last && ahead(last, i))) && (next < 0 || ahead(i, next))) next = i;
+            if (next < 0 || windows[next].score < reporting.min_score) break;
+            last = next;
+            if (next == primary.rank) continue;
+            Line line = other(next, reporting, scoring);
+            if (line.role != NOTHING) lines[line_count++] = line;
+        }
+        limit(MENTION, reporting.most_mentions, true);
+        limit(PLACE, reporting.most_places, false);
+        if (reporting.leftmost_primary) make_leftmost_primary();
+    }
+};
+
+#define SELECTION_ARGUMENTS                                                                                          \
+    const i32 *slot_of, const i32 *lengths, const u8 *read_flags, const u64 *hashes, const Window *windows,         \
+        const i32 *counts, const i32 *missed, const i32 *chosen, const i32 *seconds, const u8 *mapqs
+
+#define SELECT(record)                                                                                               \
+    i64 slot = slot_of[record];                                                                                      \
+    Selection selection;                                                                                             \
+    selection.windows = windows + slot * most_windows;                                                               \
+    selection.count = counts[slot], selection.length = lengths[slot], selection.missed = missed[slot];               \
+    selection.hash = hashes[slot], selection.flipped = read_flags[slot] & READ_FLIPPED;                              \
+    selection.select(Line{chosen[slot], PRIMARY, 0, mapqs[slot], seconds[slot]}, REPORTING, SCORING);
+
+// An item is a record: how many lines it has.
+KERNEL void count_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, i64* line_counts, i64 most_windows, REPORTING_ARGUMENTS,
+                        SCORING_ARGUMENTS) {
+    FOR_EACH(record, begin, end) {
+        SELECT(record)
+        i64 told = 0;
+        for (i32 i = 0; i < selection.line_count; ++i) told += selection.lines[i].role != NOTHING;
+        line_counts[record] = told;
+    }
+}
+
+// The most operations of a CIGAR: clips and a match, or as many gaps as matches can pay for.
+HOST_DEVICE i64 room_of(i32 length, bool gapped, const Scoring& scoring) {
+    return gapped ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 3;
+}
+
+// line_offsets: what count_lines counted, summed. bands: of the line's window if its alignment has gaps, else NO_BAND.
+// rooms: for its operations.
+KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, i32* line_slots, i32* ranks, u8* roles,
+                       i32* owners, u8* line_mapqs, i32* line_seconds, u8* bands, i64* rooms, i64 most_windows,
+                       REPORTING_ARGUMENTS, SCORING_ARGUMENTS) {
+    Scoring scoring = SCORING;
+    FOR_EACH(record, begin, end) {
+        SELECT(record)
+        i64 next = line_offsets[record];
+        i32 places[MOST_WINDOWS], place = (i32)next;
+        for (i32 i = 0; i < selection.line_count; ++i) places[i] = selection.lines[i].role == NOTHING ? -1 : place++;
+        for (i32 i = 0; i < selection.line_count; ++i) {
+            const Line& line = selection.lines[i];
+            if (line.role == NOTHING) continue;
+            bool gapped = line.rank >= 0 && selection.windows[line.rank].gapped();
+            line_slots[next] = (i32)slot;
+            ranks[next] = line.rank;
+            roles[next] = (u8)line.role;
+            owners[next] = line.role > PIECE ? places[line.owner] : (i32)next;
+            line_mapqs[next] = (u8)line.mapq;
+            line_seconds[next] = line.second;
+            bands[next] = gapped ? (u8)selection.windows[line.rank].band : (u8)NO_BAND;
+            rooms[next++] = room_of(selection.length, gapped, scoring);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// Places that one read may have: when two are one, which are rivals, and what a rival's score says.
+#pragma once
+#include "mapping_quality.cuh"
+
+const i32 NO_LOSS = 32767;  // more than any place that is still thought of
+
+HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
+    i64 offset = a.diagonal - b.diagonal;
+    return 2 * maximum(offset, -offset) <= length;
+}
+
+// Whether a rival is the chosen alignment once more, found from beside: a band reaches diagonals of other windows.
+HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
+    i64 offset = chosen.diagonal - rival.diagonal - (rival.low + rival.high) / 2;
+    return rival.score == chosen.score && rival.gapped() && rival.orientation == chosen.orientation &&
+           2 * maximum(offset, -offset) <= band_width(rival.band);
+}
+
+// Whether the other window is another place of the piece of the read that the chosen one places.
+HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length) {
+    return !same_place(other, chosen, length) && !same_alignment(other, chosen) &&
+           span_of(other, length).rivals(span_of(chosen, length));
+}
+
+// Phred of a difference of the sample, as a read's best place shows it.
+HOST_DEVICE i32 variant_of(i32 length, i32 top, const Scoring& scoring) {
+    return phred_of_variant((scoring.perfect(length) - top) / (scoring.match + scoring.mismatch), length);
+}
+
+// What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
+HOST_DEVICE i32 missed_loss(i32 missed, i32 length, i32 top, const Scoring& scoring) {
+    if (!missed) return NO_LOSS;
+    return maximum(in_phred(top - scoring.perfect(missed), variant_of(length, top, scoring), scoring), 0);
+}

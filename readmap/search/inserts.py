@@ -1,0 +1,106 @@
+"""Insert sizes: how long a library's fragments are, in each of the directions that mates may have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend
+from readmap.errors import UsageError
+
+#: By the number of kernels/pairs.cuh.
+DIRECTIONS = ("FF", "FR", "RF", "RR")
+
+#: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat).
+LEAST_PAIRS = 10
+LEAST_SHARE = 0.05
+OUTLIER, MAPPING = 2.0, 3.0
+MOST_DEVIATIONS = 4.0
+
+#: Of a size at the very edge of a distribution; more in phred would be no size of the library.
+RAREST = 60
+
+
+@dataclass(frozen=True)
+class InsertSize:
+    """The sizes of one direction: low to high, inclusive, in bases from one 5' end to the other."""
+
+    direction: str
+    mean: float
+    deviation: float
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Inserts:
+    """The sizes of a library on a device; `sizes` lacks the directions that it does not have.
+
+    arguments: what kernels take as INSERT_ARGUMENTS: int64 [4] lows, highs and offsets by direction, and uint8 phreds
+        by which a size is less likely than the likeliest one.
+    """
+
+    sizes: tuple[InsertSize, ...]
+    arguments: tuple[Array, ...]
+
+
+def place_inserts(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
+    """The distributions where kernels read them."""
+    lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
+    offsets = np.zeros(len(DIRECTIONS), np.int64)
+    penalties: list[int] = []
+    for size in sizes:
+        direction = DIRECTIONS.index(size.direction)
+        lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
+        penalties += [_penalty(bases, size) for bases in range(size.low, size.high + 1)]
+    arrays = (lows, highs, offsets, np.array(penalties or [0], np.uint8))
+    return Inserts(tuple(sizes), tuple(backend.to_device(array) for array in arrays))
+
+
+def _penalty(bases: int, size: InsertSize) -> int:
+    """Phred of the chance that a fragment is at least so far from the mean."""
+    chance = math.erfc(abs(bases - size.mean) / max(size.deviation, 1.0) / math.sqrt(2))
+    return min(round(-10 * math.log10(chance)), RAREST) if chance else RAREST
+
+
+def given_insert_size(mean: float, deviation: float) -> tuple[InsertSize, ...]:
+    """What a user says of FR pairs; UsageError where that is no distribution."""
+    if not (0 < mean <= 100_000 and 0 < deviation <= 100_000):
+        raise UsageError(f"insert size {mean:g},{deviation:g}: expected a mean and a standard deviation of 1 to 100000")
+    low, high = _within(mean - MOST_DEVIATIONS * deviation, mean + MOST_DEVIATIONS * deviation)
+    return (InsertSize("FR", mean, deviation, low, high),)
+
+
+def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
+    """The distributions that pairs show, of each its direction, a number of DIRECTIONS or 4 for none, and its size.
+
+    Outliers are told by quartiles, as bwa mem does.
+    """
+    found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
+    most = max(map(len, found))
+    return tuple(
+        _distribution(name, values)
+        for name, values in zip(DIRECTIONS, found, strict=True)
+        if len(values) >= LEAST_PAIRS and len(values) >= LEAST_SHARE * most
+    )
+
+
+def _distribution(direction: str, values: NDArray[Any]) -> InsertSize:
+    first, third = (int(values[int(share * len(values) + 0.499)]) for share in (0.25, 0.75))
+    low, high = _within(first - OUTLIER * (third - first), third + OUTLIER * (third - first))
+    kept = values[(values >= low) & (values <= high)]
+    mean, deviation = float(kept.mean()), float(kept.std())
+    low, high = _within(
+        min(first - MAPPING * (third - first), mean - MOST_DEVIATIONS * deviation),
+        max(third + MAPPING * (third - first), mean + MOST_DEVIATIONS * deviation),
+    )
+    return InsertSize(direction, mean, deviation, low, high)
+
+
+def _within(low: float, high: float) -> tuple[int, int]:
+    return max(int(low + 0.499), 1), int(high + 0.499)

@@ -1,0 +1,71 @@
+"""Alignments -> the bytes of SAM or BAM records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.formats.reads import Reads
+from readmap.formats.sam import Form
+from readmap.index.device import DeviceIndex
+from readmap.search.alignments import Alignments
+from readmap.search.parameters import Reporting
+from readmap.search.queries import Queries
+
+_SUM = Kernel("sam", "sum_qualities")
+_MEASURE, _WRITE = Kernel("sam", "measure_records"), Kernel("sam", "write_records")
+
+
+def format_records(
+    alignments: Alignments,
+    reads: Reads,
+    queries: Queries,
+    index: DeviceIndex,
+    reporting: Reporting,
+    form: Form,
+    read_group: Array,
+    backend: Backend,
+) -> Array:
+    """The records of a batch in the order of the input, uint8 on the device.
+
+    read_group: uint8, the tag in that form, or empty.
+    """
+    extensions, lines = alignments.extensions, alignments.lines
+    quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
+    backend.launch(_SUM, len(quality_sums), *reads.texts, queries.slot_of, queries.lengths, quality_sums)
+    arguments: tuple[Any, ...] = (
+        *reads.texts,
+        queries.order,
+        *queries.arguments,
+        *index.reference,
+        index.barrier_letters,
+        index.contig_names,
+        index.contig_name_offsets,
+        *lines.arguments,
+        extensions.ends,
+        extensions.rooms,
+        extensions.operations,
+        extensions.counts,
+        alignments.reference_starts,
+        alignments.reference_ends,
+        alignments.contigs,
+        alignments.scores,
+        alignments.seconds,
+        alignments.edit_distances,
+        alignments.reversed,
+        alignments.mapqs,
+        alignments.flags,
+        quality_sums,
+        read_group,
+        len(read_group),
+        int(reporting.soft_clipped),
+        int(form),
+    )
+    lengths = backend.empty(lines.count, np.int64)
+    backend.launch(_MEASURE, lines.count, *arguments, lengths)
+    ends, total = backend.ends(lengths)
+    out = backend.empty(total, np.uint8)
+    backend.launch(_WRITE, lines.count, *arguments, ends, out)
+    return out
