@@ -14,9 +14,19 @@ HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalt
     return in_phred(a.score - b.score, variant, scoring);
 }
 
+// Whether window i is the alignment of another one, which is kept: the chosen one, one without gaps, or the first of those
+// with gaps.
+HOST_DEVICE bool is_twin(const Window* own, i32 count, i32 best, i32 i) {
+    if (i == best || !own[i].gapped()) return false;
+    if (same_alignment(own[i], own[best])) return true;
+    for (i32 j = 0; j < count; ++j)
+        if ((j < i || !own[j].gapped()) && same_alignment(own[i], own[j])) return true;
+    return false;
+}
+
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
-// none; losses, of every window: phred by which the chosen one explains the read better; unsettled: why another search may
-// tell more. Scores include the bonuses for reached ends.
+// none; losses, of every window: phred by which the chosen one explains the read better, NO_LOSS for an alignment that
+// another window has too; unsettled: why another search may tell more. Scores include the bonuses for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
                         const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* unsettled,
@@ -55,7 +65,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
             i32 loss = lead(own[best], penalties[best], own[i], penalties[i], variant, scoring);
-            losses[slot * most_windows + i] = (i16)clamp(loss, 0, NO_LOSS);
+            losses[slot * most_windows + i] = (i16)(is_twin(own, count, best, i) ? NO_LOSS : clamp(loss, 0, NO_LOSS));
             if (i == best || !is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
             rivals.add(loss);
