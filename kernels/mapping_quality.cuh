@@ -12,7 +12,7 @@ const i32 NEGLIGIBLE = 60;      // phred from which on a rival adds nothing
 const i32 MISTRUST = 40;        // phred at which copies that exchanged a stretch outweigh what tells them apart
 const i32 UNSEEN = 64;          // for so many copies that were found one was not
 const i32 THIRD = 5;            // phred of one of the three other bases
-const i32 CLEAN_BASES = 300;    // bases with one difference that a sample is thought to have shown before the read
+const i32 CLEAN_BASES = 500;    // bases with one difference that a sample is thought to have shown before the read
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
