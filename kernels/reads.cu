@@ -4,7 +4,7 @@
 // sequence lines already joined) two. The records of two files lie behind each other, and mates come out as neighbours:
 // R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
 // first bad record is the one that is told, whatever thread saw it.
-#include "packed.cuh"
+#include "comments.cuh"
 
 enum RecordError {
     NO_HEADER = 1,
@@ -14,6 +14,7 @@ enum RecordError {
     TOO_LONG = 5,
     QUALITY_RANGE = 6,
     MATE_NAMES = 7,
+    NOT_TAGS = 8,
 };
 
 const i64 BLOCK_BYTES = 4096;
@@ -112,5 +113,12 @@ KERNEL void compare_names(i64 begin, i64 end, const u8* bytes, const i64* name_s
         bool same = length == name_lengths[2 * pair + 1];
         for (i32 i = 0; same && i < length; ++i) same = first[i] == second[i];
         if (!same) report(error, 2 * pair + 1, MATE_NAMES);
+    }
+}
+
+// An item is a record.
+KERNEL void check_comments(i64 begin, i64 end, const u8* bytes, const i64* name_starts, u64* error) {
+    FOR_EACH(record, begin, end) {
+        if (!are_tags(comment_of(bytes + name_starts[record]))) report(error, record, NOT_TAGS);
     }
 }

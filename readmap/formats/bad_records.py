@@ -11,7 +11,7 @@ from readmap.errors import DataError
 #: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
 LONGEST_READ = 10_000
 
-NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES = range(1, 8)
+NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES, NOT_TAGS = range(1, 9)
 
 
 class BadRecord(NamedTuple):
@@ -31,7 +31,11 @@ def describe(
         return DataError(
             f"{path}, record {number}: expected a header that begins with '{marker}', found {_shown(header)}"
         )
-    return DataError(f"{path}, record {number} ({name_of(header)}): {_complaint(code, sequence, rest)}")
+    place = f"{path}, record {number} ({name_of(header)})"
+    if code == NOT_TAGS:
+        comment = header.split(maxsplit=1)[1]
+        return DataError(f"{place}: expected tags such as RX:Z:ACGT behind the name, found {_shown(comment)}")
+    return DataError(f"{place}: {_complaint(code, sequence, rest)}")
 
 
 def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -> list[bytes]:

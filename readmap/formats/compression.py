@@ -58,24 +58,34 @@ class ByteSource(ABC):
         self.close()
 
 
-def open_bytes(path: str, threads: int = 1) -> ByteSource:
+def open_bytes(path: str | ByteSource, threads: int = 1) -> ByteSource:
     """The bytes of the file at `path`, or of standard input where it is "-". gzip is told by its magic and inflated.
 
-    threads: how many read a plain file or inflate blocked gzip; of other gzip one inflates ahead if there are
-    several. Raises OSError where the file cannot be opened or read.
+    path: a source that is already open is returned as it is. threads: how many read a plain file or inflate blocked
+    gzip; of other gzip one inflates ahead if there are several. Raises OSError where the file cannot be opened or read.
     """
-    if path == "-":
-        file, name = io.FileIO(0, closefd=False), "standard input"
-    else:
-        file, name = io.FileIO(path), path
+    if isinstance(path, ByteSource):
+        return path
+    file, name = open_file(path)
     try:
-        head = read_up_to(file, BLOCK_HEADER.size)
-        if head.startswith(GZIP_MAGIC):
-            return PieceSource(name, inflate(file, name, head, threads), file)
-        return _PlainSource(file, name, head, threads)
+        return bytes_behind(file, name, read_up_to(file, BLOCK_HEADER.size), threads)
     except BaseException:
         file.close()
         raise
+
+
+def open_file(path: str) -> tuple[io.FileIO, str]:
+    """The file at `path`, or standard input where it is "-", and what messages call it."""
+    if path == "-":
+        return io.FileIO(0, closefd=False), "standard input"
+    return io.FileIO(path), path
+
+
+def bytes_behind(file: io.FileIO, name: str, head: bytes, threads: int) -> ByteSource:
+    """What `open_bytes` gives of an open file. head: the first 18 bytes or more, or all there are, already read."""
+    if head.startswith(GZIP_MAGIC):
+        return PieceSource(name, inflate(file, name, head, threads), file)
+    return _PlainSource(file, name, head, threads)
 
 
 def describe_start(data: bytes) -> str:

@@ -19,6 +19,7 @@ _COUNT = Kernel("reads", "count_newlines")
 _FIND = Kernel("reads", "find_newlines")
 _PARSE = Kernel("reads", "parse_records")
 _COMPARE_NAMES = Kernel("reads", "compare_names")
+_CHECK_COMMENTS = Kernel("reads", "check_comments")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,15 @@ def find_reads(
     backend.launch(_PARSE, records, data, line_ends, *fields, error, *sizes)
     if layout.paired:
         backend.launch(_COMPARE_NAMES, records // 2, data, reads.name_starts, reads.name_lengths, error)
+    return _before_error(reads, error, backend)
+
+
+def expect_tags(reads: Reads, backend: Backend) -> Reads:
+    """The reads in front of the first whose comment, behind its name, is no list of SAM tags."""
+    if not reads.count:
+        return reads
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    backend.launch(_CHECK_COMMENTS, reads.count, reads.bytes, reads.name_starts, error)
     return _before_error(reads, error, backend)
 
 

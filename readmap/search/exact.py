@@ -88,6 +88,8 @@ class Summary(stream.Summary):
 class ExactSearch:
     """Searches batches of reads and counts them in `summary`."""
 
+    comments = False
+
     def __init__(self, index: DeviceIndex, parameters: Parameters, backend: Backend) -> None:
         self.summary = Summary()
         self._index = index

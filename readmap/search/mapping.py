@@ -63,8 +63,11 @@ class Mapping:
         read_group: ReadGroup = NO_READ_GROUP,
         pairing: Pairing | None = None,
         reporting: Reporting | None = None,
+        comments: bool = False,
     ) -> None:
+        """comments: whether the reads' comments are tags."""
         self.summary = Summary()
+        self.comments = comments
         self._index = index
         self._scoring = scoring
         self._backend = backend

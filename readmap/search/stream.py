@@ -13,8 +13,9 @@ from readmap.backend import Array, Backend
 from readmap.errors import DataError
 from readmap.formats.buffers import Buffer, BufferPool
 from readmap.formats.chunks import BUFFERS, Chunk, Layout, read_chunks
+from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
-from readmap.formats.reads import Reads, find_reads
+from readmap.formats.reads import Reads, expect_tags, find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
@@ -58,6 +59,10 @@ class Work(Protocol):
     def summary(self) -> Summary:
         """What has been counted so far."""
 
+    @property
+    def comments(self) -> bool:
+        """Whether what stands behind a read's name is SAM tags, which are written too."""
+
     def lines(self, reads: Reads) -> Iterator[Piece]:
         """What to write, of this batch or of those before."""
 
@@ -66,7 +71,7 @@ class Work(Protocol):
 
 
 def run(
-    paths: Sequence[str],
+    paths: Sequence[str | ByteSource],
     outputs: Sequence[ByteSink],
     work: Work,
     backend: Backend,
@@ -77,8 +82,8 @@ def run(
 ) -> None:
     """Write the lines of the reads of all files, each to its output; the header is the caller's.
 
-    progress: called behind every piece. Those in front of a bad record, or of its pair, are written before its
-    DataError is raised.
+    paths: of files, or sources that are open already. progress: called behind every piece. Those in front of a bad
+    record, or of its pair, are written before its DataError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
@@ -125,6 +130,8 @@ def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
         try:
             data = backend.upload(batch.parts)
             reads = find_reads(data, batch.reads, batch.format.value, backend, batch.layout)
+            if work.comments:
+                reads = expect_tags(reads, backend)
             for piece in work.lines(reads) if reads.count else ():
                 begun = True
                 yield piece
