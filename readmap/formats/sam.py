@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
+from readmap.formats.header import header_lines
 
 
 class Form(IntEnum):
@@ -20,17 +21,19 @@ class Form(IntEnum):
 
 
 def header(
-    contigs: Sequence[Contig], version: str, command_line: str, read_group: bytes = b"", form: Form = Form.TEXT
+    contigs: Sequence[Contig],
+    version: str,
+    command_line: str,
+    read_group: bytes = b"",
+    form: Form = Form.TEXT,
+    lines: Sequence[str] = (),
 ) -> bytes:
-    """The header's lines: @HD, an @SQ with M5 for each contig, @RG where one is given, @PG; in BAM then the contigs."""
-    lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
-    lines += [f"@SQ\tSN:{contig.name}\tLN:{contig.length}\tM5:{contig.md5}" for contig in contigs]
-    if read_group:
-        lines.append(read_group.decode())
-    # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
-    call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
-    lines.append(f"@PG\tID:readmap\tPN:readmap\tVN:{version}\tCL:{call}")
-    text = "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n"
+    """The header's lines, see `header_lines`; in BAM then the contigs.
+
+    read_group: the line of the option -R. lines: further ones, of the user and of the reads' file.
+    """
+    given = [read_group.decode(), *lines] if read_group else lines
+    text = "\n".join(header_lines(contigs, given, version, command_line)).encode("utf-8", "surrogateescape") + b"\n"
     return text if form is Form.TEXT else _binary_header(text, contigs)
 
 

@@ -1,0 +1,92 @@
+"""The lines of a SAM header: readmap's own, those of the options -R and -H, and those that the reads' file brought."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from readmap.errors import UsageError
+from readmap.formats.fasta import Contig
+
+#: What is written where -H names no other: records in the order of the reads.
+FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
+
+#: A comment, or fields whose names have two characters.
+LINE = re.compile(r"@CO\t.*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\t]+)+")
+
+
+def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, command_line: str) -> list[str]:
+    """The header: @HD, an @SQ with M5 for each contig, the lines that are given, and the @PG of readmap.
+
+    An @HD and @SQ lines that are given stand in the place of readmap's. readmap follows the last @PG among them, under
+    another ID where one of them has its own.
+    Raises UsageError where @SQ lines are not those of the contigs, or two lines say what only one may.
+    """
+    firsts = [line for line in given if line.startswith("@HD")]
+    sequences = [line for line in given if line.startswith("@SQ")]
+    others = [line for line in given if not line.startswith(("@HD", "@SQ"))]
+    _refuse_repeated(firsts, others)
+    return [
+        *(firsts or [FIRST_LINE]),
+        *_contig_lines(contigs, sequences),
+        *others,
+        _program_line(others, version, command_line),
+    ]
+
+
+def parse_header_lines(option: str) -> list[str]:
+    r"""The lines of an option -H: one such as '@CO\tmade by hand', with \t or tabs, or those of the file of that name.
+
+    Raises UsageError where one is no line of a header or tells of an order, OSError where the file cannot be read.
+    """
+    if option.startswith("@"):
+        lines = [option.replace("\\t", "\t")]
+    else:
+        with open(option, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.rstrip("\n") for line in file if line.strip()]
+    for line in lines:
+        if not LINE.fullmatch(line):
+            raise UsageError(rf"-H {option}: expected a line such as '@CO\ttext' or '@PG\tID:x', found {line!r}")
+        if line.startswith("@HD") and _fields(line).get("SO", "unsorted") not in ("unsorted", "unknown"):
+            raise UsageError(f"-H {option}: the order of the records is what readmap tells (--sort), found {line!r}")
+    return lines
+
+
+def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
+    """Every contig's @SQ: the given one, if any, with what it lacks."""
+    if given and len(given) != len(contigs):
+        raise UsageError(f"-H: {len(given)} @SQ lines are given, and the index has {len(contigs)} contigs")
+    lines = []
+    for line, contig in zip(given or ["@SQ"] * len(contigs), contigs, strict=True):
+        known = {"SN": contig.name, "LN": str(contig.length), "M5": contig.md5}
+        told = _fields(line)
+        for name, value in known.items():
+            if told.get(name, value) != value:
+                raise UsageError(f"-H: the index has {name}:{value} where {line!r} is given")
+        lines.append("\t".join([line, *(f"{name}:{known[name]}" for name in known if name not in told)]))
+    return lines
+
+
+def _program_line(others: Sequence[str], version: str, command_line: str) -> str:
+    earlier = [_fields(line).get("ID", "") for line in others if line.startswith("@PG")]
+    names = itertools.chain(["readmap"], (f"readmap.{number}" for number in itertools.count(1)))
+    name = next(name for name in names if name not in earlier)
+    follows = "".join(f"\tPP:{last}" for last in earlier[-1:])
+    # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
+    call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
+    return f"@PG\tID:{name}\tPN:readmap{follows}\tVN:{version}\tCL:{call}"
+
+
+def _refuse_repeated(firsts: Sequence[str], others: Sequence[str]) -> None:
+    """Raise UsageError where there are several @HD, or two @RG or two @PG of one ID."""
+    claims = Counter("@HD" for _ in firsts)
+    claims.update(f"{line[:3]} ID:{_fields(line).get('ID', '')}" for line in others if line[:3] in ("@RG", "@PG"))
+    if repeated := [claim for claim, count in claims.items() if count > 1]:
+        raise UsageError(f"two header lines are {repeated[0]}, of those of -H, -R and the reads' file")
+
+
+def _fields(line: str) -> dict[str, str]:
+    """The fields of a line by their names."""
+    return {field[:2]: field[3:] for field in line.split("\t")[1:]}
