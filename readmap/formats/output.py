@@ -70,6 +70,10 @@ class Output(ByteSink):
         except OSError as error:
             raise _named(error, self.name) from None
 
+    def fileno(self) -> int:
+        """The descriptor, for a process that writes in the caller's place."""
+        return self._descriptor
+
     def commit(self) -> None:
         """Closes the output; a file takes its final name, and the place of what had it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ PAD_BASES = 16_384
 #: Letters to what the suffix sorter reads: 0 a barrier, 1..4 A, C, G, T.
 _CODES = np.zeros(256, np.uint8)
 _CODES[np.frombuffer(b"ACGT", np.uint8)] = [1, 2, 3, 4]
+
+#: The letters of a byte of packed bases, uint32 each, in the order of memory.
+_FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)
 
 _PACK = Kernel("index", "pack_reference")
 
@@ -66,6 +70,17 @@ class Reference:
         """Bases that are no A, C, G or T."""
         real = self.barrier_letters > 0
         return int((self.barrier_ends - self.barrier_starts)[real].sum())
+
+    def letters(self, begin: int, end: int) -> Bytes:
+        """The upper-case IUPAC letters of [begin, end), which lies in one contig; uint8."""
+        words = self.words[begin // 32 : -(-end // 32)]
+        letters = _FOUR_LETTERS[words.astype(">u8").view(np.uint8)].view(np.uint8)[begin % 32 :][: end - begin]
+        first = int(np.searchsorted(self.barrier_ends, begin, "right"))
+        behind = int(np.searchsorted(self.barrier_starts, end, "left"))
+        for barrier in range(first, behind):
+            start, stop = int(self.barrier_starts[barrier]), int(self.barrier_ends[barrier])
+            letters[max(start - begin, 0) : stop - begin] = self.barrier_letters[barrier]
+        return letters
 
 
 #: The arrays of a Reference, which the index folder keeps under these names.

@@ -1,0 +1,86 @@
+"""Commands of samtools, which pysam holds, each in a process of its own, which may be killed and harms no other."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, cast
+
+PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
+
+#: A note on a line of its own, and what stands in front of a complaint: the function or the command that it comes from.
+NOTE = re.compile(r"\[(M::|bam_sort_core\] merging)")
+ORIGIN = re.compile(r"(\[[\w:]+\]|samtools \w+:) ")
+
+#: htslib only warns of it.
+TRUNCATED = "EOF marker is absent"
+
+
+class Samtools:
+    """A command that runs; a context manager that kills it.
+
+    input, output: pipes to its standard input and, where `stdout` is not given, from its standard output.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *arguments: str,
+        stdout: Any = subprocess.PIPE,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """stdout: what else it writes to, as subprocess takes it. folder: where it runs, if not where the caller does.
+
+        environment: variables beside the caller's.
+        """
+        self._command = command
+        # A pipe that nobody reads meanwhile would fill up.
+        self._messages = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            # -P: the folder of the program holds modules that are no program's business.
+            [sys.executable, "-P", str(PROGRAM), command, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=self._messages,
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            process_group=0,  # Ctrl-C is for the caller, who may have to end other things first
+        )
+        self.input = cast(IO[bytes], self._process.stdin)
+        self.output = cast(IO[bytes], self._process.stdout)
+
+    def failure(self) -> str:
+        """What went wrong, in words, or '' where nothing did; waits until the command has ended."""
+        status = self._process.wait()
+        self._messages.seek(0)
+        lines = self._messages.read().decode("utf-8", "backslashreplace").splitlines()
+        said = [ORIGIN.sub("", line) for line in lines if line and not NOTE.match(line)]
+        if status == 0 and not any(TRUNCATED in line for line in said):
+            return ""
+        how = f"ended by signal {-status}" if status < 0 else "failed"
+        return "; ".join([f"samtools {self._command} {how}", *dict.fromkeys(said)])
+
+    def close(self) -> None:
+        """Kills the command, where it has not ended, and closes the pipes; from any thread, and more than once."""
+        self._process.kill()
+        self._process.wait()
+        for file in (self._process.stdin, self._process.stdout, self._messages):
+            if file is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,141 @@
+"""Outputs that samtools makes of BAM's bytes: CRAM, and what is sorted by coordinate and indexed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.formats.fasta import Contig
+from readmap.formats.output import NAME_CHARACTERS, ByteSink, Output, open_output
+from readmap.formats.samtools import Samtools
+
+CRAM_ENDING = ".cram"
+
+#: samtools writes 3.1 by default, which older programs cannot read.
+CRAM_FORMAT = "cram,version=3.0"
+
+#: BAI has no place for what lies further along a contig; CSI has.
+LONGEST_BAI = 1 << 29
+
+#: samtools takes no less for a thread.
+LEAST_SORT_MEMORY = 1 << 20
+
+#: An index of what was there before would be taken for one of the new file.
+INDEX_ENDINGS = (".bai", ".csi", ".crai")
+
+#: Where samtools finds a contig's letters, by its MD5: in its own folder, so that no path of them gets into the header.
+REFERENCES = {"REF_CACHE": "%s", "REF_PATH": "%s"}
+
+#: The letters of a contig, uint8, in pieces.
+Letters = Iterable[NDArray[np.uint8]]
+
+
+class SamtoolsOutput(ByteSink):
+    """Takes uncompressed BAM, which a command turns into what its output is to hold.
+
+    name: what messages call it: the output's name.
+    """
+
+    def __init__(
+        self, output: Output, command: Samtools, index: tuple[Path, Output] | None, resources: contextlib.ExitStack
+    ) -> None:
+        """index: what the command writes beside its output, and where that goes. resources: closed in the end."""
+        self.name = output.name
+        self._output = output
+        self._command = command
+        self._index = index
+        self._resources = resources
+
+    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+        """Hands `data` to the command; on return it may be overwritten. Raises OSError that says why it ended."""
+        try:
+            self._command.input.write(data.data if isinstance(data, np.ndarray) else data)
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def commit(self) -> None:
+        """Waits for the command, and gives the output, then its index, their names.
+
+        Raises OSError that names the output; then it is still to be aborted.
+        """
+        with contextlib.suppress(BrokenPipeError):  # the command's end tells more
+            self._command.input.close()
+        if self._command.failure():
+            raise self._failed()
+        outputs = [self._output]
+        if self._index is not None:
+            made, index = self._index
+            index.write(made.read_bytes())
+            outputs.append(index)
+            for ending in INDEX_ENDINGS:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.name + ending)
+        for output in outputs:
+            output.commit()
+        self._resources.close()
+
+    def abort(self) -> None:
+        """Kills the command, and removes its files and an output that was not committed."""
+        self._resources.close()
+
+    def _failed(self) -> OSError:
+        # samtools view keeps the reason to itself.
+        reason = self._command.failure() or "samtools ended early"
+        return OSError(errno.EIO, f"not all could be written (a full disk, a quota): {reason}", self.name)
+
+
+def open_samtools_output(
+    path: str, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, sort_memory: int | None
+) -> SamtoolsOutput:
+    """The output at `path`, CRAM by its ending, else BAM; what is written to it is uncompressed BAM of these contigs.
+
+    letters: of each contig, asked for where the output is CRAM. threads: of samtools. sort_memory: bytes in which
+    records are sorted, before they go to temporary files in $TMPDIR or beside the output; a sorted output has its
+    index beside it. None keeps the order.
+    Raises OSError as open_output does.
+    """
+    is_cram = path.endswith(CRAM_ENDING)
+    with contextlib.ExitStack() as resources:
+        output = resources.enter_context(open_output(path))
+        folder = resources.enter_context(_scratch(path))
+        if is_cram:
+            _write_references(folder, contigs, letters)
+        arguments = ["-@", str(threads), "-O", CRAM_FORMAT if is_cram else "bam", "--no-PG"]
+        index = None
+        if sort_memory is None:
+            command, arguments = "view", [*arguments, "-o", "-", "-"]
+        else:
+            kind = ".crai" if is_cram else ".csi" if any(c.length > LONGEST_BAI for c in contigs) else ".bai"
+            index = folder / f"index{kind}", resources.enter_context(open_output(path + kind))
+            memory = max(sort_memory // threads, LEAST_SORT_MEMORY)
+            command, arguments = "sort", [*arguments, "-m", str(memory), "-T", "sorted", "--write-index"]
+            arguments += ["-o", f"-##idx##{index[0].name}", "-"]
+        running = resources.enter_context(
+            Samtools(command, *arguments, stdout=output, folder=folder, environment=REFERENCES)
+        )
+        return SamtoolsOutput(output, running, index, resources.pop_all())
+
+
+@contextlib.contextmanager
+def _scratch(path: str) -> Iterator[Path]:
+    """A folder for temporary files, in $TMPDIR or beside the file."""
+    beside, name = os.path.split(os.path.realpath(path))
+    where = os.environ.get("TMPDIR") or beside
+    prefix = f".{name[:NAME_CHARACTERS]}."
+    with tempfile.TemporaryDirectory(".tmp", prefix, where, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def _write_references(folder: Path, contigs: Sequence[Contig], letters: Iterable[Letters]) -> None:
+    """A file for each contig: its letters and nothing else, under their MD5."""
+    for contig, pieces in zip(contigs, letters, strict=True):
+        with open(folder / contig.md5, "wb") as file:
+            for piece in pieces:
+                file.write(piece.data)
