@@ -12,7 +12,7 @@ import pysam
 import pytest
 
 from readmap.cli import main, search
-from readmap.cli.inputs import is_older_than_source
+from readmap.cli.inputs import alternates_beside, is_older_than_source
 from readmap.cli.mapping import MappingTask
 from readmap.cli.options import parse_size
 from readmap.cli.report import Report, Session
@@ -223,6 +223,39 @@ def test_a_changed_reference_is_told(demo_index: Path, few_reads: str, capfd: py
     os.utime("ref.fa", (2_000_000_000, 2_000_000_000))
     assert run("search", few_reads, "-x", "ref.fa", "-o", "/dev/null") == 0
     assert "warning: ref.fa is newer than ref.fa.readmap" in capfd.readouterr().err
+
+
+def test_alternate_contigs_are_told(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(demo_index, "ref.fa.readmap")
+    Path("ref.fa").write_text(">a\nACGT\n")
+    assert run("search", few_reads, "-x", "ref.fa.readmap", "-o", "/dev/null") == 0
+    assert "alternate" not in capfd.readouterr().err
+    Path("ref.fa.alt").touch()
+    for name in ("ref.fa", "ref.fa.readmap"):
+        assert run("search", few_reads, "-x", name, "-o", "/dev/null") == 0
+        assert "warning: ref.fa.alt names alternate contigs" in capfd.readouterr().err
+    assert alternates_beside(Path("elsewhere.readmap"), "ref.fa.gz") == "ref.fa.alt"
+
+
+def test_header_lines_of_the_user(demo_index: Path, few_reads: str) -> None:
+    Path("lines.txt").write_text("@PG\tID:readmap\tPN:fastp\n\n@CO\tfrom a file\r\n")
+    lines = ("-H", r"@CO\tmade\tby hand", "-H", "lines.txt")
+    for name in ("out.sam", "out.bam"):
+        assert run("search", few_reads, "-x", demo_index, "-o", name, *lines, "-q", "-R", GROUP) == 0
+        header: Any = pysam.AlignmentFile(name).header.to_dict()
+        assert header["CO"] == ["made\tby hand", "from a file"]
+        assert header["RG"] == [{"ID": "a", "SM": "b"}]
+        assert [(line["ID"], line.get("PP")) for line in header["PG"]] == [("readmap", None), ("readmap.1", "readmap")]
+        assert header["HD"] == {"VN": "1.6", "SO": "unsorted", "GO": "query"}
+
+
+def test_comments_that_are_no_tags(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("reads.fq").write_text("@a RX:Z:AC\nACGT\n+\nIIII\n@b 1:N:0:ACGT\nACGT\n+\nIIII\n")
+    assert run("search", "reads.fq", "-x", demo_index, "-o", "out.sam") == 0
+    assert run("search", "reads.fq", "-x", demo_index, "-o", "none.sam", "-C") == 1
+    message = "reads.fq, record 2 (b): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
+    assert message in capfd.readouterr().err
+    assert not Path("none.sam").exists()
 
 
 def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from readmap import __version__
 from readmap.backend import Backend
-from readmap.cli import scoring
+from readmap.cli import reads, scoring
 from readmap.cli.options import FLAG, in_range, one_of
 from readmap.cli.report import counted, share, speed
 from readmap.errors import UsageError
@@ -23,8 +23,8 @@ from readmap.search.exact import ALL, ExactSearch, Format, Parameters, Summary
 
 PANEL = "Exact search"
 
-#: Formats that a name of an output promises.
-ENDINGS = {".bam": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
+#: Formats that a name of an output promises; CRAM is made of BAM.
+ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
 
 WORDS = {Structure.ARRAY: "suffix array", Structure.TREE: "suffix tree"}
 
@@ -113,14 +113,17 @@ def refuse_conflicts(context: typer.Context) -> None:
         (shown_in(PANEL), not exact, "only with --exact"),
         (["interleaved"], exact, "not with --exact, which takes every read for itself: leave it out"),
         (shown_in(scoring.PANEL), exact, "not with --exact, which scores no alignments"),
+        (shown_in(reads.PANEL), exact, "not with --exact, which writes no tags of the reads"),
+        (["replace_rg"], "read_group" not in given, "only with -R"),
         (["output"], not exact and table, f"{output} is a name for {named}, which is written only with --exact"),
         (
             ["named_format"],
             promised is Format.BAM and named != promised,
-            f"{output} is a name for bam, not for {named}",
+            f"{output} is a name for {os.path.splitext(output or '')[1][1:]}, not for {named}",
         ),
         (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
-        (["read_group"], table, "only SAM and BAM have read groups"),
+        (["read_group"], table, "only SAM, BAM and CRAM have read groups"),
+        (["header"], table, "only SAM, BAM and CRAM have such a header"),
     )
     for names, wrong, message in conflicts:
         if found := [given[name].opts[0] for name in names if wrong and name in given]:
@@ -130,6 +133,8 @@ def refuse_conflicts(context: typer.Context) -> None:
 class ExactTask:
     """Reads to their exact occurrences; see Task of cli/search.py."""
 
+    keeps_tags = False
+
     def __init__(self, parameters: Parameters, prefix_table: bool) -> None:
         """prefix_table: whether tables of first bases are used."""
         self.structure = parameters.structure
@@ -137,15 +142,15 @@ class ExactTask:
         self._parameters = parameters
         self._summary = Summary()
 
-    def header(self, contigs: Sequence[Contig], command_line: str) -> bytes:
+    def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """That of SAM or BAM, or a table's first line."""
         parameters = self._parameters
         if parameters.format in (Format.SAM, Format.BAM):
-            return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form)
+            return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form, lines)
         return parameters.format.header
 
-    def start(self, index: DeviceIndex, backend: Backend) -> ExactSearch:
-        """The work on batches of reads."""
+    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> ExactSearch:
+        """The work on batches of reads, whose comments are not looked at."""
         work = ExactSearch(index, self._parameters, backend)
         self._summary = work.summary
         return work

@@ -17,9 +17,6 @@ from readmap.index import folder
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16
 
-#: A name by which a format is meant that is not written.
-CRAM = ".cram"
-
 
 def layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
     """How the reads lie in the files; raises UsageError where they are too many for that."""
@@ -53,15 +50,11 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
 
 
 def check_output(output: str | None, reads: Sequence[str]) -> None:
-    """Raise UsageError where the output would replace the reads, or its name promises what it is not."""
+    """Raise UsageError where the output would replace the reads."""
     if output is None:
         return
     if os.path.isfile(output) and any(os.path.exists(path) and os.path.samefile(output, path) for path in reads):
         raise UsageError(f"-o {output} is a file of the reads")
-    if output.endswith(CRAM):
-        raise UsageError(
-            f"-o {output}: CRAM is not written yet; without -o, pipe it into samtools view -T REF -o {output}"
-        )
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:
@@ -69,6 +62,12 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
     if named is None or not os.path.isfile(named):
         return False
     return os.path.getmtime(named) > (index / folder.MANIFEST).stat().st_mtime
+
+
+def alternates_beside(index: Path, source: str) -> str | None:
+    """The file that tells bwa of alternate contigs, beside the index or the FASTA file that it was made from."""
+    names = (str(index).removesuffix(".readmap"), source, source.removesuffix(".gz"))
+    return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)
 
 
 def _why_reference(path: str) -> str | None:

@@ -24,6 +24,7 @@ class MappingTask:
 
     structure = Structure.ARRAY
     prefix_table = True
+    keeps_tags = True
 
     def __init__(self, scoring: Scoring, form: Form, read_group: ReadGroup) -> None:
         self._scoring = scoring
@@ -31,13 +32,13 @@ class MappingTask:
         self._read_group = read_group
         self._summary = Summary()
 
-    def header(self, contigs: Sequence[Contig], command_line: str) -> bytes:
+    def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """That of SAM or BAM."""
-        return header(contigs, __version__, command_line, self._read_group.line, self._form)
+        return header(contigs, __version__, command_line, self._read_group.line, self._form, lines)
 
-    def start(self, index: DeviceIndex, backend: Backend) -> Mapping:
+    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> Mapping:
         """The work on batches of reads."""
-        work = Mapping(index, self._scoring, backend, self._form, self._read_group)
+        work = Mapping(index, self._scoring, backend, self._form, self._read_group, comments)
         self._summary = work.summary
         return work
 

@@ -23,9 +23,19 @@ from readmap.cli.exact import (
     format_of,
     refuse_conflicts,
 )
-from readmap.cli.inputs import check_output, check_reads, is_older_than_source, layout_of
+from readmap.cli.inputs import alternates_beside, check_output, check_reads, is_older_than_source, layout_of
 from readmap.cli.mapping import MappingTask
 from readmap.cli.options import FLAG, RESOURCES, Debug, Json, Quiet, Threads, device_option, in_range, parse_size
+from readmap.cli.output import (
+    HeaderLines,
+    OutputName,
+    ReadGroupLine,
+    Sort,
+    SortMemory,
+    memory_to_sort,
+    open_sink,
+)
+from readmap.cli.reads import Additions, Comments, KeepTags, ReplaceReadGroup, open_all
 from readmap.cli.report import (
     STANDARD_OUTPUT,
     Report,
@@ -37,10 +47,10 @@ from readmap.cli.report import (
 )
 from readmap.cli.scoring import Clip, GapExtend, GapOpen, Match, MinScore, Mismatch, scaled
 from readmap.errors import IndexFolderError
-from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.chunks import Layout
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink, open_output
+from readmap.formats.header import parse_header_lines
+from readmap.formats.output import ByteSink
 from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
 from readmap.index import folder
 from readmap.index.device import DeviceIndex, Structure
@@ -52,19 +62,16 @@ from readmap.search.exact import Format
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
-  $ cat *.fq.gz | readmap search - -x ref.fa | samtools sort -o out.bam
+  $ cat *.fq.gz | readmap search - -x ref.fa -o sorted.bam --sort
   $ readmap search reads.fq -x ref.fa -R '@RG\tID:run1\tSM:sample' -o out.sam
   $ readmap search reads.fq -x ref.fa --exact -o places.bed
   $ readmap search primers.fa -x ref.fa --exact --count-only"""
-
-#: Endings of names of compressed outputs, BAM among them.
-COMPRESSED = (".bam", ".gz", ".bgz")
 
 Reads = Annotated[
     list[str],
     typer.Argument(
         metavar="READS",
-        help="FASTQ or FASTA of reads up to 10,000 bases, or two files of pairs: plain, gzip or bgzip; "
+        help="Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
         "- is standard input.",
         show_default=False,
     ),
@@ -87,26 +94,6 @@ IndexName = Annotated[
         metavar="INDEX",
         help="The index folder, or the FASTA that it was made from "
         "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
-        show_default=False,
-    ),
-]
-OutputName = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="The output file (default: standard output): BAM by the ending .bam, else SAM; .gz compresses with bgzip.",
-        show_default=False,
-    ),
-]
-ReadGroupLine = Annotated[
-    str | None,
-    typer.Option(
-        "-R",
-        "--read-group",
-        metavar="LINE",
-        help=r"The read group of all reads, as '@RG\tID:a\tSM:b'.",
         show_default=False,
     ),
 ]
@@ -145,11 +132,15 @@ class Task(Protocol):
     def prefix_table(self) -> bool:
         """Whether its tables of first bases are."""
 
-    def header(self, contigs: Sequence[Contig], command_line: str) -> bytes:
-        """What is written in front of the lines."""
+    @property
+    def keeps_tags(self) -> bool:
+        """Whether tags of the reads are written."""
 
-    def start(self, index: DeviceIndex, backend: Backend) -> stream.Work:
-        """The work on batches of reads."""
+    def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
+        """What is written in front of the lines; lines: of the header, that are added."""
+
+    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> stream.Work:
+        """The work on batches of reads; comments: whether theirs are tags to write."""
 
     def progress(self) -> str:
         """What came of the reads so far."""
@@ -167,7 +158,13 @@ def search(
     interleaved: Interleaved = False,
     index: IndexName = None,
     output: OutputName = None,
+    sort: Sort = False,
+    sort_memory: SortMemory = None,
     read_group: ReadGroupLine = None,
+    header: HeaderLines = None,
+    comments: Comments = False,
+    keep_tags: KeepTags = None,
+    replace_rg: ReplaceReadGroup = False,
     exact: Exact = False,
     strand: StrandName = Strand.BOTH,
     named_format: FormatName = None,
@@ -191,7 +188,8 @@ def search(
 ) -> None:
     """Map single-end reads and write SAM, or find all their exact occurrences (--exact).
 
-    The output is in the order of the reads, the same on every device and with any number of threads.
+    The output is in the order of the reads, unless --sort is given; it is the same on every device and with any number
+    of threads.
 
     Also called: readmap map
     """
@@ -201,7 +199,10 @@ def search(
         match, mismatch=mismatch, gap_open=gap_open, gap_extend=gap_extend, clip_penalty=clip, min_score=min_score
     )
     group = parse_read_group(read_group) if read_group is not None else NO_READ_GROUP
+    lines = [line for option in header or () for line in parse_header_lines(option)]
+    additions = Additions(lines, comments, keep_tags, group != NO_READ_GROUP, replace_rg)
     memory = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
+    sorts_in = memory_to_sort(sort, sort_memory, output, exact)
     check_reads(reads, index is not None)
     layout = layout_of(reads, interleaved, exact)
     check_output(output, reads)
@@ -211,12 +212,19 @@ def search(
     task: Task = MappingTask(scores, Form.BINARY if written is Format.BAM else Form.TEXT, group)
     if exact:
         task = exact_task(opened, written, group, strand, structure, max_hits, not no_prefix_table)
-    with Report(context.obj, quiet, json) as report, _open(output, threads or available_processors()) as out:
+    with (
+        Report(context.obj, quiet, json) as report,
+        open_sink(output, opened.reference, threads or available_processors(), sorts_in) as out,
+    ):
         if is_older_than_source(path, index):
             report.say(f"warning: {index} is newer than {path}: readmap index --force {index} makes it anew")
+        if alternates := alternates_beside(path, opened.source):
+            report.say(f"warning: {alternates} names alternate contigs, which are mapped to as all others are")
         backend = open_backend(device, threads, memory)
         on_terminal = output in STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
-        summary, loading = _run(task, reads, layout, out, path, opened, backend, batch_reads, report, on_terminal)
+        summary, loading = _run(
+            task, reads, layout, additions, out, path, opened, backend, batch_reads, report, on_terminal
+        )
         out.commit()
         for line in [*(task.lines(backend) if summary.reads else ["no reads"]), report.cost()]:
             report.say(line)
@@ -224,16 +232,11 @@ def search(
         report.finish(files | _record(summary, opened, backend, loading) | task.record())
 
 
-def _open(output: str | None, threads: int) -> ByteSink:
-    """The output, compressed by threads where its name says so."""
-    plain = open_output(output)
-    return BgzfOutput(plain, threads) if output and output.endswith(COMPRESSED) else plain
-
-
 def _run(
     task: Task,
     reads: Sequence[str],
     layout: Layout,
+    additions: Additions,
     out: ByteSink,
     path: Path,
     index: Index,
@@ -254,14 +257,15 @@ def _run(
         _say_memory(needed, backend, report)
         placed = index.place(backend, task.structure, task.prefix_table)
         loading = report.seconds - began
-        out.write(task.header(index.reference.contigs, report.command_line))
-        work = task.start(placed, backend)
-        summary = work.summary
+        with open_all(reads, additions, task.keeps_tags, backend.threads) as inputs:
+            out.write(task.header(index.reference.contigs, report.command_line, inputs.header))
+            work = task.start(placed, backend, inputs.comments)
+            summary = work.summary
 
-        def progress() -> None:
-            show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {task.progress()}")
+            def progress() -> None:
+                show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {task.progress()}")
 
-        stream.run(reads, [out], work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
+            stream.run(inputs.sources, [out], work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
     return summary, loading
 
 

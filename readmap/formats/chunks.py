@@ -147,7 +147,8 @@ def read_chunks(
 ) -> Iterator[Chunk]:
     """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
 
-    paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most `buffers` times for each of the files that are read
+    paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most
+    `buffers` times for each of the files that are read
     together, and again for a record that is longer than a buffer. chunk_bytes: the size of their buffers together,
     which bounds a chunk. batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how
     many read or inflate a file. The iterator waits while all buffers, at least 2 a file, are in chunks that have not

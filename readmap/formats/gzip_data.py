@@ -41,8 +41,8 @@ IsalError = cast(type[Exception], igzip_lib.IsalError)
 def inflate(file: File, name: str, head: bytes, threads: int) -> Generator[bytes, None, None]:
     """The contents of gzip data in pieces of 1 byte to 1 MiB, in order.
 
-    head: the first 18 bytes of the data or all there are, already read from `file`. name: for messages. threads:
-    the most that inflate blocked gzip; of other gzip one thread inflates ahead if there are several.
+    head: the first 18 bytes of the data, or more, or all there are, already read from `file`. name: for messages.
+    threads: the most that inflate blocked gzip; of other gzip one thread inflates ahead if there are several.
     Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
     pieces before that place. Closing the generator ends the threads.
     """
