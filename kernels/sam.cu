@@ -1,5 +1,6 @@
 // SAM and BAM records from arrays: how long each line's record is, and its bytes.
 #include "alignments.cuh"
+#include "comments.cuh"
 #include "lines.cuh"
 #include "records.cuh"
 
@@ -53,7 +54,8 @@ KERNEL void sum_qualities(i64 begin, i64 end, READ_TEXT_ARGUMENTS, const i32* sl
         CONTIG_NAME_ARGUMENTS, LINE_ARGUMENTS, const i64 *operation_ends, const i64 *rooms, const u32 *operations,    \
         const i32 *operation_counts, const i64 *reference_starts, const i64 *reference_ends, const i32 *contigs,      \
         const i32 *scores, const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs,        \
-        const u16 *flags, const i32 *quality_sums, const u8 *read_group, i64 read_group_length, i32 soft_clipped, i32 form
+        const u16 *flags, const i32 *quality_sums, const u8 *read_group, i64 read_group_length, i32 comments,       \
+        i32 soft_clipped, i32 form
 
 struct Records {
     ReadTexts texts;
@@ -79,7 +81,9 @@ struct Records {
     const i32* quality_sums;
     const u8* read_group;
     i64 read_group_length;
-    i32 soft_clipped, form;  // soft_clipped: the lines of a read's further parts hold all of it
+    i32 comments;      // whether the reads' comments are tags
+    i32 soft_clipped;  // whether the lines of a read's further parts hold all of it
+    i32 form;
 
     HOST_DEVICE bool mapped(i64 line) const { return contigs[line] >= 0; }
     HOST_DEVICE i64 record_of(i64 line) const { return order[lines.slots[line]]; }
@@ -196,6 +200,10 @@ struct Records {
             put_mentions(sink, line, record);
         }
         sink.copy(read_group, read_group_length);
+        if (comments) {
+            Characters comment = comment_of(texts.bytes + texts.name_starts[record]);
+            put_comment_tags(sink, form, comment.begin, comment.end, read_group_length > 0);
+        }
         end_record(sink, form);
     }
 };
@@ -204,7 +212,7 @@ struct Records {
     Records {                                                                                                            \
         READ_TEXTS, order, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, LINES, operation_ends, rooms, operations,   \
             operation_counts, reference_starts, reference_ends, contigs, scores, seconds, edit_distances, reversed,      \
-            mapqs, flags, quality_sums, read_group, read_group_length, soft_clipped, form                                \
+            mapqs, flags, quality_sums, read_group, read_group_length, comments, soft_clipped, form                              \
     }
 
 // An item is a line.

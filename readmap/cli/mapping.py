@@ -14,6 +14,7 @@ from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Scoring
+from readmap.search.records import Style
 
 #: The first MAPQ of each bin of the summary's histogram.
 BINS = (0, 1, 10, 20, 30, 40, 50, 60)
@@ -38,7 +39,7 @@ class MappingTask:
 
     def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> Mapping:
         """The work on batches of reads."""
-        work = Mapping(index, self._scoring, backend, self._form, self._read_group, comments)
+        work = Mapping(index, self._scoring, backend, Style(self._form, self._read_group, comments))
         self._summary = work.summary
         return work
 

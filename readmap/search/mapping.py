@@ -10,7 +10,6 @@ import numpy as np
 
 from readmap.backend import Backend
 from readmap.formats.reads import Reads
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
 from readmap.search.alignments import PROPER_PAIR, SECONDARY, SUPPLEMENTARY, UNMAPPED
@@ -19,7 +18,7 @@ from readmap.search.lines import PLACE, PRIMARY
 from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import Searched, align_reads, search_reads
-from readmap.search.records import format_records
+from readmap.search.records import Style, format_records
 
 #: Pairs that tell the insert sizes.
 SAMPLE = 100_000
@@ -59,25 +58,25 @@ class Mapping:
         index: DeviceIndex,
         scoring: Scoring,
         backend: Backend,
-        form: Form = Form.TEXT,
-        read_group: ReadGroup = NO_READ_GROUP,
+        style: Style | None = None,
         pairing: Pairing | None = None,
         reporting: Reporting | None = None,
-        comments: bool = False,
     ) -> None:
-        """comments: whether the reads' comments are tags."""
         self.summary = Summary()
-        self.comments = comments
         self._index = index
         self._scoring = scoring
         self._backend = backend
-        self._form = form
-        self._tag = backend.to_device(np.frombuffer(read_group.tag(form), np.uint8))
+        self._style = style or Style()
         self._pairing = pairing or Pairing()
         self._reporting = reporting or Reporting()
         self._inserts = place_inserts((), backend)
         self._held: list[Searched] = []
         self._sample: list[tuple[Any, Any]] = []
+
+    @property
+    def comments(self) -> bool:
+        """Whether the reads' comments are tags."""
+        return self._style.comments
 
     def lines(self, reads: Reads) -> Iterator[stream.Piece]:
         """The records of a batch, in one piece; none yet where it is held, and those of all held before it else."""
@@ -125,8 +124,7 @@ class Mapping:
             searched.queries,
             self._index,
             self._reporting,
-            self._form,
-            self._tag,
+            self._style,
             backend,
         )
         flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
-from readmap.formats.sam import Form
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.search.alignments import Alignments
 from readmap.search.parameters import Reporting
@@ -18,20 +19,32 @@ _SUM = Kernel("sam", "sum_qualities")
 _MEASURE, _WRITE = Kernel("sam", "measure_records"), Kernel("sam", "write_records")
 
 
+@dataclass(frozen=True)
+class Style:
+    """How records are written.
+
+    Attributes:
+        form: text or binary.
+        read_group: of all reads.
+        comments: whether what stands behind a read's name is tags, to be appended.
+    """
+
+    form: Form = Form.TEXT
+    read_group: ReadGroup = NO_READ_GROUP
+    comments: bool = False
+
+
 def format_records(
     alignments: Alignments,
     reads: Reads,
     queries: Queries,
     index: DeviceIndex,
     reporting: Reporting,
-    form: Form,
-    read_group: Array,
+    style: Style,
     backend: Backend,
 ) -> Array:
-    """The records of a batch in the order of the input, uint8 on the device.
-
-    read_group: uint8, the tag in that form, or empty.
-    """
+    """The records of a batch in the order of the input, uint8 on the device."""
+    read_group = backend.to_device(np.frombuffer(style.read_group.tag(style.form), np.uint8))
     extensions, lines = alignments.extensions, alignments.lines
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     backend.launch(_SUM, len(quality_sums), *reads.texts, queries.slot_of, queries.lengths, quality_sums)
@@ -60,8 +73,9 @@ def format_records(
         quality_sums,
         read_group,
         len(read_group),
+        int(style.comments),
         int(reporting.soft_clipped),
-        int(form),
+        int(style.form),
     )
     lengths = backend.empty(lines.count, np.int64)
     backend.launch(_MEASURE, lines.count, *arguments, lengths)
