@@ -28,8 +28,11 @@ PUBLISHED = {"PD": {"minibwa 0.7": (0.98650, 10), "bwa-mem2 2.3": (0.98839, 21.5
 def simulate(workshop: Workshop, name: str, seed: int) -> list[Path]:
     reference, _, _, options = SIMULATED[name]
     template = "{python} {shared}/tools/simulate.py reads {ref} --seed {seed} -1 {part} -2 {second} " + options
-    ref, second = workshop.reference(reference), workshop.work / f"{name}{seed}.2.fq"
-    return [workshop.make(f"{name}{seed}.1.fq", template, ref=ref, seed=seed, second=second), second]
+    ref, second = workshop.reference(reference), f"{name}{seed}.2.fq"
+    first = workshop.make(f"{name}{seed}.1.fq", template, ref=ref, seed=seed, second=workshop.part(second))
+    if workshop.part(second).exists():
+        workshop.part(second).replace(workshop.work / second)
+    return [first, workshop.work / second]
 
 
 def count(path: Path) -> tuple[NDArray[np.int64], list[int]]:

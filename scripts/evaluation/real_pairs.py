@@ -102,8 +102,8 @@ def call(workshop: Workshop, bam: Path, ref: Path, keep: bool) -> dict[Variant, 
     stem = bam.stem
     pile = workshop.make(f"{stem}.pile.bcf", "bcftools mpileup -f {ref} -Ou -o {part} {bam}", keep, bam=bam, ref=ref)
     raw = workshop.make(f"{stem}.raw.bcf", "bcftools call -mv -Ob -o {part} {pile}", keep, pile=pile)
-    split = "bcftools norm -m -any -f {ref} -Oz -o {part} {raw}"
-    called = workshop.make(f"{stem}.vcf.gz", split, keep, raw=raw, ref=ref)
+    split = "bcftools norm -m -any -f {ref} -Ov -o {part} {raw}"
+    called = workshop.make(f"{stem}.vcf", split, keep, raw=raw, ref=ref)
     with pysam.VariantFile(str(called)) as file:
         return {(one.chrom, one.pos, str(one.ref), str((one.alts or ["."])[0])): one for one in file}
 

@@ -156,7 +156,7 @@ def simulated(workshop: Workshop, _: str) -> Result:
     ref = workshop.reference(REFERENCE)
     reads = workshop.work / "split.1.fq", workshop.work / "split.2.fq"
     if not all(path.exists() for path in reads):
-        parts = workshop.work / "part.split.1.fq", workshop.work / "part.split.2.fq"
+        parts = workshop.part(reads[0].name), workshop.part(reads[1].name)
         simulate(ref, parts, SEED)
         for part, path in zip(parts, reads, strict=True):
             part.replace(path)

@@ -1,4 +1,7 @@
-"""The work folder: bwa's files and the inputs are made once and kept, the mapper's are made once in every run."""
+"""The work folder: bwa's files and the inputs are made once and kept, the mapper's are made once in every run.
+
+Until a file is whole its name has the number of the process, so that several may work in one folder.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +56,14 @@ class Workshop:
         self.made: set[Path] = set()
         self.work.mkdir(parents=True, exist_ok=True)
 
+    def part(self, name: str) -> Path:
+        return self.work / f"part.{os.getpid()}.{name}"
+
     def attempt(
         self, name: str, template: str, keep: bool = True, codes: Collection[int] = (0,), **values: Any
     ) -> bool:
         """Whether a command writes this file of the folder, to {part} or, without that word, to its standard output."""
-        target, part, log = self.work / name, self.work / f"part.{name}", self.work / f"{name}.log"
+        target, part, log = self.work / name, self.part(name), self.work / f"{name}.log"
         if target in self.made or (keep and target.exists()):
             return True
         command = fill_in(template, self.values | values | {"part": part})
