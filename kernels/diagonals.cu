@@ -5,6 +5,7 @@
 // distinguishes them. The best are kept.
 #include "diagonals.cuh"
 #include "suffix_array.cuh"
+#include "windows.cuh"
 
 // The seeds of one read: places on the grid of both orientations.
 struct Grid {
@@ -18,6 +19,17 @@ struct Grid {
     i64 slot;
     u64 hash;
     i32 seeds, stride, shortest_seed, neighbours;  // seeds of one orientation
+    Span part;                                     // of the read that seeds are taken from
+
+    HOST_DEVICE Span part_of(i32 orientation) const {
+        i32 length = queries.lengths[slot];
+        return orientation ? Span{length - part.end, length - part.begin} : part;
+    }
+    HOST_DEVICE bool takes(i32 seed) const {
+        i32 orientation = seed >= seeds, position = (seed - orientation * seeds) * stride;
+        Span own = part_of(orientation);
+        return position >= own.begin && position + shortest_seed <= own.end;
+    }
 
     HOST_DEVICE void prefetch(i32 seed) const {
         if (seed + 4 < 2 * seeds) PREFETCH(&suffixes[ranks[seed + 4]]);
@@ -43,7 +55,7 @@ struct Neighbours {
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(const Grid& grid, i64 place) const {
-        if (query.position < grid.stride || place < grid.stride) return false;
+        if (query.position < grid.part_of(orientation).begin + grid.stride || place < grid.stride) return false;
         i64 position = query.position - grid.stride, start = place - grid.stride;
         u64 x = differences(query.bases.at(position), grid.reference.packed().at(start)) & first_bases(grid.stride);
         if (grid.queries.flags[grid.slot] & READ_AMBIGUOUS)
@@ -79,12 +91,14 @@ struct Neighbours {
     }
 };
 
-// An item is a read, selected[item]; it writes found[item * KEPT ...], best first, counts[item], and missed[item]: the most
+// An item is a read, selected[item]; whose seeds are those in a part of it; it writes found[item * KEPT ...], best first, counts[item], and
+// missed[item]: the most
 // bases that a place shares at a seed of which the walk ended at its limit before it; 0 where all were seen.
 KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
                            const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
-                           REFERENCE_ARGUMENTS, const suffix_t* suffixes, Diagonal* found, i32* counts, i32* missed,
-                           i64 suffix_count, i32 stride, i32 shortest_seed, i32 neighbours, SCORING_ARGUMENTS) {
+                           const i32* part_begins, const i32* part_ends, REFERENCE_ARGUMENTS, const suffix_t* suffixes,
+                           Diagonal* found, i32* counts, i32* missed, i64 suffix_count, i32 stride, i32 shortest_seed,
+                           i32 neighbours, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -92,12 +106,13 @@ KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashe
         i64 slot = selected[item], first = seed_offsets[item];
         i32 seeds = (i32)((seed_offsets[item + 1] - first) / 2);
         Grid grid = {reference, queries, suffixes, suffix_count, ranks + first, before + first, after + first, slot,
-                     hashes[slot], seeds, stride, shortest_seed, neighbours};
+                     hashes[slot], seeds, stride, shortest_seed, neighbours,
+                     Span{part_begins[slot], part_ends[slot]}};
         Diagonals diagonals;
         i32 most_missed = 0;
         for (i32 round = 0; round < 2 * seeds; round += GROUP_WIDTH) {
             i32 seed = round + group_lane();
-            bool more = seed < 2 * seeds;
+            bool more = seed < 2 * seeds && grid.takes(seed);
             Neighbours walk;
             if (more) grid.prefetch(seed), walk.start(grid, seed);
             while (group_any(more)) {

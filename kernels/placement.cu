@@ -1,8 +1,9 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
 #include "placement.cuh"
 
-// Why another search may tell more: places may have been missed; the best one loses more than settled_loss.
-enum Unsettled { CROWDED = 1, DISTANT = 2 };
+// Why another search may tell more: places may have been missed; the best one loses more than settled_loss; it leaves a
+// part of the read over that may have a place of its own.
+enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4 };
 
 const i32 CROWD_SHARE = 5;  // a missed place that shares less than this part of the read is no loss
 const i32 NEAR = 25;        // points below the best within which a rival counts
@@ -24,13 +25,20 @@ HOST_DEVICE bool is_twin(const Window* own, i32 count, i32 best, i32 i) {
     return false;
 }
 
+// What a place leaves over of the read, on the side where that is more.
+HOST_DEVICE Span larger_rest(Span placed, i32 length) {
+    return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
+}
+
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
 // none; losses, of every window: phred by which the chosen one explains the read better, NO_LOSS for an alignment that
-// another window has too; unsettled: why another search may tell more. Scores include the bonuses for reached ends.
+// another window has too; unsettled: why another search may tell more; part_begins and part_ends: of the read in orientation
+// 0, the part that is left over, or all of it. Scores include the bonuses for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
                         const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* unsettled,
-                        i64 most_windows, i32 settled_loss, SCORING_ARGUMENTS) {
+                        i32* part_begins, i32* part_ends, i64 most_windows, i32 settled_loss, i32 min_score,
+                        SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -60,6 +68,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         chosen[slot] = best;
         seconds[slot] = mapqs[slot] = 0;
         unsettled[slot] = DISTANT;
+        part_begins[slot] = 0, part_ends[slot] = length;
         if (best < 0) continue;
         Rivals rivals = {0};
         i32 second = 0;
@@ -74,5 +83,9 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         rivals.add(missed_loss(missed[slot], length, top, scoring));
         mapqs[slot] = (u8)rivals.mapping_quality();
         unsettled[slot] = (missed[slot] * CROWD_SHARE >= length ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
+        Span part = larger_rest(span_of(own[best], length), length);
+        if (minimum(part.length() * scoring.match, perfect - top) < min_score) continue;
+        unsettled[slot] |= SPLIT;
+        part_begins[slot] = part.begin, part_ends[slot] = part.end;
     }
 }

@@ -48,12 +48,16 @@ def find_diagonals(
     queries: Queries,
     selected: Array,
     seeds: Seeds,
+    parts: tuple[Array, Array],
     index: DeviceIndex,
     effort: Effort,
     scoring: Scoring,
     backend: Backend,
 ) -> Diagonals:
-    """The best diagonals of the slots `selected`, int32, that their seeds lead to."""
+    """The best diagonals of the slots `selected`, int32, that their seeds lead to.
+
+    parts: int32 [reads] twice, begins and ends by slot in orientation 0: seeds are taken from that part of a read.
+    """
     count = len(selected)
     diagonals = Diagonals(
         backend.empty((count * KEPT, 4), np.int64), backend.empty(count, np.int32), backend.empty(count, np.int32)
@@ -68,6 +72,7 @@ def find_diagonals(
         seeds.ranks,
         seeds.before,
         seeds.after,
+        *parts,
         *index.reference,
         index.suffixes,
         diagonals.rows,

@@ -88,8 +88,9 @@ class Pairing:
 
 
 #: Why a read is searched again (kernels/placement.cu): a walk ended at its limit among near copies; or the best place
-#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one.
-CROWDED, DISTANT = 1, 2
+#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one; or it
+#: leaves a part of the read over, of which places may have been crowded out by those of the other part.
+CROWDED, DISTANT, SPLIT = 1, 2, 4
 SETTLED_DIFFERENCES = 2
 
 #: Windows kept of those that a read's own seeds find: what prototypes needed for the best copy of a repeat to be among
@@ -132,4 +133,5 @@ def efforts(suffixes: int) -> tuple[Effort, ...]:
         Effort(CROWDED | DISTANT, 12, 3, sparse, 16),
         Effort(CROWDED, 12, 3, sparse, 64),
         Effort(DISTANT, 4, 1, dense, 64),
+        Effort(SPLIT, 4, 1, dense, 64),
     )

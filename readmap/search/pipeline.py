@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Backend
+from readmap.backend import Array, Backend
 from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search.alignments import Alignments, measure_alignments
@@ -16,11 +16,11 @@ from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
 from readmap.search.lines import select_lines
 from readmap.search.pairs import pair_mates, rescue_mates
-from readmap.search.parameters import Effort, Pairing, Reporting, Scoring, efforts
+from readmap.search.parameters import SPLIT, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.queries import Queries, pack_queries
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import Windows, join_diagonals, no_windows
+from readmap.search.windows import Windows, add_diagonals, join_diagonals, no_windows
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,13 @@ def search_reads(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Ba
     queries = pack_queries(reads, backend)
     windows = no_windows(reads.count, backend)
     placements = no_placements(reads.count, backend)
+    whole = (backend.full(reads.count, 0, np.int32), queries.lengths)
     for effort in efforts(index.suffix_count):
+        parts = (placements.part_begins, placements.part_ends) if effort.takes == SPLIT else whole
         unsettled = backend.to_host(placements.unsettled)
         selected = np.flatnonzero(unsettled & effort.takes).astype(np.int32)
         for stride, slots in _by_stride(selected, queries, effort):
-            _search(slots, stride, effort, windows, placements, reads, queries, index, scoring, backend)
+            _search(slots, stride, effort, parts, windows, placements, reads, queries, index, scoring, backend)
     return Searched(reads, queries, windows, placements)
 
 
@@ -92,6 +94,7 @@ def _search(
     slots: Any,
     stride: int,
     effort: Effort,
+    parts: tuple[Array, Array],
     windows: Windows,
     placements: Placements,
     reads: Reads,
@@ -102,7 +105,8 @@ def _search(
 ) -> None:
     selected = backend.to_device(slots)
     seeds = find_seeds(queries, selected, queries.host_lengths[slots], stride, index, effort, backend)
-    diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
-    join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
+    diagonals = find_diagonals(queries, selected, seeds, parts, index, effort, scoring, backend)
+    keep = add_diagonals if effort.takes == SPLIT else join_diagonals
+    keep(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
     place_reads(placements, windows, reads, queries, selected, index, scoring, backend)

@@ -26,7 +26,9 @@ class Placements:
         mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
         losses: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better.
         unsettled: uint8 [reads], CROWDED where places may have been missed, DISTANT where the best one found loses more
-            than SETTLED_DIFFERENCES mismatches; 0 where no other search would tell more.
+            than SETTLED_DIFFERENCES mismatches, SPLIT where it leaves a part of the read over that may have a place of
+            its own; 0 where no other search would tell more.
+        part_begins, part_ends: int32 [reads], that part in orientation 0, or all of the read.
     """
 
     chosen: Array
@@ -34,6 +36,8 @@ class Placements:
     mapqs: Array
     losses: Array
     unsettled: Array
+    part_begins: Array
+    part_ends: Array
 
 
 def no_placements(reads: int, backend: Backend) -> Placements:
@@ -44,6 +48,8 @@ def no_placements(reads: int, backend: Backend) -> Placements:
         backend.full(reads, 0, np.uint8),
         backend.empty(reads * WINDOWS, np.int16),
         backend.full(reads, DISTANT, np.uint8),
+        backend.empty(reads, np.int32),
+        backend.empty(reads, np.int32),
     )
 
 
@@ -76,7 +82,10 @@ def place_reads(
         placements.mapqs,
         placements.losses,
         placements.unsettled,
+        placements.part_begins,
+        placements.part_ends,
         WINDOWS,
         SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),
+        scoring.min_score,
         *scoring.arguments(),
     )
