@@ -5,12 +5,13 @@
 #include "pairs.cuh"
 #include "scoring.cuh"
 
-// An item is a line. One that scores below min_score has no place (contig -1).
-KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, LINE_ARGUMENTS,
+// An item is a line. One that scores below min_score, or joint_score where the read's mate vouches for its place, has none
+// (contig -1).
+KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, const u8* joint, LINE_ARGUMENTS,
                                const i64* operation_ends, const i64* rooms, const u32* operations, const i32* operation_counts,
                                const i64* reference_starts, i64* reference_ends, i32* contigs, i32* scores,
                                i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
-                               SCORING_ARGUMENTS) {
+                               i32 joint_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -43,7 +44,7 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
             if (operation != INSERTED && operation != CLIPPED) place += length;
             if (operation != DELETED) query += length;
         }
-        if (score < min_score) {
+        if (score < (roles[line] == PRIMARY && joint[slot] ? joint_score : min_score)) {
             mapqs[line] = 0;
             continue;
         }

@@ -12,8 +12,7 @@
 
 const i32 MOST_ANCHORS = 8;    // windows of a mate around which its partner is looked for
 const i32 WORTH = 10;          // phred that the mates' places have to gain for another choice to be looked for
-const i32 WORD_SHARE = 8;      // a word of the read that differs in more than one of so many bases starts no segment
-const i32 LEAST_WORD = 16;     // bases
+const i32 LEAST_RUN = 12;      // equal bases from which a segment is extended: chance gives them once in a hundred regions
 const i32 SURE = 20;           // MAPQ from which on a pair tells an insert size
 const i32 LONGEST_INSERT = 10000;
 
@@ -129,31 +128,27 @@ struct Stretch {
     u64 hash;
     i32 orientation, length;
 
-    // The part of the read at which this diagonal resembles it most: a word with few differences; whether there is one.
-    HOST_DEVICE bool start(const Laid& laid, i32& begin, i32& end) const {
-        i32 least = WORD_SHARE;
-        u64 marks = 0;
-        i32 place = 0;
-        for (i32 i = laid.begin; i + LEAST_WORD <= laid.end; i += 32) {
-            u64 unclear, found = laid.differing(i, unclear);
-            i32 differing = count_ones(found), bases = minimum(laid.end - i, 32);
-            if (differing * WORD_SHARE > bases || differing >= least) continue;
-            least = differing, marks = found, place = i;
+    // The longest run of equal bases on this diagonal; false where none is long.
+    HOST_DEVICE bool longest_run(const Laid& laid, i32& begin, i32& end) const {
+        begin = end = laid.begin;
+        for (i32 i = laid.begin; i + LEAST_RUN <= laid.end; i += 32 - LEAST_RUN) {
+            i32 bases = minimum(laid.end - i, 32);
+            u64 unclear, marks = laid.differing(i, unclear);
+            u64 runs = ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4, 8 and LEAST_RUN
+            runs &= runs << 2;
+            u64 four = runs & runs << 4;
+            if (!(four & four << 8 & four << 2 * (LEAST_RUN - 4))) continue;
+            for (i32 from = 0; from < bases;) {
+                i32 to = minimum(first_marked(marks & ~first_bases(from)), bases);
+                if (to - from > end - begin) begin = i + from, end = i + to;
+                from = to + 1;
+            }
         }
-        if (least == WORD_SHARE) return false;
-        // The longest run of equal bases in that word.
-        i32 bases = minimum(laid.end - place, 32), from = 0;
-        begin = end = place;
-        while (from <= bases) {
-            i32 to = minimum(first_marked(marks & ~first_bases(from) & LOW_BITS), bases);
-            if (to - from > end - begin) begin = place + from, end = place + to;
-            from = to + 1;
-        }
-        return end > begin;
+        return end - begin >= LEAST_RUN;
     }
     HOST_DEVICE void search(i64 low, i64 high, Diagonals& diagonals, const Scoring& scoring) const {
-        low = maximum(low, contig_begin - length + LEAST_WORD);
-        high = minimum(high, contig_end - LEAST_WORD);
+        low = maximum(low, contig_begin - length + LEAST_RUN);
+        high = minimum(high, contig_end - LEAST_RUN);
         for (i64 round = low; round <= high; round += GROUP_WIDTH) {
             i64 diagonal = round + group_lane();
             Diagonal fresh = {};
@@ -162,7 +157,7 @@ struct Stretch {
             if (real) {
                 i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1);
                 Laid laid = lay(reference, queries, slot, orientation, diagonal, anchor);
-                real = start(laid, begin, end);
+                real = longest_run(laid, begin, end);
                 if (real) fresh = Diagonal{diagonal, tie_of(hash, diagonal), extend_segment(laid, begin, end, length, scoring), orientation};
             }
             if (group_any(real)) diagonals.offer(fresh, real);
@@ -217,9 +212,11 @@ struct Surety {
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice.
+// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
+// becomes 1 where that is a fragment.
 KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed, i32* chosen,
-                       const i16* losses, i32* seconds, u8* mapqs, i64 most_windows, i32 unpaired, SCORING_ARGUMENTS) {
+                       const i16* losses, i32* seconds, u8* mapqs, u8* joint, i64 most_windows, i32 unpaired,
+                       SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Inserts inserts = INSERTS;
@@ -229,6 +226,7 @@ KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
         Choice best = cheapest(pair, hashes, unpaired);
+        joint[pair.first.slot] = joint[pair.second.slot] = best.i >= 0;
         if (best.i < 0) best.i = pair.first.chosen, best.j = pair.second.chosen;
         Surety sureties[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};
         i32 missed_losses[2];

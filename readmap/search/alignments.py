@@ -13,11 +13,15 @@ from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
 from readmap.search.lines import Lines
 from readmap.search.parameters import WINDOWS, Reporting, Scoring
+from readmap.search.placement import Placements
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
 _MEASURE, _SETTLE = Kernel("alignments", "measure_alignments"), Kernel("alignments", "settle_lines")
 _FLAG = Kernel("alignments", "flag_lines")
+
+#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
+JOINT_SCORE = 19
 
 #: Flags of SAM.
 PROPER_PAIR, UNMAPPED, SECONDARY, SUPPLEMENTARY = 2, 4, 256, 2048
@@ -54,6 +58,7 @@ class Alignments:
 def measure_alignments(
     extensions: Extensions,
     lines: Lines,
+    placements: Placements,
     windows: Windows,
     inserts: Inserts,
     reads: Reads,
@@ -63,7 +68,7 @@ def measure_alignments(
     reporting: Reporting,
     backend: Backend,
 ) -> Alignments:
-    """Score, edit distance, place and flags of every line; one below scoring.min_score has no place."""
+    """Score, edit distance, place and flags of every line; one below the minimum score has no place."""
     alignments = Alignments(
         lines,
         backend.empty(lines.count, np.int32),
@@ -85,6 +90,7 @@ def measure_alignments(
         *queries.arguments,
         *index.reference,
         windows.rows,
+        placements.joint,
         *lines.arguments,
         *cigars,
         *places,
@@ -95,6 +101,7 @@ def measure_alignments(
         alignments.seconds,
         WINDOWS,
         scoring.min_score,
+        min(scoring.min_score, JOINT_SCORE * scoring.match),
         *scoring.arguments(),
     )
     backend.launch(

@@ -122,6 +122,7 @@ def pair_mates(
         placements.losses,
         placements.seconds,
         placements.mapqs,
+        placements.joint,
         WINDOWS,
         unpaired_cost(scoring),
         *scoring.arguments(),

@@ -88,8 +88,8 @@ class Pairing:
 
 
 #: Why a read is searched again (kernels/placement.cu): a walk ended at its limit among near copies; or the best place
-#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one; or it
-#: leaves a part of the read over, of which places may have been crowded out by those of the other part.
+#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one; or
+#: it leaves a part of the read over, of which places may have been crowded out by those of the other part.
 CROWDED, DISTANT, SPLIT = 1, 2, 4
 SETTLED_DIFFERENCES = 2
 

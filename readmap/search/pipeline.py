@@ -65,7 +65,9 @@ def align_reads(
         pair_mates(placements, windows, inserts, queries, index, scoring, backend)
     lines = select_lines(placements, windows, queries, reporting, scoring, backend)
     extensions = align_lines(lines, windows, queries, index, scoring, backend)
-    return measure_alignments(extensions, lines, windows, inserts, reads, queries, index, scoring, reporting, backend)
+    return measure_alignments(
+        extensions, lines, placements, windows, inserts, reads, queries, index, scoring, reporting, backend
+    )
 
 
 def _by_stride(selected: Any, queries: Queries, effort: Effort) -> list[tuple[int, Any]]:

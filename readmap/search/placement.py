@@ -28,6 +28,7 @@ class Placements:
         unsettled: uint8 [reads], CROWDED where places may have been missed, DISTANT where the best one found loses more
             than SETTLED_DIFFERENCES mismatches, SPLIT where it leaves a part of the read over that may have a place of
             its own; 0 where no other search would tell more.
+        joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
         part_begins, part_ends: int32 [reads], that part in orientation 0, or all of the read.
     """
 
@@ -36,6 +37,7 @@ class Placements:
     mapqs: Array
     losses: Array
     unsettled: Array
+    joint: Array
     part_begins: Array
     part_ends: Array
 
@@ -48,6 +50,7 @@ def no_placements(reads: int, backend: Backend) -> Placements:
         backend.full(reads, 0, np.uint8),
         backend.empty(reads * WINDOWS, np.int16),
         backend.full(reads, DISTANT, np.uint8),
+        backend.full(reads, 0, np.uint8),
         backend.empty(reads, np.int32),
         backend.empty(reads, np.int32),
     )
