@@ -10,7 +10,9 @@
 #include "pairs.cuh"
 #include "placement.cuh"
 
+const i32 FOUND_WINDOWS = 16;  // what a read's own seeds fill at most
 const i32 MOST_ANCHORS = 8;    // windows of a mate around which its partner is looked for
+const i32 DOUBT = 30;         // phred within which another choice makes the best one doubtful
 const i32 WORTH = 10;          // phred that the mates' places have to gain for another choice to be looked for
 const i32 LEAST_RUN = 12;      // equal bases from which a segment is extended: chance gives them once in a hundred regions
 const i32 SURE = 20;           // MAPQ from which on a pair tells an insert size
@@ -22,7 +24,7 @@ struct Mate {
     const i16* losses;
     i64 slot;
     i32 count, length, chosen;
-    bool flipped;
+    bool flipped, crowded;
 
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
@@ -35,7 +37,7 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 slot, const Window* windows
                          const i16* losses, i64 most_windows) {
     i32 best = chosen[slot];
     return Mate{windows + slot * most_windows, losses + slot * most_windows, slot, best < 0 ? 0 : counts[slot],
-                queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0};
+                queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0, counts[slot] >= FOUND_WINDOWS};
 }
 
 struct Pair {
@@ -99,8 +101,11 @@ KERNEL void measure_inserts(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* slot
     }
 }
 
-// Whether a mate that is found beside window i of its partner makes a better choice than the pair has.
-HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss) { return partner.losses[i] + WORTH < loss; }
+// Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
+// where the mate has more places than windows, one that is not much worse.
+HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, bool crowded) {
+    return partner.losses[i] + WORTH < loss || (crowded && partner.losses[i] < loss + DOUBT);
+}
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
 KERNEL void list_rescues(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* chosen,
@@ -114,9 +119,9 @@ KERNEL void list_rescues(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windo
         choice_losses[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         for (i32 i = 0; i < pair.first.count; ++i)
-            if (is_anchor(pair.first, i, loss)) wanted[pair.second.slot] = 1;
+            if (is_anchor(pair.first, i, loss, pair.second.crowded)) wanted[pair.second.slot] = 1;
         for (i32 j = 0; j < pair.second.count; ++j)
-            if (is_anchor(pair.second, j, loss)) wanted[pair.first.slot] = 1;
+            if (is_anchor(pair.second, j, loss, pair.first.crowded)) wanted[pair.first.slot] = 1;
     }
 }
 
@@ -182,7 +187,7 @@ KERNEL void rescue_mates(i64 begin, i64 end, MATE_ARGUMENTS, const i32* selected
         Diagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
-            if (!is_anchor(partner, i, choice_losses[record >> 1])) continue;
+            if (!is_anchor(partner, i, choice_losses[record >> 1], own.crowded)) continue;
             ++anchors;
             const Window& window = partner.windows[i];
             FragmentEnd anchor = partner.end(window);

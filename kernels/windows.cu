@@ -26,8 +26,8 @@ struct Draft {
     }
     HOST_DEVICE void add(const Diagonal& one, const Scoring& scoring) {
         i32 offset = (i32)(one.diagonal - window.diagonal), more = gain(one, scoring);
-        window.low = minimum(window.low, offset);
-        window.high = maximum(window.high, offset);
+        i32 low = minimum(window.low, offset), high = maximum(window.high, offset);
+        if (more > 0 || high - low <= MIDDLE_SPREAD) window.low = low, window.high = high;
         if (more <= 0) return;
         promise += more;
         window.cover_begin = (i16)minimum<i32>(window.cover_begin, one.segment.begin);
