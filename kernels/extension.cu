@@ -46,14 +46,6 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
     return cigar.count;
 }
 
-// Whether the segment scores more than the path, bonuses apart: a gap has to pay for itself, the bonus for an end does not.
-// No alignment then scores below its own clipped form; in return some true indels in a read's last bases are clipped.
-HOST_DEVICE bool segment_pays(const Window& window, i32 length, const Path& path, const u32* operations, const Scoring& scoring) {
-    i32 segment_ends = (window.begin == 0) + (window.end == length);
-    i32 path_ends = ((operations[0] & 15) != CLIPPED) + ((operations[path.operations - 1] & 15) != CLIPPED);
-    return window.ungapped - segment_ends * scoring.clip_penalty > path.score - path_ends * scoring.clip_penalty;
-}
-
 // An item is a line of `traced`; its own part of steps and scores is chosen by item, which counts from the launch's first.
 // It fills the line's part of `operations`.
 KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows,
@@ -68,8 +60,6 @@ KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGU
         u32* own = operations + operation_ends[line] - rooms[line];
         Path path = trace(band_of(reference, queries, slot, window), SCORING, steps + item * step_bytes,
                           scores + item * score_room, own);
-        if (segment_pays(window, queries.lengths[slot], path, own, SCORING))
-            path = Path{window.ungapped, window.diagonal + window.begin, lay_segment(window, queries.lengths[slot], own)};
         operation_counts[line] = path.operations;
         reference_starts[line] = path.reference_start;
     }

@@ -26,7 +26,7 @@ REAL = {
     "na12878": ("human", "gzip -dc {shared}/data/human/na12878_chr20_1.fq.gz"),
     "ecoli_on_human": ("human", "gzip -dc {shared}/data/ecoli/reads_1.fq.gz"),
 }
-MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND = 1, 4, 1, 6, 1
+MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND, LONG_GAP, CLIP = 1, 4, 1, 6, 1, 22, 5
 Records = dict[str, pysam.AlignedSegment]
 
 
@@ -39,15 +39,17 @@ def read_sam(path: Path) -> Records:
 
 
 def score(record: pysam.AlignedSegment, genome: pysam.FastaFile) -> int:
-    """From CIGAR, sequence and reference: what two mappers write as AS may differ in meaning."""
+    """What an alignment is chosen by, from CIGAR, sequence and reference: AS lacks what a clipped end costs."""
     reference = genome.fetch(record.reference_name, record.reference_start, record.reference_end)
     columns = np.array(record.get_aligned_pairs(matches_only=True)) - [0, record.reference_start]
     query = np.array(list(str(record.query_sequence).upper()))[columns[:, 0]]
     ref = np.array(list(reference.upper()))[columns[:, 1]]
     known = np.isin(query, list("ACGT")) & np.isin(ref, list("ACGT"))
     total = int(np.where(known, np.where(query == ref, MATCH, -MISMATCH), -AMBIGUOUS).sum())
-    gaps = [length for operation, length in record.cigartuples or [] if operation in (pysam.CINS, pysam.CDEL)]
-    return total - GAP_OPEN * len(gaps) - GAP_EXTEND * sum(gaps)
+    cigar = record.cigartuples or []
+    gaps = [length for operation, length in cigar if operation in (pysam.CINS, pysam.CDEL)]
+    clipped = sum(operation in (pysam.CSOFT_CLIP, pysam.CHARD_CLIP) for operation, _ in cigar)
+    return total - sum(min(GAP_OPEN + GAP_EXTEND * length, LONG_GAP) for length in gaps) - CLIP * clipped
 
 
 def compare_scores(bwa: Records, mapper: Records, reference: Path) -> tuple[int, int]:
