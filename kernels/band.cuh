@@ -33,7 +33,7 @@ struct Band {
 };
 
 HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
-    i32 length = queries.lengths[slot], width = band_width(window.band);
+    i32 length = queries.lengths[slot], width = band_width(maximum<i32>(window.band, -window.band));
     i64 contig = reference.contig_of(window.diagonal + window.begin);
     i64 first = window.diagonal + (window.low + window.high) / 2 - width / 2;
     i64 begin = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;

@@ -17,6 +17,7 @@ HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
     for (i32 lane = 0; lane < Lane::width && group * Lane::width + lane < task_count; ++lane) {
         Window& window = windows[tasks[group * Lane::width + lane]];
         window.score = maximum(window.score, results[lane]);
+        window.band = -window.band;
     }
 }
 

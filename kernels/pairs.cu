@@ -24,7 +24,8 @@ struct Mate {
     const i16* losses;
     i64 slot;
     i32 count, length, chosen;
-    bool flipped, crowded;
+    bool flipped;
+    bool crowded;  // all its windows are about as good, and there may be more such places
 
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
@@ -35,9 +36,11 @@ struct Mate {
 
 HOST_DEVICE Mate mate_of(const Queries& queries, i64 slot, const Window* windows, const i32* counts, const i32* chosen,
                          const i16* losses, i64 most_windows) {
-    i32 best = chosen[slot];
-    return Mate{windows + slot * most_windows, losses + slot * most_windows, slot, best < 0 ? 0 : counts[slot],
-                queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0, counts[slot] >= FOUND_WINDOWS};
+    i32 best = chosen[slot], count = best < 0 ? 0 : counts[slot];
+    Mate mate = {windows + slot * most_windows, losses + slot * most_windows, slot, count,
+                 queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0, count >= FOUND_WINDOWS};
+    for (i32 i = 0; i < count && mate.crowded; ++i) mate.crowded = mate.losses[i] < DOUBT || mate.losses[i] == NO_LOSS;
+    return mate;
 }
 
 struct Pair {

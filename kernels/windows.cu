@@ -3,6 +3,7 @@
 #include "windows.cuh"
 
 const i32 SPREAD = 24;        // diagonals at most this far apart make one window
+const i32 WORSE = 30;          // points below the best at which it does not matter what a long gap would add
 const i32 LONG_SPREAD = 112;  // and those that a gap pays for: two of them on either side fit into a wide band
 
 // A window while it is put together: the stretch of the query that its segments cover, and what an alignment that
@@ -59,7 +60,9 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
                                        (i16)one.orientation, align, (i16)segment.begin, (i16)segment.end},
                                 segment.score};
     }
-    for (i32 first = 0; written < minimum(count, most); ++written) {
+    i32 first = 0, top = 0;
+    for (i32 i = 0; i < count; ++i) top = maximum(top, drafts[i].window.score);
+    for (; written < minimum(count, most); ++written) {
         i32 best = -1;
         for (i32 i = 0; i < count; ++i)
             if (drafts[i].promise >= 0 && (best < 0 || drafts[i].promise > drafts[best].promise)) best = i;
@@ -67,7 +70,8 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         Window window = drafts[best].window;
         // Far below the best, no gap makes up for what is missing.
         bool align = window.band && 3 * drafts[best].promise >= first;
-        window.band = (i16)(align ? band_kind(length, window.high - window.low) : NO_BAND);
+        if (drafts[best].promise + WORSE < top) window.narrow();
+        window.band = (i16)(align ? -band_kind(length, window.high - window.low) : NO_BAND);
         windows[written] = window;
         drafts[best].promise = -1;
     }
@@ -111,7 +115,7 @@ KERNEL void count_tasks(i64 begin, i64 end, const i32* selected, const Window* w
                         i64 most_windows, i32 kind) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item], count = 0;
-        for (i32 i = 0; i < counts[slot]; ++i) count += windows[slot * most_windows + i].band == kind;
+        for (i32 i = 0; i < counts[slot]; ++i) count += windows[slot * most_windows + i].band == -kind;
         task_counts[item] = count;
     }
 }
@@ -122,6 +126,6 @@ KERNEL void list_tasks(i64 begin, i64 end, const i32* selected, const Window* wi
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item], next = item ? task_ends[item - 1] : 0;
         for (i32 i = 0; i < counts[slot]; ++i)
-            if (windows[slot * most_windows + i].band == kind) tasks[next++] = slot * most_windows + i;
+            if (windows[slot * most_windows + i].band == -kind) tasks[next++] = slot * most_windows + i;
     }
 }

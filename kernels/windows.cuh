@@ -29,10 +29,14 @@ struct Window {
     i32 begin, end;   // that segment in the oriented query
     i32 low, high;    // further diagonals with seeds, relative to `diagonal`: low <= 0 <= high
     i16 orientation;
-    i16 band;                    // a BandKind; NO_BAND where no banded alignment may score higher
+    i16 band;                    // a BandKind, negative until that alignment is made; NO_BAND where none may score higher
     i16 cover_begin, cover_end;  // the part of the oriented query that all its segments cover
 
     HOST_DEVICE bool gapped() const { return score != ungapped; }
+    // Gives up diagonals too far from its own for a narrow band.
+    HOST_DEVICE void narrow() {
+        if (high - low > NARROW_SPREAD) low = high = 0;
+    }
 };
 
 // A stretch of a read, in orientation 0, so that windows of both orientations compare.
