@@ -69,7 +69,7 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         if (written == 0) first = drafts[best].promise;
         Window window = drafts[best].window;
         // Far below the best, no gap makes up for what is missing.
-        bool align = window.band && 3 * drafts[best].promise >= first;
+        bool align = window.band && 2 * drafts[best].promise >= first;
         if (drafts[best].promise + WORSE < top) window.narrow();
         window.band = (i16)(align ? -band_kind(length, window.high - window.low) : NO_BAND);
         windows[written] = window;
