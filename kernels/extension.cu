@@ -47,24 +47,29 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
     return cigar.count;
 }
 
-// An item is a line of `traced`; its own part of steps and scores is chosen by item, which counts from the launch's first.
-// It fills the line's part of `operations`.
-KERNEL void trace_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows,
-                             const i32* line_slots, const i32* ranks, const i64* operation_ends, const i64* rooms, u8* steps,
-                             i32* scores, u32* operations, i32* operation_counts, i64* reference_starts, i64 first,
-                             i64 step_bytes, i64 score_room, i64 most_windows, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    FOR_EACH(item, begin, end) {
-        i64 line = traced[first + item], slot = line_slots[line];
-        const Window& window = windows[slot * most_windows + ranks[line]];
-        u32* own = operations + operation_ends[line] - rooms[line];
-        Path path = trace(band_of(reference, queries, slot, window), SCORING, steps + item * step_bytes,
-                          scores + item * score_room, own);
-        operation_counts[line] = path.operations;
-        reference_starts[line] = path.reference_start;
+// An item is a line of `traced`, all of them with windows of one band; it fills the line's part of `operations`. Blocks of
+// 2^lane_bits items have block_words words of `steps`, interleaved.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                                    \
+    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows, \
+                     const i32* line_slots, const i32* ranks, const i64* operation_ends, const i64* rooms, u64* steps,   \
+                     u32* operations, i32* operation_counts, i64* reference_starts, i64 first, i64 block_words,          \
+                     i64 most_windows, SCORING_ARGUMENTS) {                                                              \
+        Reference reference = REFERENCE;                                                                                 \
+        Queries queries = QUERIES;                                                                                       \
+        i64 lanes = (i64)1 << lane_bits;                                                                                 \
+        FOR_EACH(item, begin, end) {                                                                                     \
+            i64 line = traced[first + item], slot = line_slots[line];                                                    \
+            Band band = band_of(reference, queries, slot, windows[slot * most_windows + ranks[line]]);                   \
+            Steps<WIDTH> own = {steps + (item >> lane_bits) * block_words + (item & (lanes - 1)), lanes};                \
+            Path path = trace(band, SCORING, own, operations + operation_ends[line] - rooms[line]);                      \
+            operation_counts[line] = path.operations;                                                                    \
+            reference_starts[line] = path.reference_start;                                                               \
+        }                                                                                                                \
     }
-}
+
+TRACE_ALIGNMENTS(trace_narrow, 32)
+TRACE_ALIGNMENTS(trace_middle, 64)
+TRACE_ALIGNMENTS(trace_wide, 256)
 
 // An item is a line: the CIGAR of a window whose ungapped segment is its alignment.
 KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,

@@ -52,26 +52,47 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
     return query == text ? scoring.match : -scoring.mismatch;
 }
 
-// steps: length * width bytes; scores: 3 * (width + 1) integers; operations: room for the CIGAR.
-HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32* scores, u32* operations) {
-    i32 width = band.width, best = 0, best_row = -1, best_column = 0;
-    i32 *insertions = scores + width + 1, *long_insertions = insertions + width + 1;
-    i32 long_gap = width == WIDEST_BAND ? scoring.long_gap : -NEVER;
-    for (i32 b = 0; b <= width; ++b) {
-        scores[b] = b < width ? 0 : NEVER;
-        insertions[b] = long_insertions[b] = NEVER;
+// The bytes of the cells, eight to a word; the words of consecutive pairs may be interleaved, so that the threads of a
+// warp write neighbouring ones.
+template <i32 WIDTH> struct Steps {
+    u64* words;
+    i64 stride;
+
+    HOST_DEVICE void put(i32 i, i32 b, u64 eight) { words[((i64)i * WIDTH + b >> 3) * stride] = eight; }
+    HOST_DEVICE u8 get(i32 i, i32 b) const { return (u8)(words[((i64)i * WIDTH + b >> 3) * stride] >> 8 * (b & 7)); }
+};
+
+// operations: room for the CIGAR.
+template <i32 WIDTH> HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> steps, u32* operations) {
+    const bool long_gaps = WIDTH == WIDEST_BAND;
+    i32 scores[WIDTH + 1], insertions[WIDTH + 1], long_insertions[long_gaps ? WIDTH + 1 : 1];
+    u8 text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
+    i32 best = 0, best_row = -1, best_column = 0;
+    for (i32 b = 0; b <= WIDTH; ++b) {
+        scores[b] = b < WIDTH ? 0 : NEVER;
+        insertions[b] = NEVER;
+        if (long_gaps) long_insertions[b] = NEVER;
     }
+    for (i32 b = 0; b + 1 < WIDTH; ++b) text[b] = text[b + WIDTH] = (u8)band.text_code(b);
     for (i32 i = 0; i < band.length; ++i) {
-        i32 deletion = NEVER, long_deletion = NEVER, query = band.query_code(i);
+        i32 deletion = NEVER, long_deletion = NEVER, query = band.query_code(i), newest = (i + WIDTH - 1) % WIDTH;
         i32 bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
-        for (i32 b = 0; b < width; ++b) {
-            i32 text = band.text_code(i + b), diagonal = scores[b] + bonus + column_score(query, text, scoring);
-            if (text == OUTSIDE) deletion = long_deletion = NEVER;
+        const u8* letters = text + i % WIDTH;
+        text[newest] = text[newest + WIDTH] = (u8)band.text_code(i + WIDTH - 1);
+        u64 eight = 0;
+        for (i32 b = 0; b < WIDTH; ++b) {
+            i32 letter = letters[b], diagonal = scores[b] + bonus + column_score(query, letter, scoring);
+            if (letter == OUTSIDE) deletion = long_deletion = NEVER;
             i32 opened = scores[b + 1] - scoring.gap_open, insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
-            i32 leapt = scores[b + 1] - long_gap, long_insertion = maximum(leapt, long_insertions[b + 1]);
-            u8 step = (insertions[b + 1] > opened ? INSERTION_LONGER : 0) | (long_insertions[b + 1] > leapt ? LONG_INSERTION_LONGER : 0);
-            i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion));
-            here = maximum(here, maximum(long_insertion, long_deletion));
+            u64 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
+            i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion)), long_insertion = NEVER;
+            if (long_gaps) {
+                i32 leapt = scores[b + 1] - scoring.long_gap;
+                long_insertion = maximum(leapt, long_insertions[b + 1]);
+                if (long_insertions[b + 1] > leapt) step |= LONG_INSERTION_LONGER;
+                here = maximum(here, maximum(long_insertion, long_deletion));
+                long_insertions[b] = long_insertion;
+            }
             if (here == 0) step |= STOP;
             else if (here == diagonal) step |= DIAGONAL;
             else if (here == insertion) step |= INSERTION;
@@ -79,15 +100,17 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
             else step |= here == long_insertion ? LONG_INSERTION : LONG_DELETION;
             scores[b] = here;
             insertions[b] = insertion;
-            long_insertions[b] = long_insertion;
             if (here > best) best = here, best_row = i, best_column = b;
             // Of the deletions that begin in the next column.
-            opened = here - scoring.gap_open, leapt = here - long_gap;
+            opened = here - scoring.gap_open;
             if (deletion > opened) step |= DELETION_LONGER;
-            if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
             deletion = maximum(opened, deletion) - scoring.gap_extend;
-            long_deletion = maximum(leapt, long_deletion);
-            steps[(i64)i * width + b] = step;
+            if (long_gaps) {
+                if (long_deletion > here - scoring.long_gap) step |= LONG_DELETION_LONGER;
+                long_deletion = maximum(here - scoring.long_gap, long_deletion);
+            }
+            eight |= step << 8 * (b & 7);
+            if ((b & 7) == 7) steps.put(i, b, eight), eight = 0;
         }
     }
     Cigar cigar = {operations, 0};
@@ -95,7 +118,7 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
     cigar.add(CLIPPED, band.length - 1 - i);
     u8 state = DIAGONAL;
     while (i >= 0) {
-        u8 step = steps[(i64)i * width + b];
+        u8 step = steps.get(i, b);
         if (state == DIAGONAL) state = step & STEP_BITS;
         if (state == STOP) break;
         if (state == DIAGONAL) {
@@ -108,7 +131,7 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, u8* steps, i32*
         } else {
             cigar.add(DELETED, 1);
             --b;
-            if (!(steps[(i64)i * width + b] & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
+            if (!(steps.get(i, b) & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
         }
     }
     cigar.add(CLIPPED, i + 1);

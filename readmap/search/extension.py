@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,19 @@ from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
-#: The kinds of bands of kernels/windows.cuh, by number.
-BANDS = {1: "narrow", 2: "middle", 3: "wide"}
-#: The width of the bands that are traced together, and the first and the last kind of them.
-TRACED = {64: (1, 2), 256: (3, 3)}
+
+class Band(NamedTuple):
+    """A kind of band: as kernels are named for it, and the diagonals that it has."""
+
+    name: str
+    width: int
+
+
+#: By the number of kernels/windows.cuh.
+BANDS = {1: Band("narrow", 32), 2: Band("middle", 64), 3: Band("wide", 256)}
 
 _COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
-_TRACE, _LAY = Kernel("extension", "trace_alignments"), Kernel("extension", "lay_alignments")
+_LAY = Kernel("extension", "lay_alignments")
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,10 @@ def score_windows(
     """Raise the scores of the selected slots' windows to those of their banded alignments."""
     narrow = scoring.fits_16_bits(queries.longest)
     lanes = backend.narrow_lanes if narrow else 1
-    for kind, name in BANDS.items():
+    for kind, band in BANDS.items():
         tasks = _tasks(windows, selected, kind, backend)
         backend.launch(
-            Kernel("extension", f"score_{16 if narrow else 32}_bits_{name}"),
+            Kernel("extension", f"score_{16 if narrow else 32}_bits_{band.name}"),
             -(-len(tasks) // lanes),
             *queries.arguments,
             *index.reference,
@@ -87,21 +93,20 @@ def align_lines(
     where = (lines.slots, lines.ranks, ends, lines.rooms)
     results = (extensions.operations, extensions.counts, extensions.reference_starts)
     backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *where, *results, WINDOWS)
-    bands = backend.to_host(lines.bands)
-    for width, kinds in TRACED.items():
-        traced = np.flatnonzero((bands >= kinds[0]) & (bands <= kinds[1]))
-        if len(traced):
-            slots = backend.to_host(lines.slots)[traced]
-            order = np.argsort(slots, kind="stable")
-            lengths = queries.host_lengths[slots[order]]
-            _trace(traced[order], lengths, width, where, results, windows, queries, index, scoring, backend)
+    bands, slots = backend.to_host(lines.bands), backend.to_host(lines.slots)
+    for kind in BANDS:
+        traced = np.flatnonzero(bands == kind)
+        # By the lengths of their reads, as slots are.
+        traced = traced[np.argsort(slots[traced], kind="stable")]
+        lengths = queries.host_lengths[slots[traced]]
+        _trace(traced, lengths, kind, where, results, windows, queries, index, scoring, backend)
     return extensions
 
 
 def _trace(
     traced: Any,
     lengths: Any,
-    width: int,
+    kind: int,
     where: tuple[Array, ...],
     results: tuple[Array, ...],
     windows: Windows,
@@ -110,29 +115,27 @@ def _trace(
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """The CIGARs of the lines `traced`, int64, in the order of their reads' lengths, by bands of at most `width`."""
-    device_lines = backend.to_device(traced)
+    """The CIGARs of the lines `traced`, int64, whose windows have one kind of band, in the order of their lengths."""
+    device_lines, band = backend.to_device(traced), BANDS[kind]
     begin = 0
     while begin < len(traced):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
         part = min(len(traced) - begin, 65_536)
-        while part > 1 and part * int(lengths[begin + part - 1]) * width > backend.scratch_bytes:
+        while part > 1 and part * int(lengths[begin + part - 1]) * band.width > backend.scratch_bytes:
             part = max(1, part // 2)
-        length = int(lengths[begin + part - 1])
+        block_words = int(lengths[begin + part - 1]) * band.width // 8 * backend.lanes
         backend.launch(
-            _TRACE,
+            Kernel("extension", f"trace_{band.name}"),
             part,
             *queries.arguments,
             *index.reference,
             device_lines,
             windows.rows,
             *where,
-            backend.empty(part * length * width, np.uint8),
-            backend.empty(part * 3 * (width + 1), np.int32),
+            backend.empty(-(-part // backend.lanes) * block_words, np.uint64),
             *results,
             begin,
-            length * width,
-            3 * (width + 1),
+            block_words,
             WINDOWS,
             *scoring.arguments(),
         )
