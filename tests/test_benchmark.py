@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 import os
@@ -16,7 +17,8 @@ from typing import Any
 
 import pysam
 import pytest
-from examples import fasta, random_bases
+from examples import Read, fasta, fastq, random_bases, random_quality
+from oracle import reverse_complement
 
 from readmap.backend import open_backend
 from readmap.index.index import build_index
@@ -24,6 +26,7 @@ from readmap.index.index import build_index
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts/benchmark"
 REFERENCE, READS = ROOT / "data/demo.fa.gz", ROOT / "data/demo.fq.gz"
+PAIRED = ["pair", "lines", "alignments"]
 STAGES = ["read", "copy", "parse", "seed", "windows", "extend", "place", "format", "between kernels", "write"]
 
 
@@ -73,6 +76,88 @@ def test_map_reports_a_checked_output_runs_and_stages(backends: str, tmp_path: P
     assert not list(tmp_path.glob("tmp*")), "the cache of the cold run is left"
 
 
+def write_pairs(folder: Path, count: int = 300) -> list[Path]:
+    """A reference and two files of pairs of it; some of the fragments are shorter than a read."""
+    generator, mates = random.Random(17), list[list[Read]]([[], []])
+    genome = random_bases(generator, 30_000)
+    for number in range(count):
+        begin, size = generator.randrange(29_000), generator.randrange(90, 400)
+        fragment = genome[begin : begin + size]
+        for read, bases in zip(mates, (fragment, reverse_complement(fragment)), strict=True):
+            read.append(Read(f"pair{number}", bases[:100], random_quality(generator, min(size, 100))))
+    paths = [folder / name for name in ("made.fa", "r1.fq", "r2.fq")]
+    for path, text in zip(paths, (fasta({"chr": genome}), *map(fastq, mates)), strict=True):
+        path.write_bytes(text)
+    return paths
+
+
+def test_pairs_report_both_kinds_of_output(backends: str, tmp_path: Path) -> None:
+    reference, *reads = write_pairs(tmp_path)
+    words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2")
+    done = run(tmp_path, "pairs", "--reference", reference, "--reads", *reads, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked_reads"] == report["counts"]["reads"] == 1200
+    assert report["same_sam"][-1] == "-o out.bam"
+    assert report["same_places"] == ["R1 R2", "R2 R1"]
+    peer = ["bwa mem"] if backends == "cpu" and shutil.which("bwa") else []
+    assert list(report["runs"]) == ["cold", "warm", *peer, "warm to BAM"]
+    assert all(len(rows) == 1 for rows in report["runs"].values())
+    for name in ("stages", "stages_bam"):
+        stages = {row["stage"]: row for row in report[name]}
+        assert [stage for stage in stages if stage in STAGES] == STAGES
+        assert [stage for stage in stages if stage in PAIRED] == PAIRED
+        assert "pair_mates" in stages["pair"]["parts"]
+        assert "measure_inserts" not in stages["pair"]["parts"], "insert sizes are known behind the first batch"
+    assert len(report["bars"]) == (4 if peer else 2)
+    assert {row["verdict"] for row in report["bars"]} == {None}, "the bars are for other inputs"
+    assert not list(tmp_path.glob("stage.*"))
+
+
+def test_bars_of_pairs(script: Any) -> None:
+    from benchmarks.map import BAM, hold_to_bars
+
+    def verdicts(device: str, *speeds: float, **given: Any) -> list[str | None]:
+        keys = ("wall_seconds", "cpu_seconds", "steady_reads_a_second")
+        names = ["warm", BAM, *["bwa mem"] * (device == "cpu")]
+        medians = {name: dict.fromkeys(keys, speed) for name, speed in zip(names, speeds, strict=True)}
+        options = argparse.Namespace(**{"device": device, "reference": None, "repeat": None} | given)
+        return [row["verdict"] for row in hold_to_bars(options, medians)]
+
+    assert verdicts("cuda", 2e6, 1e6) == ["PASS", "PASS"]
+    assert verdicts("cuda", 1.9e6, 0.9e6) == ["MISS", "MISS"]
+    assert verdicts("cuda", 1.9e6, 0.9e6, repeat=1) == [None, None]
+    assert verdicts("cpu", 2.0, 1.0, 3.0) == ["PASS", None, None, None]
+    assert verdicts("cpu", 2.0, 1.0, 2.9) == ["MISS", None, None, None]
+    assert verdicts("cpu", 2.0, 1.0, 2.9, reference=REFERENCE) == [None] * 4
+
+
+def test_places_are_compared_in_any_order(script: Any, tmp_path: Path) -> None:
+    from benchmarks.map import sum_places
+
+    def places(*records: tuple[str, int, str, int], swapped: bool = False) -> int:
+        lines = ["@HD\tVN:1.6", *("\t".join([*map(str, record), "60", "50M", "*"]) for record in records)]
+        (tmp_path / "out.sam").write_text("".join(f"{line}\n" for line in lines))
+        return int(sum_places(tmp_path / "out.sam", swapped))
+
+    straight = places(("a", 65, "one", 10), ("a", 145, "one", 300))
+    assert places(("a", 81, "one", 300), ("a", 129, "one", 10), swapped=True) == straight
+    assert places(("a", 145, "one", 300), ("a", 65, "one", 10)) == straight
+    assert places(("a", 81, "one", 301), ("a", 129, "one", 10), swapped=True) != straight
+    assert places(("a", 81, "one", 300), ("a", 129, "one", 10)) != straight
+
+
+def test_no_pairs_are_timed_where_their_order_matters(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reference, *reads = write_pairs(tmp_path, 20)
+    sums = [1, 2]
+    monkeypatch.setattr("benchmarks.map.sum_places", lambda *_, **__: sums.pop())
+    words = ["pairs", "--reference", str(reference), "--reads", *map(str, reads), "--work", str(tmp_path / "work")]
+    with pytest.raises(SystemExit, match="mates given in the other order have other places"):
+        script.main(words)
+
+
 def test_memory_holds_both_commands_to_their_bars(tmp_path: Path) -> None:
     reference = tmp_path / "made.fa"
     reference.write_bytes(fasta({"chr": random_bases(random.Random(7), 500_000)}))
@@ -114,7 +199,7 @@ def test_map_says_that_bwa_is_missing(
     monkeypatch.setattr("benchmarks.map.readmap", lambda *_: found)
     monkeypatch.setattr("benchmarks.map.search", lambda *_, **__: found)
     monkeypatch.setattr("benchmarks.map.check", lambda *_: {})
-    monkeypatch.setattr("benchmarks.map.time_stages", lambda *_: [])
+    monkeypatch.setattr("benchmarks.map.time_stages", lambda *_: {})
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert script.main(["map", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 0
     assert "bwa is not installed" in capsys.readouterr().out
@@ -313,14 +398,29 @@ def test_a_failing_command_is_told(tmp_path: Path) -> None:
 
 
 def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path) -> None:
-    for words in (["map"], ["map", "--device", "cuda"], ["memory"], ["exact"]):
+    for words in (
+        ["map"],
+        ["map", "--device", "cuda"],
+        ["pairs"],
+        ["pairs", "--device", "cuda"],
+        ["memory"],
+        ["exact"],
+    ):
         done = run(tmp_path, *words, READMAP_SHARED=str(tmp_path / "none"))
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("skipped: ")
 
 
 @pytest.mark.parametrize(
-    "words", [["map", "--reads", "a.fq"], ["memory", "--device", "cuda"], ["exact", "--reads", "a.fq"], ["sort"]]
+    "words",
+    [
+        ["map", "--reads", "a.fq"],
+        ["map", "--reference", "a.fa", "--reads", "a.fq", "b.fq"],
+        ["pairs", "--reference", "a.fa", "--reads", "a.fq"],
+        ["memory", "--device", "cuda"],
+        ["exact", "--reads", "a.fq"],
+        ["sort"],
+    ],
 )
 def test_usage(script: Any, words: list[str]) -> None:
     with pytest.raises(SystemExit) as left:

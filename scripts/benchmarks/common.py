@@ -60,6 +60,15 @@ def timed(seconds: dict[str, float], stage: str, backend: Backend) -> Iterator[N
     seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
 
 
+def figure(name: str, value: float, unit: str, wanted: str = "", bar: float | None = None) -> Row:
+    """A row that tells whether a bar is reached, where there is one; wanted: >= or <=."""
+    verdict = None
+    if bar is not None:
+        verdict = "PASS" if (value <= bar if wanted == "<=" else value >= bar) else "MISS"
+    row = {"figure": name, "value": float(f"{value:.4g}"), "unit": unit}
+    return row | {"wanted": wanted if verdict else "", "bar": bar, "verdict": verdict}
+
+
 def show(title: str, rows: Sequence[Row]) -> None:
     def text(key: str, value: Any) -> str:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""scripts/benchmark map: the whole command beside bwa mem, then its stages and kernels one by one."""
+"""scripts/benchmark map and pairs: the whole command beside bwa mem, then its stages and kernels one by one."""
 
 from __future__ import annotations
 
@@ -8,110 +8,130 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from benchmarks.common import Options, Row, readmap, run, timed
+import pysam
+
+from benchmarks.common import Options, Row, figure, readmap, run
 from benchmarks.reads import inputs, search
-from readmap.backend import Array, Kernel, open_backend
-from readmap.formats import buffers, chunks, output
-from readmap.formats.reads import find_reads
-from readmap.index.device import DeviceIndex
-from readmap.index.index import Index
-from readmap.search import mapping, parameters, stream
+from benchmarks.stages import time_stages
 
-ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up
-# kernels/<module>.cu: its stage, where that is not called like the module
-STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows"}
-STAGES |= {"extension": "extend", "placement": "place", "sam": "format"}
-BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
+FIRST = 150_000  # records of each file that are checked: of pairs, more than are held until insert sizes are known
+BOTH_MATES = 0x40 | 0x80  # flags of SAM, of which each read of a pair has one
+BAM = "warm to BAM"
 
 
 def benchmark_map(options: Options) -> tuple[Row, Row]:
-    """The whole command, cold and warm, in turn with bwa mem; then the stages. Also what a search told."""
-    reference, reads = inputs(options)
-    readmap(options, "index", reference, "-o", options.work / "index.readmap", "--force")
-    checked, bwa, work = check(options, reads), reference, options.work
-    if (wanted := options.peer == "bwa" and options.device == "cpu") and not (wanted := bool(shutil.which("bwa"))):
-        print("bwa is not installed, so readmap runs alone")
-    if wanted and not Path(f"{reference}.sa").exists():
-        run(["bwa", "index", "-p", bwa := work / "bwa", reference], work)
+    """The whole command, cold and warm, in turn with bwa mem; pairs to BAM too; the stages. Also what a search told."""
+    (reference, reads), work = inputs(options), options.work
+    paired = len(reads) > 1
+    readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
+    checked, bwa = check(options, reads), index_of_bwa(options, reference)
     runs: dict[str, list[Row]] = {}
     with tempfile.TemporaryDirectory(dir=work) as cache:
         for name in ("cold", *["warm"] * options.runs):
-            taken, told = search(options, reads, READMAP_CACHE=cache)
+            taken, told = search(options, reads, work / "out.sam", READMAP_CACHE=cache)
             runs.setdefault(name, []).append(taken)
-            if wanted and name == "warm":
-                taken = run(["bwa", "mem", "-t", str(options.threads), bwa, reads], work, work / "bwa.sam")
+            if bwa and name == "warm":
+                taken = run(["bwa", "mem", "-t", str(options.threads), bwa, *reads], work, work / "bwa.sam")
                 rate = {"reads_a_second": round(told["counts"]["reads"] / taken["wall_seconds"])}
                 runs.setdefault("bwa mem", []).append(taken | rate)
-    rows = [{"run": name, **{key: median(row[key] for row in one) for key in one[0]}} for name, one in runs.items()]
-    if wanted:
-        ratios = {key: round(rows[2][key] / rows[1][key], 3) for key in ("wall_seconds", "cpu_seconds")}
-        rows.append({"run": "bwa mem / warm", **ratios})
-    stages = time_stages(options, reads, told["counts"]["reads"])
-    return checked | {"runs": runs, "medians": rows, "stages": stages}, told
+        for _ in range(options.runs if paired else 0):
+            taken, _ = search(options, reads, work / "out.bam", READMAP_CACHE=cache)
+            runs.setdefault(BAM, []).append(taken)
+    medians = {name: {key: median(row[key] for row in one) for key in one[0]} for name, one in runs.items()}
+    rows = [{"run": name, **row} for name, row in medians.items()]
+    if bwa:
+        ratios = {key: medians["bwa mem"][key] / medians["warm"][key] for key in ("wall_seconds", "cpu_seconds")}
+        rows.append({"run": "bwa mem / warm", **{key: round(ratio, 3) for key, ratio in ratios.items()}})
+    targets = [work / "stage.sam", *[work / "stage.bam"] * paired]
+    stages = time_stages(options, reads, told["counts"]["reads"], targets)
+    bars = hold_to_bars(options, medians) if paired else []
+    return checked | {"runs": runs, "medians": rows, **stages, "bars": bars}, told
 
 
-def check(options: Options, reads: Path) -> Row:
-    """What was compared; ends the script where the SAM depends on what it must not depend on."""
-    few, digests, several = options.work / "first.fq", set(), f"-t {max(options.threads, 2)}"
-    with (gzip.open if reads.suffix == ".gz" else open)(reads, "rb") as lines, open(few, "wb") as out:
-        out.writelines(islice(lines, 400_000))  # 100,000 records of FASTQ
+def index_of_bwa(options: Options, reference: Path) -> Path | None:
+    """Where bwa's index is, made if need be; None where bwa is not to run."""
+    if options.peer != "bwa" or options.device != "cpu":
+        return None
+    if not shutil.which("bwa"):
+        print("bwa is not installed, so readmap runs alone")
+        return None
+    if Path(f"{reference}.sa").exists():
+        return reference
+    index: Path = options.work / "bwa"
+    run(["bwa", "index", "-p", index, reference], options.work)
+    return index
+
+
+def hold_to_bars(options: Options, medians: dict[str, Row]) -> list[Row]:
+    """How fast pairs are; verdicts where the inputs are those of the bars."""
+    usual = options.reference is None and options.repeat is None
+    rows, warm = [], medians["warm"]
+    if bwa := medians.get("bwa mem"):
+        wall, cpu = (bwa[key] / warm[key] for key in ("wall_seconds", "cpu_seconds"))
+        rows.append(figure("reads/s, readmap / bwa mem", wall, "times", ">=", 1.5 if usual else None))
+        rows.append(figure("CPU seconds, bwa mem / readmap", cpu, "times"))
+    held = usual and options.device == "cuda"
+    for name, row, bar in (("SAM", warm, 2.0), ("BAM", medians[BAM], 1.0)):
+        rate = row["steady_reads_a_second"] / 1e6
+        rows.append(figure(f"steady state, to {name}", rate, "M reads/s", ">=", bar if held else None))
+    return rows
+
+
+def check(options: Options, reads: Sequence[Path]) -> Row:
+    """What was compared; ends the script where the records depend on what they must not depend on."""
+    few, several = first_records(options, reads), f"-t {max(options.threads, 2)}"
+    sam, bam = options.work / "out.sam", options.work / "out.bam"
     cpu, gpu = ["-t 1", several, f"{several} --batch-reads 1000"], ["--device cpu", "--device cuda"]
-    for words in (variants := cpu if options.device == "cpu" else gpu):
-        _, told = search(options, few, *words.split())
-        digest = hashlib.blake2b()
-        with open(options.work / "out.sam", "rb") as sam:
-            for line in sam:  # not the whole: a child's peak memory starts at its parent's
-                digest.update(re.sub(rb"\tCL:[^\t\n]*", b"", line) if line.startswith(b"@PG") else line)
-        digests.add(digest.digest())
+    digests, variants = set(), cpu if options.device == "cpu" else gpu
+    for words in variants:
+        _, told = search(options, few, sam, *words.split())
+        digests.add(digest(sam))
+    checked = {"checked": True, "checked_reads": told["counts"]["reads"], "same_sam": variants}
+    if len(reads) > 1:
+        straight = sum_places(sam)
+        search(options, few, bam)
+        pysam.view("--no-PG", "-h", "-o", str(sam), str(bam), catch_stdout=False)
+        digests.add(digest(sam))
+        checked["same_sam"] = variants = [*variants, "-o out.bam"]
     if len(digests) > 1:
         sys.exit(f"benchmark: the SAM of {', '.join(variants)} is not the same, so nothing is timed")
-    return {"checked": True, "checked_reads": told["counts"]["reads"], "same_sam": variants}
+    if len(reads) > 1:
+        search(options, few[::-1], sam)
+        if sum_places(sam, swapped=True) != straight:
+            sys.exit("benchmark: mates given in the other order have other places, so nothing is timed")
+        checked["same_places"] = ["R1 R2", "R2 R1"]
+    return checked
 
 
-def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, backend: Any) -> tuple[dict[str, float], Array]:
-    """Nanoseconds a read of a chunk's stages and kernels, and its SAM; the steps are those of stream.run."""
-    total, launch, scoring = dict[str, float](), backend.launch, parameters.Scoring()
-    pool = buffers.BufferPool(backend.host_buffer, len(chunk.parts[0]), 1)
-
-    def timed_launch(kernel: Kernel, count: int, *arguments: Any) -> None:
-        with timed(seconds, f"{STAGES.get(kernel.module, kernel.module)}: {kernel.name}", backend):
-            launch(kernel, count, *arguments)
-
-    for seconds in ({}, *[total] * ROUNDS):
-        with timed(seconds, "copy: upload", backend):
-            data = backend.upload(chunk.parts)
-        for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
-            with timed(seconds, stage, backend):
-                reads = find_reads(data, chunk.records, chunk.format.value, backend)
-                (sam,) = mapping.Mapping(placed, scoring, backend).lines(reads)
-        with timed(seconds, "copy: download", backend):
-            buffer = backend.download(sam, pool)
-        buffer.release()
-    total[BETWEEN] -= sum(value for name, value in total.items() if not name.startswith(("copy", BETWEEN, UNTIMED)))
-    return {name: 1e9 * value / ROUNDS / chunk.records for name, value in total.items()}, buffer.data[: len(sam)]
+def first_records(options: Options, reads: Sequence[Path]) -> list[Path]:
+    """Files of the first FASTQ records of each file."""
+    few = [options.work / f"first.{number}.fq" for number in range(1, len(reads) + 1)]
+    for path, target in zip(reads, few, strict=True):
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines, open(target, "wb") as out:
+            out.writelines(islice(lines, 4 * FIRST))
+    return few
 
 
-def time_stages(options: Options, path: Path, count: int) -> list[Row]:
-    """Each stage alone, in this process: all reads are read, the first chunk is mapped, and as much is written."""
-    backend, io = open_backend(options.device, options.threads), dict[str, float]()
-    placed, size = Index.open(options.work / "index.readmap").place(backend), stream.fitting_chunk(backend)
-    free = [backend.host_buffer(size) for _ in range(chunks.BUFFERS)]
-    with timed(io, "read", backend):
-        for one in chunks.read_chunks([str(path)], lambda _: free.pop(), size, None, backend.threads):
-            one.release()
-    first = next(chunks.read_chunks([str(path)], backend.host_buffer, size))
-    stages, sam = time_chunk(first, placed, backend)
-    with output.open_output(str(options.work / "out.sam")) as out, timed(io, "write", backend):
-        for _ in range(times := max(1, count // first.records)):
-            out.write(sam)
-    ns = {"read: file": 1e9 * io["read"] / count, **stages, "write: file": 1e9 * io["write"] / times / first.records}
-    rows = []
-    for stage in dict.fromkeys(name.split(": ")[0] for name in ns):
-        parts = {name.partition(": ")[2]: round(ns[name], 1) for name in ns if name.split(": ")[0] == stage}
-        rows.append({"stage": stage, "ns_a_read": round(sum(parts.values()), 1), "parts": parts})
-    return rows
+def digest(sam: Path) -> bytes:
+    """Of all but the command line. Not of the whole at once: a child's peak memory starts at its parent's."""
+    found = hashlib.blake2b()
+    with open(sam, "rb") as lines:
+        for line in lines:
+            found.update(re.sub(rb"\tCL:[^\t\n]*", b"", line) if line.startswith(b"@PG") else line)
+    return found.digest()
+
+
+def sum_places(sam: Path, swapped: bool = False) -> int:
+    """Tells whether two files have the same places, in any order; swapped: R1 was given as R2."""
+    total = 0
+    with open(sam, "rb") as lines:
+        for line in lines:
+            if not line.startswith(b"@"):
+                name, flags, contig, position, _ = line.split(b"\t", 4)
+                total += hash((name, int(flags) ^ (BOTH_MATES if swapped else 0), contig, position))
+    return total

@@ -12,7 +12,7 @@ def benchmark_memory(options: Options) -> tuple[Row, Row]:
     small, taken = ROOT / "data/demo.fa.gz", []
     for one in (small, small, reference):  # the first time a compiler may run, which takes more
         indexed, _ = readmap(options, "index", one, "-o", options.work / "index.readmap", "--force")
-        searched, told = search(options, reads)
+        searched, told = search(options, reads, options.work / "out.sam")
         taken.append((told["reference"]["bases"], indexed, searched))
     (least, *fixed), (bases, *whole) = taken[1:]
     bars = (14 * bases + 300_000_000, 2 << 30 if bases <= 100_000_000 else None)

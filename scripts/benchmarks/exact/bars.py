@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.common import Row
+from benchmarks.common import Row, figure
 
 # The sizes for which the bars are set.
 USUAL = {"reference_bases": 10_000_000, "query_bases": 200, "queries": 1 << 22}
@@ -15,14 +15,6 @@ def summarize(report: Row) -> list[Row]:
     if any(report["inputs"][name] != value for name, value in USUAL.items()):
         rows = [row | {"wanted": "", "bar": None, "verdict": None} for row in rows]
     return rows + _of_random(report)
-
-
-def figure(name: str, value: float, unit: str, wanted: str = "", bar: float | None = None) -> Row:
-    verdict = None
-    if bar is not None:
-        verdict = "PASS" if (value <= bar if wanted == "<=" else value >= bar) else "MISS"
-    row = {"figure": name, "value": float(f"{value:.4g}"), "unit": unit}
-    return row | {"wanted": wanted if verdict else "", "bar": bar, "verdict": verdict}
 
 
 def _of_cpu(report: Row) -> list[Row]:

@@ -1,0 +1,94 @@
+"""The stages and kernels of mapping one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import Options, Row, timed
+from readmap.backend import Array, Backend, Kernel, open_backend
+from readmap.cli.output import open_sink
+from readmap.formats import buffers, chunks
+from readmap.formats.reads import find_reads
+from readmap.formats.sam import Form
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index
+from readmap.search import mapping, parameters, records, stream
+
+ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
+# kernels/<module>.cu: its stage, where that is not called like the module
+STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows", "pairs": "pair"}
+STAGES |= {"extension": "extend", "placement": "place", "sam": "format"}
+BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
+
+
+def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Sequence[Path]) -> dict[str, list[Row]]:
+    """Each stage alone, in this process: all reads are read, the first chunk is mapped, and as much is written.
+
+    targets: a file of each kind of output, to be removed again. The table of SAM is called stages, BAM's stages_bam.
+    """
+    backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
+    index, size = Index.open(options.work / "index.readmap"), stream.fitting_chunk(backend)
+    placed, layout = index.place(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
+    reading = time_reading(paths, size, layout, backend) / count
+    first = next(chunks.read_chunks(paths, backend.host_buffer, size, layout=layout))
+    tables = {}
+    for target in targets:
+        binary = target.suffix == ".bam"
+        stages, lines = time_chunk(first, placed, Form.BINARY if binary else Form.TEXT, backend)
+        times, seconds = max(1, count // first.reads), dict[str, float]()
+        target.unlink(missing_ok=True)
+        with open_sink(str(target), index.reference, backend.threads, None) as out, timed(seconds, "write", backend):
+            for _ in range(times):
+                out.write(lines)
+            out.commit()
+        target.unlink()
+        writing = seconds["write"] / times / first.reads
+        ns = {"read: file": 1e9 * reading, **stages, "write: file": 1e9 * writing}
+        tables["stages_bam" if binary else "stages"] = tabulate(ns)
+    return tables
+
+
+def time_reading(paths: Sequence[str], size: int, layout: chunks.Layout, backend: Backend) -> float:
+    """Seconds in which all chunks are read, into buffers that are there before."""
+    free = [backend.host_buffer(size // layout.files) for _ in range(chunks.BUFFERS * layout.files)]
+    seconds = dict[str, float]()
+    with timed(seconds, "read", backend):
+        for one in chunks.read_chunks(paths, lambda _: free.pop(), size, None, backend.threads, layout=layout):
+            one.release()
+    return seconds["read"]
+
+
+def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: Any) -> tuple[dict[str, float], Array]:
+    """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
+    total, launch = dict[str, float](), backend.launch
+    work = mapping.Mapping(placed, parameters.Scoring(), backend, records.Style(form))
+    pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
+
+    def timed_launch(kernel: Kernel, count: int, *arguments: Any) -> None:
+        with timed(seconds, f"{STAGES.get(kernel.module, kernel.module)}: {kernel.name}", backend):
+            launch(kernel, count, *arguments)
+
+    for seconds in ({}, *[total] * ROUNDS):
+        with timed(seconds, "copy: upload", backend):
+            data = backend.upload(chunk.parts)
+        for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
+            with timed(seconds, stage, backend):
+                reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
+                (piece,) = [*work.lines(reads), *work.rest()]
+        with timed(seconds, "copy: download", backend):
+            buffer = backend.download(piece.bytes, pool)
+        buffer.release()
+    total[BETWEEN] -= sum(value for name, value in total.items() if not name.startswith(("copy", BETWEEN, UNTIMED)))
+    ns = {name: 1e9 * value / ROUNDS / chunk.reads for name, value in total.items()}
+    return ns, buffer.data[: len(piece.bytes)]
+
+
+def tabulate(ns: dict[str, float]) -> list[Row]:
+    """A row a stage, of nanoseconds called `stage: part`."""
+    rows = []
+    for stage in dict.fromkeys(name.split(": ")[0] for name in ns):
+        parts = {name.partition(": ")[2]: round(ns[name], 1) for name in ns if name.split(": ")[0] == stage}
+        rows.append({"stage": stage, "ns_a_read": round(sum(parts.values()), 1), "parts": parts})
+    return rows
