@@ -36,14 +36,14 @@ struct Selection {
     }
     HOST_DEVICE Line piece(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
-        i32 bases = span_of(window, length).length(), variant = variant_of(bases, window.score, scoring), second = 0;
+        i32 bases = span_of(window, length).length(), variant = variant_of(bases, scoring.perfect(bases) - window.score, scoring), second = 0;
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || !is_rival(windows[i], window, length)) continue;
             second = maximum(second, windows[i].score);
             rivals.add(maximum(in_phred(window.score - windows[i].score, variant, scoring), 0));
         }
-        rivals.add(missed_loss(missed, bases, window.score, scoring));
+        rivals.add(missed_loss(missed, window.score, variant, scoring));
         return Line{rank, PIECE, line_count, minimum(rivals.mapping_quality(), lines[0].mapq), second};
     }
     // The line of another part or place; its role is NOTHING where it is neither.

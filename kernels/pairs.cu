@@ -222,7 +222,7 @@ struct Surety {
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
 // becomes 1 where that is a fragment.
-KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed, i32* chosen,
+KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed, const u8* variants, i32* chosen,
                        const i16* losses, i32* seconds, u8* mapqs, u8* joint, i64 most_windows, i32 unpaired,
                        SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
@@ -243,7 +243,7 @@ KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows
             for (i32 i = 0; i < mate.count; ++i)
                 if (sureties[side].elsewhere(i)) sureties[side].add(mate.losses[i] + unpaired);
             i32 top = mate.windows[mate.chosen].score;
-            missed_losses[side] = missed_loss(missed[mate.slot], mate.length, top, scoring);
+            missed_losses[side] = missed_loss(missed[mate.slot], top, variants[mate.slot], scoring);
         }
         for (i32 i = 0; i < mates[0].count; ++i) {
             bool first_elsewhere = sureties[0].elsewhere(i);

@@ -32,11 +32,11 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
 
 // An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
 // none; losses, of every window: phred by which the chosen one explains the read better, NO_LOSS for an alignment that
-// another window has too; unsettled: why another search may tell more; part_begins and part_ends: of the read in orientation
+// another window has too; variants: phred of a difference of the sample; unsettled: why another search may tell more; part_begins and part_ends: of the read in orientation
 // 0, the part that is left over, or all of it. Scores include the bonuses for reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* unsettled,
+                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* variants, u8* unsettled,
                         i32* part_begins, i32* part_ends, i64 most_windows, i32 settled_loss, i32 min_score,
                         SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
@@ -46,17 +46,25 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         i64 slot = selected[item];
         i32 count = counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length), best = -1;
         const Window* own = windows + slot * most_windows;
-        for (i32 i = 0; i < count; ++i) top = maximum(top, own[i].score);
-        i32 variant = variant_of(length, top, scoring);
+        i32 first = 0;
+        for (i32 i = 0; i < count; ++i)
+            if (own[i].score > top) top = own[i].score, first = i;
         i64 quality_start = quality_starts[order[slot]];
+        Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, false};
+        i32 variant = variant_of(length, perfect - top, scoring);
+        if (count && !own[first].gapped()) {
+            Laid laid = lay(reference, queries, slot, own[first].orientation, own[first].diagonal, own[first].begin);
+            qualities.reversed = own[first].orientation != (queries.flags[slot] & READ_FLIPPED);
+            variant = phred_of_variant(real_differences(laid, own[first], qualities, scoring), length);
+        }
+        variants[slot] = (u8)variant;
         i32 penalties[64];
         u64 least = 0;
         for (i32 i = 0; i < count; ++i) {
             const Window& window = own[i];
             penalties[i] = NO_PENALTY;
             if (!window.gapped() && window.score >= top - NEAR) {
-                bool reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
-                Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, reversed};
+                qualities.reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
                 Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
                 penalties[i] = ungapped_penalty(laid, window, qualities, variant, scoring);
             }
@@ -80,7 +88,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
             rivals.add(loss);
         }
         seconds[slot] = second;
-        rivals.add(missed_loss(missed[slot], length, top, scoring));
+        rivals.add(missed_loss(missed[slot], top, variant, scoring));
         mapqs[slot] = (u8)rivals.mapping_quality();
         unsettled[slot] = (missed[slot] * CROWD_SHARE >= length ? CROWDED : 0) | (perfect - top > settled_loss ? DISTANT : 0);
         Span part = larger_rest(span_of(own[best], length), length);

@@ -22,13 +22,12 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
            span_of(other, length).rivals(span_of(chosen, length));
 }
 
-// Phred of a difference of the sample, as a read's best place shows it.
-HOST_DEVICE i32 variant_of(i32 length, i32 top, const Scoring& scoring) {
-    return phred_of_variant((scoring.perfect(length) - top) / (scoring.match + scoring.mismatch), length);
+// Phred of a difference of the sample, as `bases` of a read that lose some points show it.
+HOST_DEVICE i32 variant_of(i32 bases, i32 lost, const Scoring& scoring) {
+    return phred_of_variant(lost / (scoring.match + scoring.mismatch), bases);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
-HOST_DEVICE i32 missed_loss(i32 missed, i32 length, i32 top, const Scoring& scoring) {
-    if (!missed) return NO_LOSS;
-    return maximum(in_phred(top - scoring.perfect(missed), variant_of(length, top, scoring), scoring), 0);
+HOST_DEVICE i32 missed_loss(i32 missed, i32 score, i32 variant, const Scoring& scoring) {
+    return missed ? maximum(in_phred(score - scoring.perfect(missed), variant, scoring), 0) : NO_LOSS;
 }

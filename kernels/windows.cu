@@ -93,10 +93,10 @@ KERNEL void join_diagonals(i64 begin, i64 end, const i32* lengths, const i32* se
 }
 
 // An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
-// where they are new, as far as there is room.
+// where they are new, as far as there is room for `most` in all.
 KERNEL void add_diagonals(i64 begin, i64 end, const i32* lengths, const i32* selected, const Diagonal* found,
                           const i32* found_counts, REFERENCE_ARGUMENTS, Window* windows, i32* counts, i64 most_windows,
-                          SCORING_ARGUMENTS) {
+                          i32 most, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item];
@@ -105,7 +105,7 @@ KERNEL void add_diagonals(i64 begin, i64 end, const i32* lengths, const i32* sel
         for (i32 i = 0; i < more; ++i) {
             i32 twin = 0, count = counts[slot];
             while (twin < count && !beside(own[twin], fresh[i])) ++twin;
-            if (twin == count && count < most_windows) own[counts[slot]++] = fresh[i];
+            if (twin == count && count < most) own[counts[slot]++] = fresh[i];
         }
     }
 }

@@ -96,7 +96,7 @@ def rescue_mates(
         WINDOWS,
         *scoring.arguments(),
     )
-    add_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
+    add_diagonals(windows, diagonals, queries, selected, WINDOWS, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
     place_reads(placements, windows, reads, queries, selected, index, scoring, backend)
 
@@ -118,6 +118,7 @@ def pair_mates(
         windows.rows,
         windows.counts,
         windows.missed,
+        placements.variants,
         placements.chosen,
         placements.losses,
         placements.seconds,

@@ -94,9 +94,10 @@ CROWDED, DISTANT, SPLIT = 1, 2, 4
 SETTLED_DIFFERENCES = 2
 
 #: Windows kept of those that a read's own seeds find: what prototypes needed for the best copy of a repeat to be among
-#: them; and room for more, where its mate points to.
+#: them; room for more of a part that the best one leaves over; and for those that its mate points to.
 FOUND_WINDOWS = 16
-WINDOWS = FOUND_WINDOWS + 4
+SPLIT_WINDOWS = FOUND_WINDOWS + 4
+WINDOWS = SPLIT_WINDOWS + 4
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
 from readmap.search.lines import select_lines
 from readmap.search.pairs import pair_mates, rescue_mates
-from readmap.search.parameters import SPLIT, Effort, Pairing, Reporting, Scoring, efforts
+from readmap.search.parameters import SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.queries import Queries, pack_queries
 from readmap.search.seeds import find_seeds
@@ -108,7 +108,9 @@ def _search(
     selected = backend.to_device(slots)
     seeds = find_seeds(queries, selected, queries.host_lengths[slots], stride, index, effort, backend)
     diagonals = find_diagonals(queries, selected, seeds, parts, index, effort, scoring, backend)
-    keep = add_diagonals if effort.takes == SPLIT else join_diagonals
-    keep(windows, diagonals, queries, selected, index, scoring, backend)
+    if effort.takes == SPLIT:
+        add_diagonals(windows, diagonals, queries, selected, SPLIT_WINDOWS, index, scoring, backend)
+    else:
+        join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     score_windows(windows, queries, selected, index, scoring, backend)
     place_reads(placements, windows, reads, queries, selected, index, scoring, backend)

@@ -25,6 +25,7 @@ class Placements:
         seconds: int32 [reads], the score of the best place beside it, 0 for none.
         mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
         losses: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better.
+        variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
         unsettled: uint8 [reads], CROWDED where places may have been missed, DISTANT where the best one found loses more
             than SETTLED_DIFFERENCES mismatches, SPLIT where it leaves a part of the read over that may have a place of
             its own; 0 where no other search would tell more.
@@ -36,6 +37,7 @@ class Placements:
     seconds: Array
     mapqs: Array
     losses: Array
+    variants: Array
     unsettled: Array
     joint: Array
     part_begins: Array
@@ -49,6 +51,7 @@ def no_placements(reads: int, backend: Backend) -> Placements:
         backend.full(reads, 0, np.int32),
         backend.full(reads, 0, np.uint8),
         backend.empty(reads * WINDOWS, np.int16),
+        backend.full(reads, 0, np.uint8),
         backend.full(reads, DISTANT, np.uint8),
         backend.full(reads, 0, np.uint8),
         backend.empty(reads, np.int32),
@@ -84,6 +87,7 @@ def place_reads(
         placements.seconds,
         placements.mapqs,
         placements.losses,
+        placements.variants,
         placements.unsettled,
         placements.part_begins,
         placements.part_ends,

@@ -89,11 +89,12 @@ def add_diagonals(
     diagonals: Diagonals,
     queries: Queries,
     selected: Array,
+    most: int,
     index: DeviceIndex,
     scoring: Scoring,
     backend: Backend,
 ) -> None:
-    """Put the windows that further diagonals of the slots `selected` make behind those that they have."""
+    """Put the windows that further diagonals of the slots `selected` make behind those that they have, up to `most`."""
     backend.launch(
         _ADD,
         len(selected),
@@ -105,5 +106,6 @@ def add_diagonals(
         windows.rows,
         windows.counts,
         WINDOWS,
+        most,
         *scoring.arguments(),
     )
