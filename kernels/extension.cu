@@ -33,10 +33,12 @@ HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
 
 SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
 SCORE_WINDOWS(score_16_bits_middle, Narrow, 64)
-SCORE_WINDOWS(score_16_bits_wide, Narrow, 256)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 160)
+SCORE_WINDOWS(score_16_bits_widest, Narrow, 256)
 SCORE_WINDOWS(score_32_bits_narrow, Single, 32)
 SCORE_WINDOWS(score_32_bits_middle, Single, 64)
-SCORE_WINDOWS(score_32_bits_wide, Single, 256)
+SCORE_WINDOWS(score_32_bits_wide, Single, 160)
+SCORE_WINDOWS(score_32_bits_widest, Single, 256)
 
 // The CIGAR of a window's ungapped segment.
 HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
@@ -69,7 +71,8 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
 
 TRACE_ALIGNMENTS(trace_narrow, 32)
 TRACE_ALIGNMENTS(trace_middle, 64)
-TRACE_ALIGNMENTS(trace_wide, 256)
+TRACE_ALIGNMENTS(trace_wide, 160)
+TRACE_ALIGNMENTS(trace_widest, 256)
 
 // An item is a line: the CIGAR of a window whose ungapped segment is its alignment.
 KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,

@@ -19,7 +19,7 @@ const i32 NEVER = -4096;  // below any sum that still counts, and far from the e
 const i32 SPACING = 2048;
 
 template <class Lane, i32 WIDTH> struct BandedScores {
-    static const bool LONG_GAPS = WIDTH == WIDEST_BAND;
+    static const bool LONG_GAPS = has_long_gaps(WIDTH);
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
     Lane text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..

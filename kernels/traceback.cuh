@@ -64,7 +64,7 @@ template <i32 WIDTH> struct Steps {
 
 // operations: room for the CIGAR.
 template <i32 WIDTH> HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> steps, u32* operations) {
-    const bool long_gaps = WIDTH == WIDEST_BAND;
+    const bool long_gaps = has_long_gaps(WIDTH);
     i32 scores[WIDTH + 1], insertions[WIDTH + 1], long_insertions[long_gaps ? WIDTH + 1 : 1];
     u8 text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
     i32 best = 0, best_row = -1, best_column = 0;

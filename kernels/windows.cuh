@@ -3,9 +3,9 @@
 #include "portable.cuh"
 
 // The diagonals of a banded alignment. A single diagonal needs room for indels that no seed has shown, several for what
-// lies between them too, and in a long read differences of length add up. Only a wide band has long gaps that cost less
+// lies between them too, and in a long read differences of length add up. Only wider bands have long gaps that cost less
 // than their length; in the others there is hardly room for one.
-enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3 };
+enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4 };
 
 // Diagonals between a window's outermost ones that a narrow band still takes, and that a middle one does: gaps between
 // them cost about their length.
@@ -13,13 +13,14 @@ const i32 NARROW_SPREAD = 8;
 const i32 MIDDLE_SPREAD = 16;
 const i32 LONG_READ = 512;
 
-const i32 WIDEST_BAND = 256;
-
-HOST_DEVICE i32 band_width(i32 kind) { return kind == WIDE_BAND ? WIDEST_BAND : kind == MIDDLE_BAND ? 64 : 32; }
+HOST_DEVICE i32 band_width(i32 kind) {
+    return kind == WIDEST_BAND ? 256 : kind == WIDE_BAND ? 160 : kind == MIDDLE_BAND ? 64 : 32;
+}
+HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > 64; }
 
 HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
-    if (length > LONG_READ || spread > MIDDLE_SPREAD) return WIDE_BAND;
-    return spread > NARROW_SPREAD ? MIDDLE_BAND : NARROW_BAND;
+    if (length > LONG_READ) return WIDEST_BAND;
+    return spread > MIDDLE_SPREAD ? WIDE_BAND : spread > NARROW_SPREAD ? MIDDLE_BAND : NARROW_BAND;
 }
 
 struct Window {

@@ -23,7 +23,10 @@ class Band(NamedTuple):
 
 
 #: By the number of kernels/windows.cuh.
-BANDS = {1: Band("narrow", 32), 2: Band("middle", 64), 3: Band("wide", 256)}
+BANDS = {1: Band("narrow", 32), 2: Band("middle", 64), 3: Band("wide", 160), 4: Band("widest", 256)}
+WIDE, WIDEST = 3, 4
+#: Longer reads have the widest band, and no others have.
+LONG_READ = 512
 
 _COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
 _LAY = Kernel("extension", "lay_alignments")
@@ -48,12 +51,23 @@ class Extensions:
 
 
 def score_windows(
-    windows: Windows, queries: Queries, selected: Array, index: DeviceIndex, scoring: Scoring, backend: Backend
+    windows: Windows,
+    queries: Queries,
+    selected: Array,
+    index: DeviceIndex,
+    scoring: Scoring,
+    backend: Backend,
+    long_gaps: bool = True,
 ) -> None:
-    """Raise the scores of the selected slots' windows to those of their banded alignments."""
+    """Raise the scores of the selected slots' new windows to those of their banded alignments.
+
+    long_gaps: windows that hope for one are aligned too; a read that has one is searched again without that.
+    """
     narrow = scoring.fits_16_bits(queries.longest)
     lanes = backend.narrow_lanes if narrow else 1
     for kind, band in BANDS.items():
+        if (kind == WIDEST and queries.longest <= LONG_READ) or (kind == WIDE and not long_gaps):
+            continue
         tasks = _tasks(windows, selected, kind, backend)
         backend.launch(
             Kernel("extension", f"score_{16 if narrow else 32}_bits_{band.name}"),

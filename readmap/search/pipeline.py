@@ -16,7 +16,7 @@ from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
 from readmap.search.lines import select_lines
 from readmap.search.pairs import pair_mates, rescue_mates
-from readmap.search.parameters import SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
+from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.queries import Queries, pack_queries
 from readmap.search.seeds import find_seeds
@@ -112,5 +112,5 @@ def _search(
         add_diagonals(windows, diagonals, queries, selected, SPLIT_WINDOWS, index, scoring, backend)
     else:
         join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
-    score_windows(windows, queries, selected, index, scoring, backend)
+    score_windows(windows, queries, selected, index, scoring, backend, long_gaps=not effort.takes & CROWDED)
     place_reads(placements, windows, reads, queries, selected, index, scoring, backend)
