@@ -40,6 +40,9 @@ class Memory:
         self.good -= 1
         self.data += data
 
+    def finish(self) -> None:
+        pass
+
     def commit(self) -> None:
         self.events.append("commit")
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from readmap.formats.output import open_output
+from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.output import commit_together, open_output
 
 
 def names(folder: pathlib.Path) -> list[str]:
@@ -63,6 +64,22 @@ def test_it_ends_once(tmp_path: pathlib.Path) -> None:
     assert names(tmp_path) == ["out.sam"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         output.write(b"late")
+
+
+@pytest.mark.parametrize("full", [None, 0, 1])
+def test_several_appear_together_or_none(tmp_path: pathlib.Path, full: int | None) -> None:
+    """What is held back, as blocks are, is written before any of them has its name."""
+    paths = ["/dev/full" if number == full else str(tmp_path / f"{number}.gz") for number in range(2)]
+    with contextlib.ExitStack() as stack:
+        outputs = [stack.enter_context(BgzfOutput(open_output(path), 1)) for path in paths]
+        for output in outputs:
+            output.write(b"read\n")
+        if full is None:
+            commit_together(outputs)
+        else:
+            with pytest.raises(OSError, match="No space left"):
+                commit_together(outputs)
+    assert names(tmp_path) == ([] if full is not None else ["0.gz", "1.gz"])
 
 
 def test_a_relative_path_and_a_long_name(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

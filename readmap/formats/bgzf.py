@@ -78,8 +78,8 @@ class BgzfOutput(ByteSink):
             if self._filled == GROUP_BYTES:
                 self._compress_group()
 
-    def commit(self) -> None:
-        """Writes what is left and the end-of-file block, and commits the other output.
+    def finish(self) -> None:
+        """Writes what is left and the end-of-file block, and finishes the other output.
 
         Raises OSError that names the output; then it is still to be aborted.
         """
@@ -90,6 +90,11 @@ class BgzfOutput(ByteSink):
                 self._write_first()
             self._output.write(END_OF_FILE)
             self._end()
+        self._output.finish()
+
+    def commit(self) -> None:
+        """Finishes both outputs, and commits the other one. Raises OSError as `finish` does."""
+        self.finish()
         self._output.commit()
 
     def abort(self) -> None:

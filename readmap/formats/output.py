@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -29,8 +30,15 @@ class ByteSink(abc.ABC):
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
 
     @abc.abstractmethod
+    def finish(self) -> None:
+        """Writes all that is held back and closes what is behind, so that `commit` has little left that can fail.
+
+        Raises OSError that names the output; then it is still to be aborted.
+        """
+
+    @abc.abstractmethod
     def commit(self) -> None:
-        """Ends the output, which is whole. Raises OSError that names it; then it is still to be aborted."""
+        """Ends the output, which is whole, after `finish` if need be. Raises OSError as that does."""
 
     @abc.abstractmethod
     def abort(self) -> None:
@@ -74,13 +82,20 @@ class Output(ByteSink):
         """The descriptor, for a process that writes in the caller's place."""
         return self._descriptor
 
+    def finish(self) -> None:
+        """Closes the output. Raises OSError that names it; then it is still to be aborted."""
+        try:
+            self._close()
+        except OSError as error:
+            raise _named(error, self.name) from None
+
     def commit(self) -> None:
         """Closes the output; a file takes its final name, and the place of what had it.
 
         Raises OSError that names the output; then it is still to be aborted.
         """
+        self.finish()
         try:
-            self._close()
             if self._move:
                 os.replace(*self._move)
                 self._move = None
@@ -166,3 +181,14 @@ def _create_beside(target: str, path: str) -> tuple[int, str]:
 def _named(error: OSError, name: str, hint: str = "") -> OSError:
     """The same error, of the same class, about `name`."""
     return OSError(error.errno, f"{error.strerror}{hint}", name)
+
+
+def commit_together(outputs: Sequence[ByteSink]) -> None:
+    """Gives all outputs their names, once all of them are written: a full disk leaves none of them behind.
+
+    Raises what their `finish` and `commit` raise; then they are still to be aborted.
+    """
+    for output in outputs:
+        output.finish()
+    for output in outputs:
+        output.commit()

@@ -52,6 +52,7 @@ class SamtoolsOutput(ByteSink):
         self._command = command
         self._index = index
         self._resources = resources
+        self._is_finished = False
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Hands `data` to the command; on return it may be overwritten. Raises OSError that says why it ended."""
@@ -60,20 +61,27 @@ class SamtoolsOutput(ByteSink):
         except BrokenPipeError:
             raise self._failed() from None
 
-    def commit(self) -> None:
-        """Waits for the command, and gives the output, then its index, their names.
-
-        Raises OSError that names the output; then it is still to be aborted.
-        """
+    def finish(self) -> None:
+        """Waits for the command. Raises OSError that names the output; then it is still to be aborted."""
+        if self._is_finished:
+            return
         with contextlib.suppress(BrokenPipeError):  # the command's end tells more
             self._command.input.close()
         if self._command.failure():
             raise self._failed()
-        outputs = [self._output]
         if self._index is not None:
             made, index = self._index
             index.write(made.read_bytes())
-            outputs.append(index)
+            index.finish()
+        self._output.finish()
+        self._is_finished = True
+
+    def commit(self) -> None:
+        """Waits for the command, and gives the output, then its index, their names. Raises OSError as `finish` does."""
+        self.finish()
+        outputs = [self._output]
+        if self._index is not None:
+            outputs.append(self._index[1])
             for ending in INDEX_ENDINGS:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self.name + ending)
