@@ -19,9 +19,13 @@ from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import Searched, align_reads, search_reads
 from readmap.search.records import Style, format_records
+from readmap.search.unmapped import format_unmapped
 
 #: Pairs that tell the insert sizes.
 SAMPLE = 100_000
+
+#: The outputs of the pieces: records, and reads without a place.
+RECORDS, UNMAPPED_READS = range(2)
 
 
 @dataclass
@@ -79,12 +83,12 @@ class Mapping:
         return self._style.comments
 
     def lines(self, reads: Reads) -> Iterator[stream.Piece]:
-        """The records of a batch, in one piece; none yet where it is held, and those of all held before it else."""
+        """The pieces of a batch; none yet where it is held, and those of all held before it else."""
         searched = search_reads(reads, self._index, self._scoring, self._backend)
         if reads.paired and self.summary.insert_sizes is None and self._pairing.insert_size:
             self._set_inserts(given_insert_size(*self._pairing.insert_size))
         if not reads.paired or self.summary.insert_sizes is not None:
-            yield self._records(searched)
+            yield from self._pieces(searched)
             return
         # The bytes are a view of a buffer that goes round.
         self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
@@ -101,13 +105,13 @@ class Mapping:
             raise
 
     def rest(self) -> Iterator[stream.Piece]:
-        """The records of the batches that are held."""
+        """The pieces of the batches that are held."""
         if not self._held:
             return
         directions, sizes = (np.concatenate(parts)[:SAMPLE] for parts in zip(*self._sample, strict=True))
         self._set_inserts(estimate(directions, sizes))
         while self._held:
-            yield self._records(self._held[0])
+            yield from self._pieces(self._held[0])
             del self._held[0]
         self._sample.clear()
 
@@ -115,18 +119,16 @@ class Mapping:
         self.summary.insert_sizes = sizes
         self._inserts = place_inserts(sizes, self._backend)
 
-    def _records(self, searched: Searched) -> stream.Piece:
+    def _pieces(self, searched: Searched) -> list[stream.Piece]:
+        """The records of a batch, and its reads without a place where those are wanted."""
         backend, scoring, summary, reads = self._backend, self._scoring, self.summary, searched.reads
         alignments = align_reads(searched, self._inserts, self._index, scoring, self._pairing, self._reporting, backend)
         records = format_records(
-            alignments,
-            reads,
-            searched.queries,
-            self._index,
-            self._reporting,
-            self._style,
-            backend,
+            alignments, reads, searched.queries, self._index, self._reporting, self._style, backend
         )
+        pieces = [stream.Piece(records, RECORDS)]
+        if self._style.unmapped and len(unmapped := format_unmapped(alignments, reads, backend)):
+            pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
         flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)
         placed = (roles == PRIMARY) & (flags & UNMAPPED == 0)
         mapqs = backend.to_host(alignments.mapqs)[placed]
@@ -138,4 +140,4 @@ class Mapping:
         summary.mapqs += np.bincount(mapqs, minlength=61)
         summary.too_short += int(np.count_nonzero(searched.queries.host_lengths * scoring.match < scoring.min_score))
         summary.replaced += searched.queries.replaced
-        return stream.Piece(records)
+        return pieces

@@ -21,17 +21,19 @@ _MEASURE, _WRITE = Kernel("sam", "measure_records"), Kernel("sam", "write_record
 
 @dataclass(frozen=True)
 class Style:
-    """How records are written.
+    """What is written, and how.
 
     Attributes:
-        form: text or binary.
+        form: of records, text or binary.
         read_group: of all reads.
         comments: whether what stands behind a read's name is tags, to be appended.
+        unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
 
     form: Form = Form.TEXT
     read_group: ReadGroup = NO_READ_GROUP
     comments: bool = False
+    unmapped: bool = False
 
 
 def format_records(
