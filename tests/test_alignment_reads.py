@@ -158,7 +158,6 @@ def test_read_groups(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("reads", "options", "message"),
     [
-        ("pairs.bam", [], "pairs.bam holds pairs, which are not supported yet"),
         ("reads.fq", ["--keep-tags", "RX"], "reads.fq is no BAM or CRAM; -C takes tags of FASTQ comments"),
         (
             "reads.bam",

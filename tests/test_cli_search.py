@@ -1,5 +1,6 @@
 """readmap search in this process: what it writes and tells, and what it answers to every slip."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -11,7 +12,7 @@ from typing import Any
 import pysam
 import pytest
 
-from readmap.cli import main, search
+from readmap.cli import main, resources
 from readmap.cli.inputs import alternates_beside, is_older_than_source
 from readmap.cli.mapping import MappingTask
 from readmap.cli.options import parse_size
@@ -19,6 +20,7 @@ from readmap.cli.report import Report, Session
 from readmap.errors import UsageError
 from readmap.index.device import Structure
 from readmap.index.index import Index
+from readmap.search.parameters import Scoring
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 READS = DATA / "demo.fq.gz"
@@ -187,12 +189,12 @@ def scoring_of(*options: str, index: Path, reads: str) -> dict[str, int]:
 
 
 def test_match_score_multiplies_what_is_not_given(demo_index: Path, few_reads: str) -> None:
-    names = ("match", "mismatch", "gap_open", "gap_extend", "clip_penalty", "min_score")
+    names = [field.name for field in dataclasses.fields(Scoring)]
     expected = {
-        (): (1, 4, 6, 1, 5, 30),
-        ("-A", "2"): (2, 8, 12, 2, 10, 60),
-        ("-A", "2", "-B", "3", "-T", "20"): (2, 3, 12, 2, 10, 20),
-        ("-O", "5", "-E", "2", "-L", "0"): (1, 4, 5, 2, 0, 30),
+        (): (1, 4, 6, 1, 22, 5, 30, 17),
+        ("-A", "2"): (2, 8, 12, 2, 44, 10, 60, 34),
+        ("-A", "2", "-B", "3", "-T", "20"): (2, 3, 12, 2, 44, 10, 20, 34),
+        ("-O", "5", "-E", "2", "-L", "0"): (1, 4, 5, 2, 22, 0, 30, 17),
     }
     for options, values in expected.items():
         assert scoring_of(*options, index=demo_index, reads=few_reads) == dict(zip(names, values, strict=True))
@@ -271,12 +273,12 @@ def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        search._say_memory(index.searched(MappingTask.structure).nbytes, device, report)
+        resources.say_memory(index.searched(MappingTask.structure).nbytes, device, report)
         told = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in told
         assert "3.00 GiB of 4.00 GiB are free" in told
     device.memory = lambda: None
-    search._say_memory(1, device, report)
+    resources.say_memory(1, device, report)
     assert capfd.readouterr().err == ""
 
 

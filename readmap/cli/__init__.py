@@ -24,8 +24,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("index", epilog=index.EXAMPLES)(index.index)
-app.command("search", epilog=search.EXAMPLES)(search.search)
-app.command("map", epilog=search.EXAMPLES, hidden=True)(search.search)
+for name in ("search", "map"):
+    # Its -h is bwa mem's.
+    settings = {"help_option_names": ["--help"]}
+    app.command(name, epilog=search.EXAMPLES, hidden=name == "map", context_settings=settings)(search.search)
 app.command("info", epilog=info.EXAMPLES)(info.info)
 app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 

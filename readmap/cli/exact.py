@@ -10,10 +10,8 @@ import typer
 
 from readmap import __version__
 from readmap.backend import Backend
-from readmap.cli import reads, scoring
 from readmap.cli.options import FLAG, in_range, one_of
 from readmap.cli.report import counted, share, speed
-from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
@@ -81,59 +79,19 @@ def format_of(named: str | None, count_only: bool, output: str | None) -> Format
     """What a search writes."""
     if count_only:
         return Format.COUNTS
-    return Format(named) if named else _promised(output) or Format.SAM
+    return Format(named) if named else promised(output) or Format.SAM
 
 
-def _promised(output: str | None) -> Format | None:
+def promised(output: str | None) -> Format | None:
     """The format other than SAM by which an output's name ends."""
     plain = (output or "").removesuffix(".gz").removesuffix(".bgz")
     return ENDINGS.get(os.path.splitext(plain)[1])
 
 
-def refuse_conflicts(context: typer.Context) -> None:
-    """Raise UsageError where options of readmap search contradict each other.
-
-    An option belongs to that kind of search in whose panel the help shows it.
-    """
-    given = {
-        parameter.name: parameter
-        for parameter in context.command.params
-        if parameter.name and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
-    }
-
-    def shown_in(panel: str) -> list[str]:
-        return [name for name in given if getattr(given[name], "rich_help_panel", None) == panel]
-
-    values = context.params
-    exact, output = values["exact"], values["output"]
-    promised = _promised(output)
-    named = values["named_format"] or promised
-    table = values["count_only"] or named in (Format.TSV, Format.BED)
-    conflicts = (
-        (shown_in(PANEL), not exact, "only with --exact"),
-        (["interleaved"], exact, "not with --exact, which takes every read for itself: leave it out"),
-        (shown_in(scoring.PANEL), exact, "not with --exact, which scores no alignments"),
-        (shown_in(reads.PANEL), exact, "not with --exact, which writes no tags of the reads"),
-        (["replace_rg"], "read_group" not in given, "only with -R"),
-        (["output"], not exact and table, f"{output} is a name for {named}, which is written only with --exact"),
-        (
-            ["named_format"],
-            promised is Format.BAM and named != promised,
-            f"{output} is a name for {os.path.splitext(output or '')[1][1:]}, not for {named}",
-        ),
-        (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
-        (["read_group"], table, "only SAM, BAM and CRAM have read groups"),
-        (["header"], table, "only SAM, BAM and CRAM have such a header"),
-    )
-    for names, wrong, message in conflicts:
-        if found := [given[name].opts[0] for name in names if wrong and name in given]:
-            raise UsageError(f"{', '.join(found)}: {message}")
-
-
 class ExactTask:
-    """Reads to their exact occurrences; see Task of cli/search.py."""
+    """Reads to their exact occurrences; see cli/task.py."""
 
-    keeps_tags = False
+    aligns = False
 
     def __init__(self, parameters: Parameters, prefix_table: bool) -> None:
         """prefix_table: whether tables of first bases are used."""

@@ -63,8 +63,7 @@ def _told(error: Exception) -> tuple[int, str]:
     # Told by what it has and not by its class, which moved from click to typer.
     if message := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)
-        hint = f" ({context.command_path} --help tells more)" if context else ""
-        return MISUSED, f"{message()}{hint}"
+        return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help tells more)"
     return (
         FAILED,
         f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}",

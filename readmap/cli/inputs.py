@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from readmap.cli.report import refuse_same_output
 from readmap.errors import UsageError
 from readmap.formats.bad_records import LONGEST_READ
 from readmap.formats.chunks import Layout
@@ -49,12 +50,15 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
             os.stat(path)
 
 
-def check_output(output: str | None, reads: Sequence[str]) -> None:
-    """Raise UsageError where the output would replace the reads."""
-    if output is None:
-        return
-    if os.path.isfile(output) and any(os.path.exists(path) and os.path.samefile(output, path) for path in reads):
-        raise UsageError(f"-o {output} is a file of the reads")
+def check_outputs(output: str | None, unmapped: str | None, record: str | None, reads: Sequence[str]) -> None:
+    """Raise UsageError where an output would replace the reads, or two outputs go to one file; record: of --json."""
+    for option, path in (("-o", output), ("--unmapped", unmapped)):
+        if path is not None and os.path.isfile(path) and any(_are_same(path, each) for each in reads):
+            raise UsageError(f"{option} {path} is a file of the reads")
+    refuse_same_output("--json", record, output)
+    if unmapped is not None:
+        refuse_same_output("--unmapped", unmapped, output)
+        refuse_same_output("--json", record, unmapped, "the reads without a place go")
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:

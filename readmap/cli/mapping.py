@@ -1,19 +1,20 @@
-"""What readmap search tells of mapping: the header, the lines and the record."""
+"""The alignment of reads as readmap search does and tells it: the header, the lines and the record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from readmap import __version__
 from readmap.backend import Backend
-from readmap.cli.report import share, speed
+from readmap.cli.report import counted, share, speed
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import Form, ReadGroup, header
+from readmap.formats.sam import header
 from readmap.index.device import DeviceIndex, Structure
+from readmap.search.inserts import LEAST_PAIRS, InsertSize
 from readmap.search.mapping import Mapping, Summary
-from readmap.search.parameters import Scoring
+from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
 
 #: The first MAPQ of each bin of the summary's histogram.
@@ -21,25 +22,28 @@ BINS = (0, 1, 10, 20, 30, 40, 50, 60)
 
 
 class MappingTask:
-    """Reads to alignments; see Task of cli/search.py."""
+    """Reads to alignments; see cli/task.py."""
 
     structure = Structure.ARRAY
     prefix_table = True
-    keeps_tags = True
+    aligns = True
 
-    def __init__(self, scoring: Scoring, form: Form, read_group: ReadGroup) -> None:
+    def __init__(self, scoring: Scoring, pairing: Pairing, reporting: Reporting, style: Style) -> None:
         self._scoring = scoring
-        self._form = form
-        self._read_group = read_group
+        self._pairing = pairing
+        self._reporting = reporting
+        self._style = style
         self._summary = Summary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """That of SAM or BAM."""
-        return header(contigs, __version__, command_line, self._read_group.line, self._form, lines)
+        style = self._style
+        return header(contigs, __version__, command_line, style.read_group.line, style.form, lines)
 
     def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> Mapping:
         """The work on batches of reads."""
-        work = Mapping(index, self._scoring, backend, Style(self._form, self._read_group, comments))
+        style = replace(self._style, comments=comments)
+        work = Mapping(index, self._scoring, backend, style, self._pairing, self._reporting)
         self._summary = work.summary
         return work
 
@@ -54,7 +58,11 @@ class MappingTask:
             f"{summary.reads:,} reads, {summary.mapped:,} mapped ({share(summary.mapped, summary.reads)}), "
             f"{speed(summary, backend)}",
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
+            *_pair_lines(summary),
         ]
+        if summary.supplementary or summary.secondary:
+            others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
+            lines.append(f"{others} alignments beside the primary ones")
         if summary.too_short:
             lines.append(f"{summary.too_short:,} reads are too short to reach the score {self._scoring.min_score} (-T)")
         if summary.replaced:
@@ -70,11 +78,34 @@ class MappingTask:
                 "reads": summary.reads,
                 "mapped": summary.mapped,
                 "unmapped": summary.reads - summary.mapped,
+                "properly_paired": summary.properly_paired,
+                "supplementary": summary.supplementary,
+                "secondary": summary.secondary,
                 "too_short": summary.too_short,
                 "replaced_letters": summary.replaced,
             },
             "mapq_histogram": summary.mapqs.tolist(),
+            "insert_sizes": None if summary.insert_sizes is None else [asdict(size) for size in summary.insert_sizes],
         }
+
+
+def _pair_lines(summary: Summary) -> list[str]:
+    """What there is to tell of pairs, and a warning where they do not show the library's insert size."""
+    if summary.insert_sizes is None:
+        return []
+    pairs, proper = summary.reads // 2, summary.properly_paired // 2
+    sizes = "; ".join(map(_in_words, summary.insert_sizes)) or "unknown"
+    lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({share(proper, pairs)}), insert size {sizes}"]
+    if not summary.insert_sizes:
+        lines.append(
+            f"warning: fewer than {LEAST_PAIRS} pairs show the insert size, so mates were placed without regard to "
+            "each other: -I MEAN,SD tells it"
+        )
+    return lines
+
+
+def _in_words(size: InsertSize) -> str:
+    return f"{size.direction} {size.mean:.0f} ± {size.deviation:.0f} ({size.low}-{size.high})"
 
 
 def _bins(summary: Summary) -> dict[str, int]:

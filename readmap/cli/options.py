@@ -40,6 +40,15 @@ def one_of(names: Iterable[str]) -> Callable[[str | None], str | None]:
     return check
 
 
+def given_options(context: typer.Context) -> dict[str, Any]:
+    """The options that the command line names, by the names of their parameters."""
+    return {
+        option.name: option
+        for option in context.command.params
+        if option.name and getattr(context.get_parameter_source(option.name), "name", "") == "COMMANDLINE"
+    }
+
+
 def device_option(automatic: str) -> Any:
     """--device; automatic: what auto takes."""
     return typer.Option(

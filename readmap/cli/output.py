@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -39,6 +40,14 @@ OutputName = Annotated[
         "--output",
         what="The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
         ".gz compresses with bgzip.",
+        metavar="FILE",
+    ),
+]
+UnmappedName = Annotated[
+    str | None,
+    _option(
+        "--unmapped",
+        what="A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
         metavar="FILE",
     ),
 ]
@@ -80,6 +89,27 @@ def memory_to_sort(sort: bool, size: str | None, output: str | None, exact: bool
     return parse_size("--sort-memory", size or SORT_MEMORY)
 
 
+def check_unmapped(path: str | None) -> None:
+    """Raise UsageError where the name of --unmapped promises what is not written."""
+    if path is not None and path.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
+        raise UsageError(f"--unmapped {path}: FASTQ is written: name it so, as unmapped.fq.gz")
+
+
+@contextlib.contextmanager
+def open_outputs(
+    output: str | None, unmapped: str | None, reference: Reference, threads: int, memory: int | None
+) -> Iterator[list[ByteSink]]:
+    """The output as `open_sink` gives it and, where it is named, that of the reads without a place.
+
+    What has not been committed in the end is aborted.
+    """
+    with contextlib.ExitStack() as stack:
+        outputs = [stack.enter_context(open_sink(output, reference, threads, memory))]
+        if unmapped is not None:
+            outputs.append(stack.enter_context(_open_plain(unmapped, threads)))
+        yield outputs
+
+
 def open_sink(output: str | None, reference: Reference, threads: int, memory: int | None) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
@@ -87,8 +117,13 @@ def open_sink(output: str | None, reference: Reference, threads: int, memory: in
     """
     if output and (output.endswith(CRAM_ENDING) or memory is not None):
         return open_samtools_output(output, reference.contigs, _letters(reference), threads, memory)
-    plain = open_output(output)
-    return BgzfOutput(plain, threads) if output and output.endswith(COMPRESSED) else plain
+    return _open_plain(output, threads)
+
+
+def _open_plain(path: str | None, threads: int) -> ByteSink:
+    """The output as it is written, or compressed where its name says so."""
+    plain = open_output(path)
+    return BgzfOutput(plain, threads) if path and path.endswith(COMPRESSED) else plain
 
 
 def _letters(reference: Reference) -> Iterator[Letters]:

@@ -12,6 +12,7 @@ import typer
 from readmap.cli.options import FLAG
 from readmap.errors import UsageError
 from readmap.formats.alignment_reads import ALL_TAGS, AlignmentReads, open_reads
+from readmap.formats.chunks import Layout
 from readmap.formats.compression import ByteSource
 
 PANEL = "Tags"
@@ -56,28 +57,33 @@ class Additions:
 class OpenReads:
     """The files of reads, and what they bring along.
 
-    sources: one a file. header: lines to add to the output's: what is kept of theirs, and those of the options.
+    sources: one a file. layout: how mates lie in them.
+    header: lines to add to the output's: what is kept of theirs, and those of the options.
     comments: whether the comments of the reads are tags to write.
     """
 
     sources: list[ByteSource]
+    layout: Layout
     header: list[str]
     comments: bool
 
 
 @contextlib.contextmanager
-def open_all(paths: Sequence[str], additions: Additions, has_tags: bool, threads: int) -> Iterator[OpenReads]:
+def open_all(
+    paths: Sequence[str], layout: Layout, additions: Additions, aligns: bool, threads: int
+) -> Iterator[OpenReads]:
     """The files of reads, open. In the end those of alignments are closed; who reads the others closes them.
 
-    has_tags: whether the output has those of the reads.
+    layout: that of the options; a file of alignments tells itself whether it holds pairs.
+    aligns: whether the reads are to be aligned: then mates belong together, and tags are kept.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
-    reads = OpenReads([], [], additions.comments)
+    reads = OpenReads([], layout, [], additions.comments)
     with contextlib.ExitStack() as alignments:
         for path in paths:
             source = open_reads(path, threads)
             if isinstance(source, AlignmentReads):
-                _begin(alignments.enter_context(source), reads, additions, has_tags)
+                _begin(alignments.enter_context(source), reads, additions, aligns)
             elif additions.keep_tags is not None:
                 source.close()
                 raise UsageError(f"--keep-tags: {source.name} is no BAM or CRAM; -C takes tags of FASTQ comments")
@@ -86,17 +92,19 @@ def open_all(paths: Sequence[str], additions: Additions, has_tags: bool, threads
         yield reads
 
 
-def _begin(source: AlignmentReads, reads: OpenReads, additions: Additions, has_tags: bool) -> None:
+def _begin(source: AlignmentReads, reads: OpenReads, additions: Additions, aligns: bool) -> None:
     """Keep what is to be kept of alignments, and have their reads made."""
-    if source.is_paired:  # until pairs are mapped: these are interleaved
-        raise UsageError(f"{source.name} holds pairs, which are not supported yet")
+    if source.is_paired and aligns:
+        if reads.layout is Layout.TWO_FILES:
+            raise UsageError(f"{source.name} holds pairs, and another file of reads is given: name {source.name} alone")
+        reads.layout = Layout.INTERLEAVED
     groups = [line for line in source.header if line.startswith("@RG")]
     if groups and additions.read_group and not additions.replace_read_group:
         raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")
-    if additions.read_group or not has_tags:
+    if additions.read_group or not aligns:
         groups = []
     reads.header += [*groups, *(line for line in source.header if line.startswith(KEPT_LINES))]
-    tags = _named_tags(additions.keep_tags, ("RG",) if groups else ()) if has_tags else ()
+    tags = _named_tags(additions.keep_tags, ("RG",) if groups else ()) if aligns else ()
     reads.comments |= bool(tags)
     source.start(tags)
 

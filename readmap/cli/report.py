@@ -107,11 +107,18 @@ class Report:
         return f"{self.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
 
 
-def refuse_same_output(record_path: str | None, output: str | None) -> None:
-    """Raise UsageError where --json names what the command's own output goes to."""
-    both_stdout = record_path == "-" and output in STANDARD_OUTPUT
-    if both_stdout or (record_path and output and os.path.realpath(record_path) == os.path.realpath(output)):
-        raise UsageError(f"--json {record_path} is where the output goes: name another file")
+def is_terminal(output: str | None) -> bool:
+    """Whether what is written there appears on the terminal."""
+    return output in STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
+
+
+def refuse_same_output(option: str, path: str | None, output: str | None, what: str = "the output goes") -> None:
+    """Raise UsageError where an option names the file that something else, told by `what`, goes to."""
+    if path is None:
+        return
+    both_stdout = path == "-" and output in STANDARD_OUTPUT
+    if both_stdout or (output and os.path.realpath(path) == os.path.realpath(output)):
+        raise UsageError(f"{option} {path} is where {what}: name another file")
 
 
 def _versions() -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""The options of an alignment's scores, named as bwa mem's."""
+"""The options of the scores of alignments and of pairs, named as bwa mem's where it has them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ LARGEST_SCORE = 1000
 DEFAULT = Scoring()
 
 
-def _option(short: str, long: str, what: str, default: int, least: int, most: int = LARGEST_SCORE) -> Any:
+def _option(names: str, what: str, default: int, least: int, most: int = LARGEST_SCORE) -> Any:
     return typer.Option(
-        short,
-        long,
+        *names.split(),
         metavar="N",
         callback=in_range(least, most),
         help=f"{what} (default: {default}).",
@@ -31,12 +30,16 @@ def _option(short: str, long: str, what: str, default: int, least: int, most: in
     )
 
 
-Match = Annotated[int, _option("-A", "--match", "Score of a match", DEFAULT.match, 1, LARGEST_MATCH)]
-Mismatch = Annotated[int | None, _option("-B", "--mismatch", "Penalty of a mismatch", DEFAULT.mismatch, 0)]
-GapOpen = Annotated[int | None, _option("-O", "--gap-open", "Penalty of a gap, beside -E", DEFAULT.gap_open, 0)]
-GapExtend = Annotated[int | None, _option("-E", "--gap-extend", "Penalty of a gap's base", DEFAULT.gap_extend, 1)]
-Clip = Annotated[int | None, _option("-L", "--clip-penalty", "Penalty of a clipped end", DEFAULT.clip_penalty, 0)]
-MinScore = Annotated[int | None, _option("-T", "--min-score", "Least score of a mapped read", DEFAULT.min_score, 0)]
+Match = Annotated[int, _option("-A --match", "Score of a match", DEFAULT.match, 1, LARGEST_MATCH)]
+Mismatch = Annotated[int | None, _option("-B --mismatch", "Penalty of a mismatch", DEFAULT.mismatch, 0)]
+GapOpen = Annotated[int | None, _option("-O --gap-open", "Penalty of a gap, beside -E", DEFAULT.gap_open, 0)]
+GapExtend = Annotated[int | None, _option("-E --gap-extend", "Penalty of a gap's base", DEFAULT.gap_extend, 1)]
+LongGap = Annotated[int | None, _option("--long-gap", "Most that a gap costs", DEFAULT.long_gap, 1)]
+Clip = Annotated[int | None, _option("-L --clip-penalty", "Penalty of a clipped end", DEFAULT.clip_penalty, 0)]
+Unpaired = Annotated[
+    int | None, _option("-U --unpaired-penalty", "Penalty of unpaired mates", DEFAULT.unpaired_penalty, 0)
+]
+MinScore = Annotated[int | None, _option("-T --min-score", "Least score of a mapped read", DEFAULT.min_score, 0)]
 
 
 def scaled(match: int, **given: int | None) -> Scoring:

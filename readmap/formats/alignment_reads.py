@@ -41,6 +41,8 @@ class AlignmentReads(ByteSource):
         collated by names.
     """
 
+    collating = "samtools collate"
+
     def __init__(self, file: io.FileIO, name: str, start: bytes, threads: int) -> None:
         """file: closed in the end. start: what has been read of it. threads: the most that inflate.
 

@@ -83,6 +83,7 @@ class Chunk:
     first_record: the number of the first record in its file, from 0.
     records: how many of each file, at least 1; even where mates alternate.
     buffers: what the parts are views of.
+    collating: what brings mates of one file together, as ByteSource says.
     """
 
     parts: tuple[Bytes, ...]
@@ -92,6 +93,7 @@ class Chunk:
     first_record: int
     records: int
     buffers: tuple[Buffer, ...]
+    collating: str = ""
 
     @property
     def reads(self) -> int:
@@ -133,7 +135,9 @@ class Chunk:
         index, file = places[1]
         number = self.first_record + index + 1
         mate = f"its mate in {self.paths[0]}" if file else f"its mate, record {number - 1},"
-        return DataError(f"{self.paths[file]}, record {number} ({second}): {mate} is {first}: mates have the same name")
+        advice = f" and follow each other: {self.collating} brings them together" if self.collating else ""
+        where = f"{self.paths[file]}, record {number} ({second})"
+        return DataError(f"{where}: {mate} is {first}: mates have the same name{advice}")
 
 
 def read_chunks(
@@ -181,6 +185,7 @@ class _Cutter:
         """starts: the first bytes of each source, already read; none of one that is empty."""
         self._layout = layout
         self._format = _format_of(sources, starts)
+        self._collating = sources[0].collating
         self._most = None
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
@@ -219,7 +224,7 @@ class _Cutter:
         first_record = self._files[0].taken
         parts, buffers = zip(*(file.take(records) for file in self._files), strict=True)
         names = tuple(file.name for file in self._files)
-        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers)
+        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers, self._collating)
 
     def _without_mate(self) -> DataError:
         longer = max(self._files, key=lambda file: file.records)

@@ -32,9 +32,11 @@ class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
     name: what messages call it, the path or "standard input".
+    collating: what brings mates together where they do not follow each other; "" where nothing is known to.
     """
 
     name: str
+    collating: str = ""
 
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
