@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
-    from readmap.search.aligner import Aligner, Hit, Hits
-    from readmap.search.parameters import Scoring
+    from readmap.search.aligner import Aligner
+    from readmap.search.hits import Hit, Hits, Pairs
+    from readmap.search.inserts import InsertSize
+    from readmap.search.parameters import Pairing, Reporting, Scoring
 
 __version__ = "0.1.0"
 
@@ -30,9 +32,13 @@ __all__ = [
     "Hits",
     "Index",
     "IndexFolderError",
+    "InsertSize",
+    "Pairing",
+    "Pairs",
     "Place",
     "Places",
     "ReadmapError",
+    "Reporting",
     "Scoring",
     "UsageError",
     "__version__",
@@ -43,8 +49,10 @@ _HOMES = {
     "readmap.errors": ("BackendError", "DataError", "IndexFolderError", "ReadmapError", "UsageError"),
     "readmap.index.index": ("Index", "build_index"),
     "readmap.index.occurrences": ("Place", "Places"),
-    "readmap.search.aligner": ("Aligner", "Hit", "Hits"),
-    "readmap.search.parameters": ("Scoring",),
+    "readmap.search.aligner": ("Aligner",),
+    "readmap.search.hits": ("Hit", "Hits", "Pairs"),
+    "readmap.search.inserts": ("InsertSize",),
+    "readmap.search.parameters": ("Pairing", "Reporting", "Scoring"),
 }
 
 

@@ -21,7 +21,7 @@ def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, 
     """The header: @HD, an @SQ with M5 for each contig, the lines that are given, and the @PG of readmap.
 
     An @HD and @SQ lines that are given stand in the place of readmap's. readmap follows the last @PG among them, under
-    another ID where one of them has its own.
+    another ID where one of them has its own; it tells the command line where there is one.
     Raises UsageError where @SQ lines are not those of the contigs, or two lines say what only one may.
     """
     firsts = [line for line in given if line.startswith("@HD")]
@@ -76,7 +76,7 @@ def _program_line(others: Sequence[str], version: str, command_line: str) -> str
     follows = "".join(f"\tPP:{last}" for last in earlier[-1:])
     # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
     call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
-    return f"@PG\tID:{name}\tPN:readmap{follows}\tVN:{version}\tCL:{call}"
+    return f"@PG\tID:{name}\tPN:readmap{follows}\tVN:{version}" + (f"\tCL:{call}" if call else "")
 
 
 def _refuse_repeated(firsts: Sequence[str], others: Sequence[str]) -> None:

@@ -15,6 +15,9 @@ from readmap.formats.chunks import Layout
 
 BLOCK_BYTES = 4096  # of kernels/reads.cu
 
+#: Of Python: sequences, qualities, names.
+Texts = Iterable[str | bytes]
+
 _COUNT = Kernel("reads", "count_newlines")
 _FIND = Kernel("reads", "find_newlines")
 _PARSE = Kernel("reads", "parse_records")
@@ -108,33 +111,82 @@ def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
 
 
 def reads_of_sequences(
-    sequences: Iterable[str | bytes], qualities: Iterable[str | bytes] | None, backend: Backend
+    sequences: Texts, qualities: Texts | None, backend: Backend, names: Texts | None = None
 ) -> tuple[Reads, int]:
-    """Reads without names, and how many there are: none at all become one empty read, since a batch has at least one.
+    """Reads, and how many there are: none at all become one empty read, since a batch has at least one.
 
+    names: each up to its first blank; without them the reads have none.
     Raises DataError naming the sequence, from 1, where one holds what is no nucleotide or is too long, or where its
-    qualities are missing or of another length.
+    name or qualities are missing, or qualities of another length.
     """
-    texts = [_bytes(sequence) for sequence in sequences]
-    count = len(texts)
+    records = {"sequences": _records(sequences, qualities, names)}
+    return _reads_of_records(records, qualities is not None, backend)
+
+
+def reads_of_pairs(
+    first: Texts,
+    second: Texts,
+    first_qualities: Texts | None,
+    second_qualities: Texts | None,
+    backend: Backend,
+    names: Texts | None = None,
+) -> tuple[Reads, int]:
+    """The reads of pairs, and how many pairs there are: none at all become one pair of empty reads.
+
+    names: one a pair. Raises DataError as `reads_of_sequences` does, and where a mate or the qualities of one are
+    missing.
+    """
+    if (first_qualities is None) != (second_qualities is None):
+        raise DataError("expected qualities of both mates or of neither")
+    titles = None if names is None else list(names)
+    records = {"first": _records(first, first_qualities, titles), "second": _records(second, second_qualities, titles)}
+    _expect_as_many("second mates", records["second"], "first ones", records["first"])
+    return _reads_of_records(records, first_qualities is not None, backend)
+
+
+def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
+    """A record of FASTQ for each sequence; of FASTA where there are no qualities."""
+    bases = [_bytes(sequence) for sequence in sequences]
+    titles = [b""] * len(bases) if names is None else [_title(name) for name in names]
+    _expect_as_many("names", titles, "sequences", bases)
     if qualities is None:
-        lines, records = 2, [b">\n%b\n" % text for text in texts or [b""]]
-    else:
-        marks = [_bytes(quality) for quality in qualities]
-        if len(marks) != count:
-            raise DataError(f"expected as many qualities as sequences, found {len(marks)} and {count}")
-        lines, records = 4, [b"@\n%b\n+\n%b\n" % pair for pair in zip(texts or [b""], marks or [b""], strict=True)]
-    data = np.frombuffer(b"".join(records), np.uint8)
-    reads = find_reads(backend.to_device(data), len(records), lines, backend)
+        return [b">%b\n%b\n" % record for record in zip(titles, bases, strict=True)]
+    marks = [_bytes(quality) for quality in qualities]
+    _expect_as_many("qualities", marks, "sequences", bases)
+    return [b"@%b\n%b\n+\n%b\n" % record for record in zip(titles, bases, marks, strict=True)]
+
+
+def _expect_as_many(what: str, found: list[bytes], of_what: str, expected: list[bytes]) -> None:
+    if len(found) != len(expected):
+        raise DataError(f"expected as many {what} as {of_what}, found {len(found)} and {len(expected)}")
+
+
+def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, backend: Backend) -> tuple[Reads, int]:
+    """The reads, and how many records there are of a kind. records: of one kind, or of mates; kinds name messages."""
+    kinds = list(records)
+    count = len(records[kinds[0]])
+    lines, empty = (4, b"@\n\n+\n\n") if have_qualities else (2, b">\n\n")
+    in_turns = [record for mates in zip(*records.values(), strict=True) for record in mates]
+    data = np.frombuffer(b"".join(in_turns or [empty] * len(kinds)), np.uint8)
+    layout = Layout.INTERLEAVED if len(kinds) > 1 else Layout.SINGLE
+    reads = find_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
     if reads.bad is not None:
         place, code = reads.bad
-        raise bad_records.describe(data, place, code, lines, "sequences", place + 1)
+        number, kind = divmod(place, len(kinds))
+        raise bad_records.describe(data, place, code, lines, kinds[kind], number + 1)
     return reads, count
 
 
+def _title(name: str | bytes) -> bytes:
+    return b"".join(_encoded(name).split(maxsplit=1)[:1])
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
 def _bytes(text: str | bytes) -> bytes:
-    data = text.encode() if isinstance(text, str) else bytes(text)
-    return data.translate(_LINE_BREAKS)
+    return _encoded(text).translate(_LINE_BREAKS)
 
 
 #: A line break within a sequence is no base, and none of its quality either: it must not end the record.

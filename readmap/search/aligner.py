@@ -1,128 +1,166 @@
-"""The Python API: sequences in, arrays out, or one hit at a time."""
+"""The Python API: sequences in, arrays out, or one hit or one segment of pysam's at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pysam
 
 from readmap.backend import open_backend
-from readmap.formats.fasta import Contig
-from readmap.formats.reads import reads_of_sequences
+from readmap.formats.reads import Reads, Texts, reads_of_pairs, reads_of_sequences
 from readmap.index.index import Index
-from readmap.search.alignments import Alignments
-from readmap.search.inserts import Inserts, place_inserts
+from readmap.search.alignments import PROPER_PAIR, Alignments
+from readmap.search.hits import Hits, Pairs
+from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
+from readmap.search.mapping import SAMPLE
+from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import Searched, align_reads, search_reads
-
-OPERATIONS = "MIDNS"
-
-
-@dataclass(frozen=True)
-class Hit:
-    """Where one read belongs.
-
-    Attributes:
-        query: number of the sequence, from 0.
-        contig: name of the reference sequence.
-        ref_start, ref_end: 0-based, half-open, on the contig.
-        strand: 1 forward, -1 reverse.
-        mapq: 0 to 60.
-        cigar: as in SAM; score: without bonuses for reached ends; edit_distance: as SAM's NM.
-    """
-
-    query: int
-    contig: str
-    ref_start: int
-    ref_end: int
-    strand: int
-    mapq: int
-    cigar: str
-    score: int
-    edit_distance: int
+from readmap.search.records import Style, format_records
+from readmap.search.segments import header_of, parse_records
 
 
 @dataclass(frozen=True)
-class Hits:
-    """The places of sequences, one row each, in their order; iterating gives a Hit for each that is mapped.
+class _Aligned:
+    """A batch of `count` reads or pairs, or of the empty ones that stand for none; insert_sizes: of the pairs."""
 
-    Attributes:
-        contigs: int32 [n], number of the contig, -1 where a sequence has no place.
-        ref_starts, ref_ends: int64 [n], 0-based, half-open, on the contig.
-        strands: int8 [n], 1 or -1.
-        mapqs: uint8 [n].
-        scores, seconds, edit_distances: int32 [n]; seconds is the score of the best other place, 0 for none.
-        cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
-        names: the reference's contigs.
-    """
-
-    contigs: np.ndarray[Any, Any]
-    ref_starts: np.ndarray[Any, Any]
-    ref_ends: np.ndarray[Any, Any]
-    strands: np.ndarray[Any, Any]
-    mapqs: np.ndarray[Any, Any]
-    scores: np.ndarray[Any, Any]
-    seconds: np.ndarray[Any, Any]
-    edit_distances: np.ndarray[Any, Any]
-    cigar_offsets: np.ndarray[Any, Any]
-    cigar_lengths: np.ndarray[Any, Any]
-    cigar_operations: np.ndarray[Any, Any]
-    names: Sequence[Contig]
-
-    def __len__(self) -> int:
-        return len(self.contigs)
-
-    def cigar(self, query: int) -> str:
-        """The CIGAR of one sequence as text, `*` where it has no place."""
-        begin = int(self.cigar_offsets[query])
-        operations = self.cigar_operations[begin : begin + int(self.cigar_lengths[query])]
-        return "".join(f"{int(op) >> 4}{OPERATIONS[int(op) & 15]}" for op in operations) or "*"
-
-    def __iter__(self) -> Iterator[Hit]:
-        for query in np.flatnonzero(self.contigs >= 0).tolist():
-            yield Hit(
-                query,
-                self.names[int(self.contigs[query])].name,
-                int(self.ref_starts[query]),
-                int(self.ref_ends[query]),
-                int(self.strands[query]),
-                int(self.mapqs[query]),
-                self.cigar(query),
-                int(self.scores[query]),
-                int(self.edit_distances[query]),
-            )
+    searched: Searched
+    alignments: Alignments
+    insert_sizes: tuple[InsertSize, ...]
+    count: int
 
 
 class Aligner:
-    """An index on a device, ready to map."""
+    """An index on a device, ready to map.
+
+    Attributes:
+        scoring, pairing, reporting: how alignments score, how mates are placed and what segments tell; as the options
+            of `readmap search` have them, and with its defaults.
+    """
 
     def __init__(
-        self, index: Index, device: str = "auto", threads: int | None = None, scoring: Scoring | None = None
+        self,
+        index: Index,
+        device: str = "auto",
+        threads: int | None = None,
+        scoring: Scoring | None = None,
+        pairing: Pairing | None = None,
+        reporting: Reporting | None = None,
     ) -> None:
         """device: auto, cpu, cuda or cuda:N. Raises BackendError where it cannot be used."""
         self.backend = open_backend(device, threads)
         self.scoring = scoring or Scoring()
+        self.pairing = pairing or Pairing()
+        self.reporting = reporting or Reporting()
         self.index = index.place(self.backend)
 
-    def map(self, sequences: Iterable[str | bytes], qualities: Iterable[str | bytes] | None = None) -> Hits:
+    @functools.cached_property
+    def header(self) -> pysam.AlignmentHeader:
+        """The header of a file of the segments."""
+        return header_of(self.index.host.contigs)
+
+    def map(self, sequences: Texts, qualities: Texts | None = None) -> Hits:
         """Map DNA sequences, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
 
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        reads, count = reads_of_sequences(sequences, qualities, self.backend)
-        searched = search_reads(reads, self.index, self.scoring, self.backend)
-        return self._hits(self._align(searched, place_inserts((), self.backend)), count)
+        aligned = self._align(*reads_of_sequences(sequences, qualities, self.backend))
+        return self._hits(aligned.alignments, np.arange(aligned.count))
 
-    def _align(self, searched: Searched, inserts: Inserts) -> Alignments:
-        return align_reads(searched, inserts, self.index, self.scoring, Pairing(), Reporting(), self.backend)
+    def map_pairs(
+        self,
+        first: Texts,
+        second: Texts,
+        first_qualities: Texts | None = None,
+        second_qualities: Texts | None = None,
+        insert_size: tuple[float, float] | None = None,
+    ) -> Pairs:
+        """Map pairs, first[i] with its mate second[i], both as they were sequenced.
 
-    def _hits(self, alignments: Alignments, count: int) -> Hits:
-        """The arrays of the first `count` reads' primary alignments on the host, in the order of the input."""
+        insert_size: mean and standard deviation, in bases from one mate's 5' end to the other's, of mates that face
+            each other; without it, and without that of `pairing`, the pairs themselves tell, where at least ten of them
+            do. Otherwise mates are placed without regard to each other.
+
+        Raises DataError as `map` does, and where a mate or the qualities of one are missing; UsageError where the
+        insert size is none.
+        """
+        aligned = self._align_pairs(first, second, first_qualities, second_qualities, insert_size, None)
+        records = 2 * np.arange(aligned.count)
+        hits = self._hits(aligned.alignments, records), self._hits(aligned.alignments, records + 1)
+        flags = self.backend.to_host(aligned.alignments.flags)
+        offsets = self.backend.to_host(aligned.alignments.lines.offsets)
+        proper = flags[offsets[records]] & PROPER_PAIR > 0
+        return Pairs(*hits, proper, _template_lengths(*hits), aligned.insert_sizes)
+
+    def segments(
+        self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
+    ) -> list[pysam.AlignedSegment]:
+        """The records that `readmap search` writes of sequences, in its order: of each the primary one, mapped or not,
+        then those of its other parts and places.
+
+        names: each up to its first blank, without /1 and /2; without names they are *.
+        Raises DataError as `map` does, and where names are missing.
+        """
+        return self._segments(self._align(*reads_of_sequences(sequences, qualities, self.backend, names)))
+
+    def pair_segments(
+        self,
+        first: Texts,
+        second: Texts,
+        first_qualities: Texts | None = None,
+        second_qualities: Texts | None = None,
+        insert_size: tuple[float, float] | None = None,
+        names: Texts | None = None,
+    ) -> list[pysam.AlignedSegment]:
+        """The same of pairs, the records of a first mate before those of its second one; names: one a pair.
+
+        Raises DataError as `map_pairs` does, and where names are missing.
+        """
+        return self._segments(self._align_pairs(first, second, first_qualities, second_qualities, insert_size, names))
+
+    def _align_pairs(
+        self,
+        first: Texts,
+        second: Texts,
+        first_qualities: Texts | None,
+        second_qualities: Texts | None,
+        insert_size: tuple[float, float] | None,
+        names: Texts | None,
+    ) -> _Aligned:
+        reads = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
+        return self._align(*reads, insert_size or self.pairing.insert_size)
+
+    def _align(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Aligned:
+        backend, index, scoring = self.backend, self.index, self.scoring
+        searched = search_reads(reads, index, scoring, backend)
+        sizes: tuple[InsertSize, ...] = ()
+        if reads.paired:
+            sizes = given_insert_size(*insert_size) if insert_size else self._estimate(searched)
+        inserts = place_inserts(sizes, backend)
+        alignments = align_reads(searched, inserts, index, scoring, self.pairing, self.reporting, backend)
+        return _Aligned(searched, alignments, sizes, count)
+
+    def _estimate(self, searched: Searched) -> tuple[InsertSize, ...]:
+        """The insert sizes that the first pairs show."""
+        directions, sizes = measure_inserts(
+            searched.windows, searched.placements, searched.queries, self.index, self.backend
+        )
+        return estimate(directions[:SAMPLE], sizes[:SAMPLE])
+
+    def _segments(self, aligned: _Aligned) -> list[pysam.AlignedSegment]:
+        if not aligned.count:
+            return []
+        reads, queries = aligned.searched.reads, aligned.searched.queries
+        records = format_records(aligned.alignments, reads, queries, self.index, self.reporting, Style(), self.backend)
+        return parse_records(records, self.header, self.backend)
+
+    def _hits(self, alignments: Alignments, records: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hits:
+        """The arrays of some reads' primary alignments on the host."""
         reference, host = self.index.host, self.backend.to_host
-        lines = host(alignments.lines.offsets)[:count]
+        lines = host(alignments.lines.offsets)[records]
         contigs = host(alignments.contigs)[lines]
         placed = contigs >= 0
         origin = reference.contig_starts[contigs]
@@ -141,3 +179,10 @@ class Aligner:
             host(extensions.operations),
             reference.contigs,
         )
+
+
+def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """From the first mate's 5' end to the second's; 0 where they are not on one contig."""
+    ends = [np.where(hits.strands < 0, hits.ref_ends, hits.ref_starts) for hits in (first, second)]
+    together = (first.contigs >= 0) & (first.contigs == second.contigs)
+    return np.where(together, ends[1] - ends[0], 0)
