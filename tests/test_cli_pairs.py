@@ -262,9 +262,9 @@ def test_the_leftmost_part_is_primary_where_that_is_asked_for(world: Path) -> No
 
 @pytest.mark.parametrize("options", [(), ("--batch-reads", "2"), ("-P", "-S")])
 @pytest.mark.parametrize("name", ["out.fq", "out.fq.gz"])
-def test_pairs_without_a_place(world: Path, options: tuple[str, ...], name: str) -> None:
+def test_pairs_without_a_place(world: Path, backends: str, options: tuple[str, ...], name: str) -> None:
     """As they came: in their order, with their letters, qualities and comments."""
-    records = search(world, "--unmapped", name, *options)
+    records = search(world, "--unmapped", name, "--device", backends, *options)
     written = Path(name).read_bytes()
     assert fastq([read for read in IN_TURNS if read.name.startswith(("lost", "empty"))]) == (
         gzip.decompress(written) if name.endswith("gz") else written

@@ -142,7 +142,7 @@ def search(
 ) -> None:
     """Map reads or pairs of reads and write SAM, BAM or CRAM, or find all their exact occurrences (--exact).
 
-    The output is in the order of the reads, unless --sort is given, and the same on every device and any threads.
+    The output is in the order of the reads (but for --sort), the same on every device and for any number of threads.
 
     Also called: readmap map
     """
