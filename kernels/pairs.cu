@@ -72,7 +72,7 @@ HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, i32 unpaired) {
             const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
             i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
             if (distance == FAR || cost > best.cost) continue;
-            u64 tie = tie_of(hashes[pair.first.slot], a.diagonal) + tie_of(hashes[pair.second.slot], b.diagonal);
+            u64 tie = mix(tie_of(hashes[pair.first.slot], a.diagonal) + tie_of(hashes[pair.second.slot], b.diagonal));
             if (cost < best.cost || best.i < 0 || tie < best.tie) best = Choice{cost, loss, tie, i, j};
         }
     }

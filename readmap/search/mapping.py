@@ -12,7 +12,7 @@ from readmap.backend import Backend
 from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
-from readmap.search.alignments import PROPER_PAIR, SECONDARY, SUPPLEMENTARY, UNMAPPED
+from readmap.search.alignments import PROPER_PAIR, SECONDARY, SUPPLEMENTARY, UNMAPPED, Alignments
 from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
 from readmap.search.lines import PLACE, PRIMARY
 from readmap.search.pairs import measure_inserts
@@ -23,6 +23,9 @@ from readmap.search.unmapped import format_unmapped
 
 #: Pairs that tell the insert sizes.
 SAMPLE = 100_000
+
+#: Above every MAPQ.
+NO_MAPQ = 61
 
 #: The outputs of the pieces: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
@@ -121,23 +124,34 @@ class Mapping:
 
     def _pieces(self, searched: Searched) -> list[stream.Piece]:
         """The records of a batch, and its reads without a place where those are wanted."""
-        backend, scoring, summary, reads = self._backend, self._scoring, self.summary, searched.reads
-        alignments = align_reads(searched, self._inserts, self._index, scoring, self._pairing, self._reporting, backend)
+        backend, reads = self._backend, searched.reads
+        alignments = align_reads(
+            searched, self._inserts, self._index, self._scoring, self._pairing, self._reporting, backend
+        )
         records = format_records(
             alignments, reads, searched.queries, self._index, self._reporting, self._style, backend
         )
         pieces = [stream.Piece(records, RECORDS)]
         if self._style.unmapped and len(unmapped := format_unmapped(alignments, reads, backend)):
             pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
-        flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)
-        placed = (roles == PRIMARY) & (flags & UNMAPPED == 0)
-        mapqs = backend.to_host(alignments.mapqs)[placed]
-        summary.reads += reads.count
-        summary.mapped += len(mapqs)
-        summary.properly_paired += int(np.count_nonzero(flags[placed] & PROPER_PAIR))
-        summary.supplementary += int(np.count_nonzero(flags[roles <= PLACE] & SUPPLEMENTARY))
-        summary.secondary += int(np.count_nonzero(flags[roles <= PLACE] & SECONDARY))
-        summary.mapqs += np.bincount(mapqs, minlength=61)
-        summary.too_short += int(np.count_nonzero(searched.queries.host_lengths * scoring.match < scoring.min_score))
-        summary.replaced += searched.queries.replaced
+        self._count(alignments, searched)
         return pieces
+
+    def _count(self, alignments: Alignments, searched: Searched) -> None:
+        # Without selections of lines, which would take as long as a fifth of all else on a GPU.
+        summary, backend, queries = self.summary, self._backend, searched.queries
+        flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)
+        primary, told = roles == PRIMARY, roles <= PLACE
+        placed = primary & (flags & UNMAPPED == 0)
+        mapqs = np.bincount(np.where(placed, backend.to_host(alignments.mapqs), NO_MAPQ), minlength=NO_MAPQ + 1)
+        summary.reads += searched.reads.count
+        summary.mapped += int(np.count_nonzero(placed))
+        summary.properly_paired += int(np.count_nonzero(primary & (flags & PROPER_PAIR > 0)))
+        summary.supplementary += int(np.count_nonzero(told & (flags & SUPPLEMENTARY > 0)))
+        summary.secondary += int(np.count_nonzero(told & (flags & SECONDARY > 0)))
+        summary.mapqs += mapqs[:NO_MAPQ]
+        # Slots are ordered by length.
+        summary.too_short += int(
+            np.searchsorted(queries.host_lengths, -(-self._scoring.min_score // self._scoring.match))
+        )
+        summary.replaced += queries.replaced
