@@ -17,13 +17,13 @@ from oracle import clean, reverse_complement
 from readmap.backend import Backend
 from readmap.formats.output import Output
 from readmap.formats.reads import Reads, find_reads
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
 from readmap.search import exact
 from readmap.search.mapping import Mapping, Summary
-from readmap.search.parameters import Scoring
+from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.queries import Queries, pack_queries
+from readmap.search.records import Style
 from readmap.search.stream import Work, run
 
 
@@ -239,12 +239,13 @@ def map_files(
     backend: Backend,
     out: Path,
     scoring: Scoring | None = None,
-    form: Form = Form.TEXT,
-    read_group: ReadGroup = NO_READ_GROUP,
+    style: Style | None = None,
+    pairing: Pairing | None = None,
+    reporting: Reporting | None = None,
     **options: Any,
 ) -> Summary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
-    mapping = Mapping(index, scoring or Scoring(), backend, form, read_group)
+    mapping = Mapping(index, scoring or Scoring(), backend, style, pairing, reporting)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 
@@ -266,4 +267,4 @@ def search_files(
 def run_files(paths: Sequence[Path], work: Work, backend: Backend, out: Path, **options: Any) -> None:
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
-        run([str(path) for path in paths], output, work, backend, **options)
+        run([str(path) for path in paths], [output], work, backend, **options)

@@ -171,30 +171,41 @@ def segment(
     return left + (end - begin) * scoring.match + right, begin - more_left, end + more_right
 
 
-def local_score(read: str, contig: str, scoring: Scoring, diagonals: range | None = None) -> int:
+def gap_cost(bases: int, scoring: Scoring, long_gaps: bool) -> int:
+    """long_gaps: whether there is a gap that costs the same however long it is."""
+    plain = scoring.gap_open + bases * scoring.gap_extend
+    return min(plain, scoring.long_gap) if long_gaps else plain
+
+
+def local_score(
+    read: str, contig: str, scoring: Scoring, diagonals: range | None = None, long_gaps: bool = False
+) -> int:
     """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
 
     diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
-    It is a pair of bases that reaches an end, never a gap.
+    long_gaps: see gap_cost. It is a pair of bases that reaches an end, never a gap.
     """
     rows, columns = len(read), len(contig)
     allowed = diagonals or range(-rows - 1, columns + 1)
     best = 0
     # Index j is the number of the contig's bases that are used up.
     best_above = [0 if j in allowed else IMPOSSIBLE for j in range(columns + 1)]
-    inserted_above = [IMPOSSIBLE] * (columns + 1)
+    inserted_above, leapt_above = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
+    leap = scoring.long_gap if long_gaps else -IMPOSSIBLE
     for i in range(rows):
-        best_here, inserted_here = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
-        deleted = IMPOSSIBLE
+        best_here, inserted_here, leapt_here = ([IMPOSSIBLE] * (columns + 1) for _ in range(3))
+        deleted = fallen = IMPOSSIBLE
         bonus = ((i == 0) + (i == rows - 1)) * scoring.clip_penalty
         for j in range(max(0, i + allowed.start + 1), min(columns + 1, i + allowed.stop + 1)):
             inserted = max(best_above[j] - scoring.gap_open, inserted_above[j]) - scoring.gap_extend
+            leapt = max(best_above[j] - leap, leapt_above[j])
             matched = best_above[j - 1] + bonus + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
-            here = max(0, matched, inserted, deleted)
+            here = max(0, matched, inserted, deleted, leapt, fallen)
             best = max(best, here)
             deleted = max(here - scoring.gap_open, deleted) - scoring.gap_extend
-            best_here[j], inserted_here[j] = here, inserted
-        best_above, inserted_above = best_here, inserted_here
+            fallen = max(here - leap, fallen)
+            best_here[j], inserted_here[j], leapt_here[j] = here, inserted, leapt
+        best_above, inserted_above, leapt_above = best_here, inserted_here, leapt_here
     return best
 
 
@@ -215,7 +226,7 @@ class Rescored:
     reference_length: int
 
 
-def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Rescored:
+def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring, long_gaps: bool = True) -> Rescored:
     """Column by column. read: in the orientation of the alignment; contig: with its IUPAC letters; start: 0-based."""
     read = clean(read)
     score = edits = equal = at = 0
@@ -238,7 +249,7 @@ def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) 
             at += length
         if operation in "ID":
             edits += length
-            score -= scoring.gap_open + length * scoring.gap_extend
+            score -= gap_cost(length, scoring, long_gaps)
     return Rescored(score, edits, f"{differences}{equal}", at, place - start)
 
 
@@ -263,88 +274,3 @@ def gaps_to_shift(cigar: Cigar, read: str, contig: str, start: int, scoring: Sco
         at += length if operation != "D" else 0
         place += length if operation in "MD" else 0
     return found
-
-
-def shown_name(name: str) -> str:
-    """Up to the first blank, without /1 and /2, cut at 254 bytes."""
-    name = re.split("[ \t]", name)[0]
-    if len(name) > 2 and name.endswith(("/1", "/2")):
-        name = name[:-2]
-    return name[:254] or "*"
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A mapped read as SAM tells it; start is 0-based on the contig."""
-
-    contig: str
-    start: int
-    reverse: bool
-    mapq: int
-    cigar: str
-    second: int
-
-
-def sam_record(
-    name: str,
-    read: str,
-    quality: str | None,
-    placed: Placed | None,
-    letters: str,
-    scoring: Scoring,
-    read_group: str = "",
-) -> str:
-    """The line of a read as it was sequenced. letters: of the contig. read_group: the tag with its tab, or nothing."""
-    shown, marks = clean(read), quality
-    if placed and placed.reverse:
-        shown, marks = reverse_complement(read), quality and quality[::-1]
-    fields = [shown_name(name), "4", "*", "0", "0", "*"]
-    tags = ""
-    if placed:
-        place = [placed.contig, str(placed.start + 1), str(placed.mapq), placed.cigar]
-        fields = [fields[0], "16" if placed.reverse else "0", *place]
-        told = rescore(parse_cigar(placed.cigar), shown, letters, placed.start, scoring)
-        tags = f"\tNM:i:{told.edit_distance}\tMD:Z:{told.differences}\tAS:i:{told.score}\tXS:i:{placed.second}"
-    return "\t".join([*fields, "*", "0", "0", shown or "*", marks or "*"]) + tags + read_group + "\n"
-
-
-def exact_mapq(total: int) -> int:
-    return {1: 60, 2: 3, 3: 1, 4: 1}.get(total, 0)
-
-
-def exact_lines(
-    format: str,
-    name: str,
-    read: str,
-    quality: str | None,
-    places: Sequence[tuple[int, int, int]],
-    contigs: Sequence[str],
-    most: int | None = None,
-    read_group: str = "",
-) -> str:
-    """The lines of a read that occurs at `places`, of which `most` are written. contigs: their names."""
-    name, total = shown_name(name), len(places)
-    marks = quality if quality else "*"
-    if format == "counts":
-        return f"{name}\t{total}\n"
-    if not places and format == "sam":
-        return f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{clean(read) or '*'}\t{marks}{read_group}\n"
-    if not places and format == "tsv":
-        return f"{name}\t0\t*\t*\t*\t*\n"
-    lines = ""
-    for number, (contig, start, strand) in enumerate(places[:most]):
-        end, sign = start + len(read), "+" if strand == 1 else "-"
-        if format == "tsv":
-            lines += f"{name}\t{total}\t{contigs[contig]}\t{start + 1}\t{end}\t{sign}\n"
-            continue
-        if format == "bed":
-            lines += f"{contigs[contig]}\t{start}\t{end}\t{name}\t{exact_mapq(total)}\t{sign}\n"
-            continue
-        shown = "*\t*"
-        if number == 0:
-            shown = f"{clean(read)}\t{marks}" if strand == 1 else f"{reverse_complement(read)}\t{marks[::-1]}"
-        flag = (256 if number else 0) + (16 if strand == -1 else 0)
-        place = f"{contigs[contig]}\t{start + 1}\t{exact_mapq(total)}\t{len(read)}M"
-        tags = f"NM:i:0\tMD:Z:{len(read)}\tNH:i:{total}\tHI:i:{number + 1}{read_group}"
-        lines += f"{name}\t{flag}\t{place}\t*\t0\t0\t{shown}\t{tags}\n"
-    return lines

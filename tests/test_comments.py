@@ -16,6 +16,7 @@ from examples import reads_of
 from readmap.backend import Array, Backend, Kernel, compiler, nvrtc, open_backend, sources
 from readmap.errors import DataError
 from readmap.formats import bad_records
+from readmap.formats.bad_records import BadRecord
 from readmap.formats.reads import Reads, expect_tags
 from readmap.formats.sam import Form
 
@@ -128,7 +129,7 @@ def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
     assert expect_tags(reads, backend) == reads
     for comment in BAD:
         bad = expect_tags(reads_of(fastq(["RX:Z:good", comment, "worse"], end=end), backend), backend)
-        assert (bad.count, bad.bad) == (1, bad_records.NOT_TAGS), comment
+        assert (bad.count, bad.bad) == (1, BadRecord(1, bad_records.NOT_TAGS)), comment
         assert len(bad.name_starts) == 1
 
 
@@ -137,7 +138,8 @@ def test_the_error_says_what_was_found(backends: str) -> None:
     data = fastq(["RX:Z:AC", "1:N:0:ACGT"])
     reads = expect_tags(reads_of(data, backend), backend)
     assert reads.bad is not None
-    told: DataError = bad_records.describe(np.frombuffer(data, np.uint8), 1, reads.bad, 4, "reads.fq", 7)
+    record, code = reads.bad
+    told: DataError = bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7)
     assert str(told) == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
 
 
@@ -145,9 +147,9 @@ def test_an_earlier_error_stays(backends: str) -> None:
     backend = open_backend(backends)
     data = fastq(["RX:Z:AC"]) + b"@read\nA\n+\nII\n" + fastq(["no tags"])
     reads = expect_tags(reads_of(data, backend), backend)
-    assert (reads.count, reads.bad) == (1, bad_records.QUALITY_LENGTH)
+    assert (reads.count, reads.bad) == (1, BadRecord(1, bad_records.QUALITY_LENGTH))
     none = expect_tags(reads_of(b"@read no\nA\n+\nII\n", backend), backend)
-    assert (none.count, none.bad) == (0, bad_records.QUALITY_LENGTH)
+    assert (none.count, none.bad) == (0, BadRecord(0, bad_records.QUALITY_LENGTH))
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ from examples import (
     search_files,
     small_genome,
 )
-from oracle import clean, exact_lines, exact_mapq, occurrences, reverse_complement, shown_name
+from oracle import clean, occurrences, reverse_complement
+from oracle_sam import exact_lines, exact_mapq, shown_name
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError

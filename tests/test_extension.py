@@ -24,10 +24,13 @@ from oracle import (
 
 from readmap.backend import Backend, open_backend
 from readmap.formats.bad_records import LONGEST_READ
-from readmap.search.extension import BANDS, LONG_READ, align_chosen, score_windows
-from readmap.search.parameters import WINDOWS, Scoring
+from readmap.search.extension import BANDS, align_lines, score_windows
+from readmap.search.lines import PRIMARY, Lines, select_lines
+from readmap.search.parameters import WINDOWS, Reporting, Scoring
+from readmap.search.placement import no_placements
 from readmap.search.windows import WINDOW, Windows, no_windows
 
+LONG_READ = 512  # of kernels/windows.cuh
 WIDTHS = {"narrow": 32, "middle": 64, "wide": 256}
 KINDS = {name: number for number, name in BANDS.items()}
 DEFAULT = Scoring()
@@ -41,6 +44,9 @@ SCORINGS = {
     "largest": Scoring(match=1000, mismatch=1000, gap_open=1000, gap_extend=1000, clip_penalty=1000),
     "high bonus": Scoring(clip_penalty=20),
     "from end to end": Scoring(clip_penalty=200),
+    "gaps of one price": Scoring(long_gap=7),
+    "long gaps cheaper than short ones": Scoring(match=2, gap_open=6, long_gap=5),
+    "no long gaps": Scoring(long_gap=1000),
 }
 
 
@@ -71,6 +77,10 @@ class Task:
     @property
     def oriented(self) -> str:
         return reverse_complement(self.read) if self.reverse else clean(self.read)
+
+    @property
+    def long_gaps(self) -> bool:
+        return self.band == "wide"
 
     @property
     def diagonals(self) -> range:
@@ -110,7 +120,7 @@ class Bench:
             orientation = int(flags[slot] & 1) ^ task.reverse
             rows[slot * WINDOWS + rank] = (
                 *(task.diagonal + self.starts[task.contig], score, score, begin, end, task.low, task.high),
-                *(orientation, KINDS[task.band]),
+                *(orientation, KINDS[task.band], begin, end),
             )
             counts[slot] = rank + 1
         held = self.backend.to_device(rows.view(np.int64).reshape(-1, 5))
@@ -130,24 +140,33 @@ class Bench:
         if traced:
             rows["score"] = 0  # differs from the ungapped segment's, so that the segment is no alignment
         held = dataclasses.replace(windows, rows=self.backend.to_device(rows.view(np.int64).reshape(-1, 5)))
-        order = self.backend.to_host(queries.order)
-        chosen = self.backend.to_device((order % 3).astype(np.int32))
-        marks = self.backend.full(len(tasks), int(traced), np.uint8)
-        found = align_chosen(held, chosen, marks, queries, self.index, scoring, self.backend)
-        offsets, counts, starts, operations = (
+        lines = self.lines(held, queries, scoring)
+        found = align_lines(lines, held, queries, self.index, scoring, self.backend)
+        ends, rooms, counts, starts, operations = (
             self.backend.to_host(array).tolist()
-            for array in (found.offsets, found.counts, found.reference_starts, found.operations)
+            for array in (found.ends, found.rooms, found.counts, found.reference_starts, found.operations)
         )
         results = []
-        for record, slot in enumerate(self.backend.to_host(queries.slot_of).tolist()):
-            assert 0 < counts[slot] <= offsets[slot + 1] - offsets[slot]
-            own = operations[offsets[slot] : offsets[slot] + counts[slot]]
+        for line, task in enumerate(tasks):
+            assert 0 < counts[line] <= rooms[line]
+            begin = ends[line] - rooms[line]
+            own = operations[begin : begin + counts[line]]
             cigar = [(operation >> 4, "MIDNS"[operation & 15]) for operation in own]
-            results.append(Alignment(cigar, starts[slot] - self.starts[tasks[record].contig]))
+            results.append(Alignment(cigar, starts[line] - self.starts[task.contig]))
         return results
 
+    def lines(self, windows: Windows, queries: Any, scoring: Scoring) -> Lines:
+        """One a read, of the last of its windows; the others score nothing."""
+        count = len(queries.host_lengths)
+        chosen = self.backend.to_device(self.backend.to_host(windows.counts) - 1)
+        placements = dataclasses.replace(no_placements(count, self.backend), chosen=chosen)
+        scoring = dataclasses.replace(scoring, min_score=1)
+        lines = select_lines(placements, windows, queries, Reporting(), scoring, self.backend)
+        assert self.backend.to_host(lines.roles).tolist() == [PRIMARY] * count
+        return lines
+
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:
-        return local_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals)
+        return local_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)
 
     def check_scores(self, tasks: Sequence[Task], scoring: Scoring, bits: int) -> None:
         found = self.scores(tasks, with_bits(scoring, bits))
@@ -166,7 +185,7 @@ class Bench:
                 assert score <= scoring.clip_penalty
                 assert cigar == [(len(task.read), "S")]
                 continue
-            told = rescore(cigar, task.oriented, contig, found.start, scoring)
+            told = rescore(cigar, task.oriented, contig, found.start, scoring, task.long_gaps)
             assert told.query_length == len(task.read)
             assert 0 <= found.start <= found.start + told.reference_length <= len(contig)
             assert told.score + bonuses(cigar, scoring) == score, (task, cigar, found.start)
@@ -356,8 +375,9 @@ def long_reads() -> tuple[list[str], list[Task]]:
 @pytest.mark.parametrize("bits", [16, 32])
 def test_scores_of_long_reads(backends: str, long_reads: tuple[list[str], list[Task]], bits: int) -> None:
     contigs, tasks = long_reads
-    found = Bench(contigs, backends).scores(tasks, with_bits(DEFAULT, bits))
-    assert found == [parasail_score(task.read, contigs[task.contig], DEFAULT) for task in tasks]
+    scoring = SCORINGS["no long gaps"]
+    found = Bench(contigs, backends).scores(tasks, with_bits(scoring, bits))
+    assert found == [parasail_score(task.read, contigs[task.contig], scoring) for task in tasks]
 
 
 @pytest.mark.parametrize("bits", [16, 32])
@@ -411,8 +431,9 @@ def test_cigars_by_any_scoring(benches: dict[str, Bench], name: str) -> None:
 
 def test_cigars_of_long_reads(backends: str, long_reads: tuple[list[str], list[Task]]) -> None:
     contigs, tasks = long_reads
-    scores = [parasail_score(task.read, contigs[task.contig], DEFAULT) for task in tasks]
-    Bench(contigs, backends).check_alignments(tasks, DEFAULT, scores)
+    scoring = SCORINGS["no long gaps"]
+    scores = [parasail_score(task.read, contigs[task.contig], scoring) for task in tasks]
+    Bench(contigs, backends).check_alignments(tasks, scoring, scores)
 
 
 @pytest.mark.parametrize(
@@ -495,8 +516,7 @@ def test_ungapped_alignments(benches: dict[str, Bench]) -> None:
 def test_a_read_without_a_window_has_no_cigar(benches: dict[str, Bench]) -> None:
     bench = benches["random"]
     queries, windows = bench.windows([Task(CONTIGS[0][:50], 0, 0)] * 2, 5)
-    chosen = bench.backend.full(2, -1, np.int32)
-    found = align_chosen(
-        windows, chosen, bench.backend.full(2, 0, np.uint8), queries, bench.index, DEFAULT, bench.backend
-    )
+    windows = dataclasses.replace(windows, counts=bench.backend.full(2, 0, np.int32))
+    lines = bench.lines(windows, queries, DEFAULT)
+    found = align_lines(lines, windows, queries, bench.index, DEFAULT, bench.backend)
     assert bench.backend.to_host(found.counts).tolist() == [0, 0]

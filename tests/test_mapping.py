@@ -155,7 +155,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "limit"), [("find_reads", 41), ("map_batch", 250), ("map_batch", 1), ("format_records", 100)]
+    ("stage", "limit"), [("find_reads", 41), ("search_reads", 250), ("search_reads", 1), ("format_records", 100)]
 )
 def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int
@@ -196,7 +196,7 @@ def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: p
     def full(*_: Any) -> Any:
         raise world.backend.memory_error
 
-    monkeypatch.setattr(mapping, "map_batch", full)
+    monkeypatch.setattr(mapping, "search_reads", full)
     monkeypatch.setattr(world.backend, "memory_error", MemoryError)
     with pytest.raises(MemoryError):
         map_files([world.reads], world.index, world.backend, tmp_path / "out.sam", batch_reads=1)
@@ -204,6 +204,15 @@ def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: p
 
 
 # Reverse complements.
+
+
+def turned_strands(fields: Sequence[str]) -> list[str]:
+    """With the other strand at each place that XA names."""
+    signs = str.maketrans("+-", "-+")
+    return [
+        re.sub(r",[+-]\d", lambda strand: strand[0].translate(signs), field) if field.startswith("XA:Z:") else field
+        for field in fields
+    ]
 
 
 def test_reverse_complements_map_to_the_same_places(world: World, tmp_path: Path) -> None:
@@ -225,7 +234,7 @@ def test_reverse_complements_map_to_the_same_places(world: World, tmp_path: Path
         palindrome = clean(read.bases) == reverse_complement(read.bases)
         assert other[0] == one[0]
         assert palindrome or {one[1], other[1]} == {"0", "16"}
-        assert other[2:] == one[2:]
+        assert turned_strands(other[2:]) == one[2:]
     assert mapped > 200
 
 
@@ -383,7 +392,7 @@ def test_summary(world: World, tmp_path: Path) -> None:
     with open_output(str(tmp_path / "out.sam")) as output:
         stream.run(
             [str(world.reads)],
-            output,
+            [output],
             work,
             world.backend,
             batch_reads=100,
@@ -439,14 +448,14 @@ def test_bad_record_in_a_later_file_and_in_a_halved_batch(
 
     backend = open_backend(world.backend.name)
     backend.memory_error = Full
-    function = mapping.map_batch  # type: ignore[attr-defined]
+    function = mapping.search_reads  # type: ignore[attr-defined]
 
     def limited(reads: Any, *arguments: Any) -> Any:
         if reads.count > 30:
             raise Full
         return function(reads, *arguments)
 
-    monkeypatch.setattr(mapping, "map_batch", limited)
+    monkeypatch.setattr(mapping, "search_reads", limited)
     (tmp_path / "one.fq").write_bytes(fastq(READS[:150]))
     (tmp_path / "two.fq").write_bytes(fastq([*READS[150:287], Read("bad", "AC-T", "IIII"), *READS[287:]]))
     with pytest.raises(DataError, match=r"two\.fq, record 138 \(bad\): expected a nucleotide at base 3, found '-'"):
@@ -500,7 +509,7 @@ def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
     output = FailingOutput(error, writes)
     work = mapping.Mapping(world.index, Scoring(), world.backend)
     with pytest.raises(type(error)) as raised:
-        stream.run([str(world.reads)], output, work, world.backend, batch_reads=20)
+        stream.run([str(world.reads)], [output], work, world.backend, batch_reads=20)
     assert raised.value is error
     assert output.written.getvalue() == first_records(world, 20 * writes)
 
@@ -518,7 +527,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stream.run([str(world.reads)], output, work, world.backend, batch_reads=20, progress=interrupt)
+        stream.run([str(world.reads)], [output], work, world.backend, batch_reads=20, progress=interrupt)
     assert seen == [20, 40, 60]
     assert first_records(world, 60).startswith(output.written.getvalue())
 

@@ -11,13 +11,13 @@ from examples import Read, below, fasta_reads, fastq, random_bases, random_quali
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readmap.backend import Array, Backend, open_backend
+from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.formats import bad_records
 from readmap.formats.chunks import Layout
 from readmap.formats.reads import Reads, find_reads
 from readmap.search import stream
-from readmap.search.stream import Summary
+from readmap.search.stream import Piece, Summary
 
 Pair = tuple[Read, Read]
 
@@ -32,14 +32,21 @@ class Telling:
         self._backend = backend
         self._most = most
 
-    def lines(self, reads: Reads) -> Iterator[Array]:
+    @property
+    def comments(self) -> bool:
+        return False
+
+    def lines(self, reads: Reads) -> Iterator[Piece]:
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")
         assert reads.paired
         assert reads.count % 2 == 0
         self.batches.append(reads.count)
         self.summary.reads += reads.count
-        yield self._backend.to_device(np.frombuffer(tell(reads, self._backend), np.uint8))
+        yield Piece(self._backend.to_device(np.frombuffer(tell(reads, self._backend), np.uint8)))
+
+    def rest(self) -> Iterator[Piece]:
+        yield from ()
 
 
 def tell(reads: Reads, backend: Backend) -> bytes:

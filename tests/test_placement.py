@@ -60,7 +60,7 @@ def test_the_more_a_rival_differs_the_surer_is_the_place(backends: str, quality:
 
 
 def test_more_rivals_make_a_place_less_sure(backends: str) -> None:
-    mapqs = [int(map_unit(backends, [changed(UNIT, 2)] * count).mapqs[0]) for count in (0, 1, 3, 9)]
+    mapqs = [int(map_unit(backends, [changed(UNIT, 1)] * count).mapqs[0]) for count in (0, 1, 3, 9)]
     assert mapqs == sorted(mapqs, reverse=True)
     assert mapqs[0] > mapqs[1] > mapqs[3]
 

@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pysam
 import pytest
 from examples import Read, draw_reads, fasta, fasta_reads, fastq, index_of, map_files, random_bases, small_genome
-from oracle import Placed, reverse_complement, sam_record
+from oracle import reverse_complement
+from oracle_sam import Book, told
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
@@ -23,6 +23,7 @@ from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, header, parse_re
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
+from readmap.search.records import Style
 
 DRAW = random.Random(81)
 GENOME = {
@@ -67,26 +68,21 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     index = index_of(GENOME).place(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     (folder / "ref.fa").write_bytes(fasta(GENOME))
-    map_files([folder / "reads.fq"], index, backend, folder / "records", read_group=READ_GROUP)
+    map_files([folder / "reads.fq"], index, backend, folder / "records", style=Style(read_group=READ_GROUP))
     records = (folder / "records").read_bytes()
     sam = write_sam(folder / "out.sam", index, records, READ_GROUP.line)
     return World(backend, index, sam, records.decode().splitlines(keepends=True))
 
 
-def placed(line: str) -> Placed | None:
-    fields = line.rstrip("\n").split("\t")
-    if fields[1] == "4":
-        return None
-    second = int(fields[14].removeprefix("XS:i:"))
-    return Placed(fields[2], int(fields[3]) - 1, fields[1] == "16", int(fields[4]), fields[5], second)
-
-
 def check_records(records: list[str], reads: list[Read], read_group: str = "") -> None:
-    """From a record's place, CIGAR, MAPQ and XS the oracle writes the rest of it."""
-    for line, read in zip(records, reads, strict=True):
-        where = placed(line)
-        letters = GENOME[where.contig] if where else ""
-        assert line == sam_record(read.name, read.bases, read.quality, where, letters, Scoring(), read_group)
+    """From the places, CIGARs, MAPQ and XS of a read's records the oracle writes the rest of them."""
+    book = Book(GENOME, read_group=read_group)
+    lines = iter(records)
+    for read in reads:
+        own = [next(lines)]
+        own += [next(lines) for _ in range(own[0].partition("SA:Z:")[2].partition("\t")[0].count(";"))]
+        assert own == book.records(told(own, read.name, read.bases, read.quality))
+    assert not list(lines)
 
 
 def test_records_are_those_of_the_oracle(world: World) -> None:
@@ -130,7 +126,9 @@ def test_fields_are_those_of_the_specification(world: World) -> None:
             assert re.fullmatch(pattern, field), line
         assert all(re.fullmatch(r"[A-Z]{2}:[iZ]:[ -~]+", tag) for tag in fields[11:])
         names = [tag[:5] for tag in fields[11:]]
-        assert names == (["RG:Z:"] if fields[1] == "4" else ["NM:i:", "MD:Z:", "AS:i:", "XS:i:", "RG:Z:"])
+        assert names[-1] == "RG:Z:"
+        assert names[:4] == (["RG:Z:"] if fields[1] == "4" else ["NM:i:", "MD:Z:", "AS:i:", "XS:i:"])
+        assert names[4:-1] == [name for name in ("SA:Z:", "XA:Z:") if name in names]
         assert int(fields[4]) <= 60
 
 
@@ -303,8 +301,8 @@ def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
         for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
-            options: Any = {"form": form, "read_group": READ_GROUP, "batch_reads": 100}
-            map_files([tmp_path / name], world.index, world.backend, tmp_path / out, **options)
+            style = Style(form, READ_GROUP)
+            map_files([tmp_path / name], world.index, world.backend, tmp_path / out, style=style, batch_reads=100)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
             data = head + (tmp_path / out).read_bytes()
             with pysam.BGZFile(str(tmp_path / f"{out}.gz"), "wb") as file:

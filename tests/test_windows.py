@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import below, index_of, queries_of, random_bases, substitute
-from oracle import canonical, clean, column_score, reverse_complement, segment
+from oracle import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
 from readmap.backend import Backend, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
-from readmap.search.parameters import WINDOWS, Effort, Scoring, efforts
+from readmap.search.parameters import FOUND_WINDOWS, WINDOWS, Effort, Scoring, efforts
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import WINDOW, join_diagonals, no_windows
 
 DROP = 30  # of kernels/ungapped.cuh
-SPREAD = 24  # of kernels/windows.cu
+SPREAD, LONG_SPREAD = 24, 112  # of kernels/windows.cu
+NARROW_SPREAD, MIDDLE_SPREAD, LONG_READ = 8, 16, 512  # of kernels/windows.cuh
 FLIPPED = 1
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
@@ -105,31 +106,90 @@ def check_diagonals(
     assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:KEPT]
 
 
+@dataclass
+class Draft:
+    """A window of the oracle: kept diagonals that one banded alignment may lead through, the best of them first."""
+
+    rows: list[Any]
+    begin: int
+    end: int
+    promise: int
+
+    def gain(self, row: Any, scoring: Scoring) -> int:
+        """What an alignment scores more that steps to this diagonal for what it covers beside the others."""
+        if self.begin <= row["begin"] and row["end"] <= self.end:
+            return 0
+        shared = len(set(range(self.begin, self.end)) & set(range(row["begin"], row["end"])))
+        gap = abs(int(row["diagonal"] - self.rows[0]["diagonal"]))
+        return int(row["score"]) - shared * scoring.match - gap_cost(gap, scoring, long_gaps=True)
+
+    def takes(self, row: Any, starts: Sequence[int], scoring: Scoring) -> bool:
+        own, apart = self.rows[0], abs(int(row["diagonal"] - self.rows[0]["diagonal"]))
+        same = (row["orientation"], contig_of(row, starts)) == (own["orientation"], contig_of(own, starts))
+        return same and (apart <= SPREAD or (apart <= LONG_SPREAD and self.gain(row, scoring) > 0))
+
+    def add(self, row: Any, scoring: Scoring) -> None:
+        gain = self.gain(row, scoring)
+        self.rows.append(row)
+        if gain > 0:
+            self.promise += gain
+            self.begin, self.end = min(self.begin, int(row["begin"])), max(self.end, int(row["end"]))
+
+
+def contig_of(row: Any, starts: Sequence[int]) -> int:
+    return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
+
+
+def joined(rows: Any, starts: Sequence[int], length: int, scoring: Scoring) -> list[tuple[int, ...]]:
+    """The windows, as tuples, that kept diagonals make."""
+    drafts: list[Draft] = []
+    for row in rows:
+        home = next((draft for draft in drafts if draft.takes(row, starts, scoring)), None)
+        if home:
+            home.add(row, scoring)
+        else:
+            drafts.append(Draft([row], int(row["begin"]), int(row["end"]), int(row["score"])))
+    drafts.sort(key=lambda draft: -draft.promise)
+    windows = []
+    for draft in drafts[:FOUND_WINDOWS]:
+        own, offsets = draft.rows[0], [int(row["diagonal"] - draft.rows[0]["diagonal"]) for row in draft.rows]
+        low, high = min(offsets), max(offsets)
+        lost = scoring.match * length + 2 * scoring.clip_penalty - int(own["score"])
+        band = 3 if length > LONG_READ or high - low > MIDDLE_SPREAD else 2 if high - low > NARROW_SPREAD else 1
+        if lost <= gap_cost(1, scoring, long_gaps=True) or 3 * draft.promise < drafts[0].promise:
+            band = 0
+        score, place = int(own["score"]), (int(own["begin"]), int(own["end"]), low, high)
+        windows.append(
+            (int(own["diagonal"]), score, score, *place, int(own["orientation"]), band, draft.begin, draft.end)
+        )
+    return windows
+
+
 def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scoring) -> None:
-    """Each kept diagonal is a window's own, or widens one near it that is as good; none is in two windows' places."""
-
-    def contig_of(row: Any) -> int:
-        return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
-
+    """The oracle's; and what that means: none is in two windows' places, and a kept diagonal is in one or worse."""
+    assert [tuple(row) for row in found.windows.tolist()] == joined(found.diagonals, starts, len(read), scoring)
     assert found.flipped == (canonical(read) != clean(read))
-    assert min(1, len(found.diagonals)) <= len(found.windows) <= min(WINDOWS, len(found.diagonals))
+    assert min(1, len(found.diagonals)) <= len(found.windows) <= min(FOUND_WINDOWS, len(found.diagonals))
     own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
     for number, row in enumerate(found.windows):
         assert (row["orientation"], row["diagonal"], row["begin"], row["end"], row["ungapped"]) in own
         assert row["score"] == row["ungapped"]
-        assert -SPREAD <= row["low"] <= 0 <= row["high"] <= SPREAD
+        assert -LONG_SPREAD <= row["low"] <= 0 <= row["high"] <= LONG_SPREAD
+        assert 0 <= row["cover_begin"] <= row["begin"] < row["end"] <= row["cover_end"] <= len(read)
         for other in found.windows[:number]:
             apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
-            assert apart or row["orientation"] != other["orientation"] or contig_of(row) != contig_of(other)
+            strands = row["orientation"] != other["orientation"]
+            assert apart or strands or contig_of(row, starts) != contig_of(other, starts)
         loss = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
         if loss <= scoring.gap_open + scoring.gap_extend:
             assert row["band"] == 0
         elif number == 0:
-            assert row["band"] == (3 if len(read) > 512 else 2 if row["high"] - row["low"] > 8 else 1)
-    if len(found.windows) < WINDOWS:
+            spread = row["high"] - row["low"]
+            assert row["band"] == (3 if len(read) > LONG_READ or spread > 16 else 2 if spread > 8 else 1)
+    if len(found.windows) < FOUND_WINDOWS:
         for kept in found.diagonals:
             assert any(
-                (row["orientation"], contig_of(row)) == (kept["orientation"], contig_of(kept))
+                (row["orientation"], contig_of(row, starts)) == (kept["orientation"], contig_of(kept, starts))
                 and row["low"] <= kept["diagonal"] - row["diagonal"] <= row["high"]
                 and row["ungapped"] >= kept["score"]
                 for row in found.windows
@@ -261,7 +321,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
     (found,) = find([unit], index, backend, 5, effort)
     assert found.missed == missed
-    assert len(found.windows) == min(copies, WINDOWS)
+    assert len(found.windows) == min(copies, FOUND_WINDOWS)
     assert set(scored(found)) == {70}
 
 
@@ -274,19 +334,19 @@ def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
 
 
 def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
-    """Diagonals near each other widen the window; the ones behind it become windows of their own."""
+    """Diagonals near each other widen the window, and those that a long gap pays for; the ones behind become others."""
     contig = random_bases(random.Random(50), 600)
     backend = open_backend(backends)
     index = index_of([contig]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
-    for gap, band in ((1, 1), (8, 1), (9, 2), (SPREAD, 2), (SPREAD + 1, 1), (60, 1)):
+    for gap, band in ((1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 3), (112, 3), (113, 1), (200, 1)):
         read = contig[200:270] + contig[270 + gap : 330 + gap]
         (found,) = find([read], index, backend, 4, effort)
         row = found.windows[0]
         assert row["diagonal"] == 200 + (gap if row["orientation"] ^ found.flipped else 0)
         assert row["ungapped"] >= 75
         assert row["band"] == band
-        if gap <= SPREAD:
+        if gap <= LONG_SPREAD:
             assert len(found.windows) == 1
             assert (row["low"], row["high"]) == (0, gap)
         else:
