@@ -1,0 +1,289 @@
+"""What readmap decides of windows, of one read and of two mates: which are one place, which rivals, which are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from readmap.search.parameters import Reporting, Scoring
+
+NEGLIGIBLE = 60  # this and the following numbers are of kernels/mapping_quality.cuh
+MISTRUST = 40
+UNSEEN = 64
+THIRD = 5
+CLEAN_BASES = 500
+NO_LOSS = 32767  # of kernels/placement.cuh
+BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 256}  # of kernels/windows.cuh
+
+#: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.
+End = tuple[int, bool]
+#: By direction the least and the largest size, and the phred by which each of these is less likely than the likeliest.
+Sizes = Mapping[str, tuple[int, int, Sequence[int]]]
+
+
+def fragment(first: End, second: End) -> tuple[str, int]:
+    """Direction and size; FF is the second read ahead of the first, as seen from their strand, RR behind it."""
+    (here, reversed_here), (there, reversed_there) = first, second
+    size = abs(there - here)
+    if reversed_here != reversed_there:
+        forward, backward = (there, here) if reversed_here else (here, there)
+        return "FR" if forward <= backward else "RF", size
+    ahead = there <= here if reversed_here else there >= here
+    return "FF" if ahead else "RR", size
+
+
+def size_penalty(first: End, second: End, sizes: Sizes) -> int | None:
+    """None where the library has no such fragment."""
+    direction, size = fragment(first, second)
+    low, high, penalties = sizes.get(direction, (1, 0, ()))
+    return penalties[size - low] if low <= size <= high else None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A window, and by how many phred it explains the read worse than the best one; bases: of the oriented read."""
+
+    diagonal: int
+    orientation: int
+    score: int
+    ungapped: int
+    begin: int
+    end: int
+    cover_begin: int
+    cover_end: int
+    low: int
+    high: int
+    band: int
+    loss: int
+
+    @property
+    def gapped(self) -> bool:
+        return self.score != self.ungapped
+
+    def span(self, length: int) -> set[int]:
+        """The bases of the read, in orientation 0, that it places."""
+        bases = range(self.cover_begin, self.cover_end) if self.gapped else range(self.begin, self.end)
+        return {length - 1 - base if self.orientation else base for base in bases}
+
+
+def rivals_for(one: set[int], other: set[int]) -> bool:
+    """Whether two stretches of a read share half of the shorter one."""
+    return 2 * len(one & other) >= min(len(one), len(other))
+
+
+def same_place(one: Candidate, other: Candidate, length: int) -> bool:
+    return 2 * abs(one.diagonal - other.diagonal) <= length
+
+
+def same_alignment(rival: Candidate, chosen: Candidate) -> bool:
+    """Whether a rival's band reaches the chosen alignment, which scores the same."""
+    middle = int((rival.low + rival.high) / 2)
+    reached = 2 * abs(chosen.diagonal - rival.diagonal - middle) <= BAND_WIDTHS[rival.band]
+    return rival.gapped and (rival.score, rival.orientation) == (chosen.score, chosen.orientation) and reached
+
+
+def is_rival(other: Candidate, chosen: Candidate, length: int) -> bool:
+    same = same_place(other, chosen, length) or same_alignment(other, chosen)
+    return not same and rivals_for(other.span(length), chosen.span(length))
+
+
+def likelihood(phred: int) -> int:
+    """In units of 2^-24, rounded in two steps."""
+    tens = 10 ** (phred // 10)
+    return (round(2**24 * 10 ** (-(phred % 10) / 10)) + tens // 2) // tens
+
+
+def phred_of(part: int, whole: int) -> int:
+    return max(phred for phred in range(61) if phred == 0 or likelihood(phred) * whole >= part << 24)
+
+
+def mapping_quality(losses: Sequence[int]) -> int:
+    """Of a place of which the others explain the read worse by so many phred."""
+    shares = [likelihood(max(loss, 0)) for loss in losses if loss < NEGLIGIBLE]
+    error = sum(share + share // UNSEEN for share in shares)
+    error += likelihood(MISTRUST) if error else 0
+    return phred_of(error, error + 2**24)
+
+
+def variant_of(length: int, top: int, scoring: Scoring) -> int:
+    """Phred of a difference of the sample, where the best place of a read scores `top`."""
+    differences = (perfect(length, scoring) - top) // (scoring.match + scoring.mismatch)
+    return THIRD + phred_of(1 + differences, CLEAN_BASES + length)
+
+
+def perfect(length: int, scoring: Scoring) -> int:
+    return scoring.match * length + 2 * scoring.clip_penalty
+
+
+def in_phred(points: int, variant: int, scoring: Scoring) -> int:
+    return int(points * variant / (scoring.match + scoring.mismatch))
+
+
+def missed_loss(missed: int, length: int, top: int, scoring: Scoring) -> int:
+    """Of a place that shares so many bases and was not looked at."""
+    if not missed:
+        return NO_LOSS
+    return max(in_phred(top - perfect(missed, scoring), variant_of(length, top, scoring), scoring), 0)
+
+
+def mix(x: int) -> int:
+    """The finaliser of splitmix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ x >> shift) * factor % 2**64
+    return x ^ x >> 31
+
+
+def tie_of(read_hash: int, diagonal: int) -> int:
+    return mix(read_hash ^ mix((diagonal + 2) % 2**64))
+
+
+@dataclass(frozen=True)
+class Mate:
+    """One read of a pair: its candidates, the chosen one first thought of, and whether orientation 0 is its reverse."""
+
+    candidates: Sequence[Candidate]
+    chosen: int
+    length: int
+    hash: int
+    flipped: bool
+    missed: int
+    contigs: Sequence[int]  # of each candidate
+
+    def end(self, i: int) -> End:
+        candidate = self.candidates[i]
+        reversed_ = bool(candidate.orientation) != self.flipped
+        return candidate.diagonal + (self.length if reversed_ else 0), reversed_
+
+
+def distance_penalty(first: Mate, second: Mate, i: int, j: int, sizes: Sizes) -> int | None:
+    return size_penalty(first.end(i), second.end(j), sizes) if first.contigs[i] == second.contigs[j] else None
+
+
+@dataclass(frozen=True, order=True)
+class Choice:
+    """A window of each mate, and what the choice costs; loss: of the windows alone. The least is taken."""
+
+    cost: int
+    unpaired: bool
+    tie: int
+    windows: tuple[int, int]
+    loss: int
+
+
+def choices(first: Mate, second: Mate, sizes: Sizes, unpaired: int) -> list[Choice]:
+    """Every two windows that make a fragment; the last choice is the mates' own best ones, as if they made none."""
+    found = []
+    for i, a in enumerate(first.candidates):
+        for j, b in enumerate(second.candidates):
+            penalty = distance_penalty(first, second, i, j, sizes)
+            if penalty is not None:
+                tie = (tie_of(first.hash, a.diagonal) + tie_of(second.hash, b.diagonal)) % 2**64
+                found.append(Choice(a.loss + b.loss + penalty, False, tie, (i, j), a.loss + b.loss))
+    return [*found, Choice(unpaired, True, 0, (first.chosen, second.chosen), unpaired)]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Of both mates the window, its MAPQ, and the best score of another place."""
+
+    windows: tuple[int, int]
+    mapqs: tuple[int, ...]
+    seconds: tuple[int, ...]
+
+
+def decide(first: Mate, second: Mate, sizes: Sizes, unpaired: int, scoring: Scoring) -> Decision:
+    """The cheapest choice; the sum of those that have a mate elsewhere says how likely it belongs there."""
+    mates, found = (first, second), choices(first, second, sizes, unpaired)
+    best = min(found)
+    missed = [missed_loss(m.missed, m.length, m.candidates[m.chosen].score, scoring) for m in mates]
+    mapqs, seconds = [], []
+    for side, mate in enumerate(mates):
+        own = mate.candidates[best.windows[side]]
+        rivals = [
+            i for i, other in enumerate(mate.candidates) if other is not own and is_rival(other, own, mate.length)
+        ]
+        costs = [choice.cost for choice in found[:-1] if choice.windows[side] in rivals]
+        costs += [mate.candidates[i].loss + unpaired for i in rivals]
+        costs.append(missed[side] + min(missed[1 - side], unpaired))
+        mapqs.append(mapping_quality([cost - best.cost for cost in costs]))
+        seconds.append(max((mate.candidates[i].score for i in rivals), default=0))
+    return Decision(best.windows, tuple(mapqs), tuple(seconds))
+
+
+@dataclass
+class Line:
+    """A window that is told of a read; owner: the line of the part of which it is another place."""
+
+    rank: int
+    role: str
+    owner: Line | None
+    mapq: int
+    second: int
+
+
+def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Scoring) -> list[Line]:
+    """The lines of a read, of which the first is its primary one."""
+    windows, length = read.candidates, read.length
+    lines = [Line(read.chosen, "primary", None, mapq, second)]
+    if read.chosen < 0:
+        return lines
+    order = sorted(
+        range(len(windows)),
+        key=lambda i: (-windows[i].score, tie_of(read.hash, windows[i].diagonal), windows[i].orientation),
+    )
+    for rank in order:
+        window = windows[rank]
+        if rank == read.chosen or window.score < scoring.min_score:
+            continue
+        parts = [line for line in lines if line.role in ("primary", "piece")]
+        owner = next((p for p in parts if rivals_for(window.span(length), windows[p.rank].span(length))), None)
+        told = [windows[line.rank] for line in lines]
+        if owner is None:
+            lines.append(_piece(rank, read, mapq, scoring))
+        elif not any(
+            same_alignment(window, other)
+            or (same_place(window, other, length) and window.orientation == other.orientation)
+            for other in told
+        ):
+            if reporting.most_places:
+                lines.append(Line(rank, "place", owner, 0, 0))
+            elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share:
+                lines.append(Line(rank, "mention", owner, 0, 0))
+    lines = _limited(lines, reporting)
+    parts = [line for line in lines if line.role in ("primary", "piece")]
+    first = min(parts, key=lambda part: _read_begin(read, part))
+    if reporting.leftmost_primary and first is not lines[0]:
+        place = lines.index(first)
+        lines[0].role, first.role = "piece", "primary"
+        lines[0], lines[place] = first, lines[0]
+    return lines
+
+
+def _piece(rank: int, read: Mate, mapq: int, scoring: Scoring) -> Line:
+    window = read.candidates[rank]
+    bases = len(window.span(read.length))
+    variant = variant_of(bases, window.score, scoring)
+    rivals = [other for other in read.candidates if other is not window and is_rival(other, window, read.length)]
+    losses = [max(in_phred(window.score - other.score, variant, scoring), 0) for other in rivals]
+    losses.append(missed_loss(read.missed, bases, window.score, scoring))
+    second = max((other.score for other in rivals), default=0)
+    return Line(rank, "piece", None, min(mapping_quality(losses), mapq), second)
+
+
+def _limited(lines: list[Line], reporting: Reporting) -> list[Line]:
+    """All mentions of a part or none, and the first places of it."""
+    kept: list[Line] = []
+    for line in lines:
+        same = [other for other in lines if (other.role, other.owner) == (line.role, line.owner)]
+        if line.role == "mention" and len(same) > reporting.most_mentions:
+            continue
+        if line.role == "place" and same.index(line) >= reporting.most_places:
+            continue
+        kept.append(line)
+    return kept
+
+
+def _read_begin(read: Mate, line: Line) -> int:
+    """Where the part begins in the read as it was sequenced."""
+    span = read.candidates[line.rank].span(read.length)
+    return read.length - 1 - max(span) if read.flipped else min(span)
