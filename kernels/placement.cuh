@@ -22,9 +22,10 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
            span_of(other, length).rivals(span_of(chosen, length));
 }
 
-// Phred of a difference of the sample, as `bases` of a read that lose some points show it.
+// Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
+// than what its segments cover, and then lose less than nothing.
 HOST_DEVICE i32 variant_of(i32 bases, i32 lost, const Scoring& scoring) {
-    return phred_of_variant(lost / (scoring.match + scoring.mismatch), bases);
+    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.

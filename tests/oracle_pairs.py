@@ -107,7 +107,7 @@ def mapping_quality(losses: Sequence[int]) -> int:
 
 def variant_of(length: int, top: int, scoring: Scoring) -> int:
     """Phred of a difference of the sample, where the best place of a read scores `top`."""
-    differences = (perfect(length, scoring) - top) // (scoring.match + scoring.mismatch)
+    differences = max(perfect(length, scoring) - top, 0) // (scoring.match + scoring.mismatch)
     return THIRD + phred_of(1 + differences, CLEAN_BASES + length)
 
 
