@@ -250,8 +250,8 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
             elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share:
                 lines.append(Line(rank, "mention", owner, 0, 0))
     lines = _limited(lines, reporting)
-    parts = [line for line in lines if line.role in ("primary", "piece")]
-    first = min(parts, key=lambda part: _read_begin(read, part))
+    parts = [line for line in lines[1:] if line.role == "piece" and _is_sure(read, line, scoring)]
+    first = min([lines[0], *parts], key=lambda part: _read_begin(read, part))
     if reporting.leftmost_primary and first is not lines[0]:
         place = lines.index(first)
         lines[0].role, first.role = "piece", "primary"
@@ -281,6 +281,13 @@ def _limited(lines: list[Line], reporting: Reporting) -> list[Line]:
             continue
         kept.append(line)
     return kept
+
+
+def _is_sure(read: Mate, line: Line, scoring: Scoring) -> bool:
+    """Whether its alignment is good enough without the bonuses that are in the window's score, or may be."""
+    window = read.candidates[line.rank]
+    ends = 2 if window.gapped else (window.begin == 0) + (window.end == read.length)
+    return window.score - ends * scoring.clip_penalty >= scoring.min_score
 
 
 def _read_begin(read: Mate, line: Line) -> int:
