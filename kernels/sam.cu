@@ -117,9 +117,10 @@ struct Records {
             } else if (fields.contig == fields.mate_contig) {
                 fields.template_length = fragment_end(mate) - fragment_end(line);
             }
-        } else if (mapped(line)) {
-            fields.mate_contig = fields.contig;
-            fields.mate_position = fields.position;
+        } else if (mapped(line)) {  // an unmapped mate is at the primary line's place
+            i64 primary = lines.offsets[record];
+            fields.mate_contig = contigs[primary];
+            fields.mate_position = position(primary);
         }
         return fields;
     }
