@@ -15,6 +15,7 @@ import numpy as np
 from oracle import clean, reverse_complement
 
 from readmap.backend import Backend
+from readmap.formats.chunks import Layout
 from readmap.formats.output import Output
 from readmap.formats.reads import Reads, find_reads
 from readmap.index.device import DeviceIndex
@@ -154,6 +155,86 @@ def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) ->
         name = f"{number}!{contig}!{start}!{strand}" + ("/1 comment" if number % 4 == 0 else "")
         reads.append(Read(name, bases, random_quality(generator, len(bases))))
     return reads
+
+
+#: How the reads of a drawn pair lie to each other, and what was done to them; the last parts of their names.
+KINDS = (
+    *("plain", "plain", "plain", "variants", "short", "split", "poor", "random", "both_random", "far"),
+    *("through", "outward", "one_strand", "gap", "empty"),
+)
+
+
+def draw_pairs(generator: random.Random, contigs: dict[str, str], count: int) -> list[tuple[Read, Read]]:
+    """Pairs of a library of 300 bases, forward and reverse, of all KINDS in turn.
+
+    The name tells number, contig, start, the strand of the first read, and the kind.
+    """
+    names = [name for name, letters in contigs.items() if len(letters) >= 600 for _ in range(1 + len(letters) // 1_000)]
+    pairs = []
+    for number in range(count):
+        contig, kind = names[below(generator, len(names))], KINDS[number % len(KINDS)]
+        size = 300 + sum(below(generator, 31) - 15 for _ in range(4)) - (220 if kind == "through" else 0)
+        start = below(generator, len(contigs[contig]) - size + 1)
+        insert_bases = clean(contigs[contig][start : start + size])
+        lengths = (40, 60) if kind == "short" else (100, 120)
+        bases = [insert_bases[: lengths[0]], reverse_complement(insert_bases)[: lengths[1]]]
+        if kind == "through":
+            bases = [(read + "AGATCGGAAGAGC" * 9)[:length] for read, length in zip(bases, lengths, strict=True)]
+        mates = _altered_mates(generator, contigs, kind, bases, lengths)
+        strand = "+-"[below(generator, 2)]
+        if strand == "-":
+            mates = mates[::-1]
+        name = f"{number}!{contig}!{start}!{strand}!{kind}"
+        first, second = (
+            Read(f"{name}/{i}", read, random_quality(generator, len(read))) for i, read in enumerate(mates, 1)
+        )
+        pairs.append((first, second))
+    return pairs
+
+
+def _altered_mates(
+    generator: random.Random, contigs: dict[str, str], kind: str, bases: list[str], lengths: tuple[int, int]
+) -> list[str]:
+    """The forward read and the reverse one, as the kind says."""
+    forward, reverse = bases
+    contig = list(contigs)[below(generator, 2)]
+    place = below(generator, len(contigs[contig]) - 200)
+    other = clean(contigs[contig][place : place + lengths[1]])
+    if kind == "variants":
+        return [substitute(generator, forward, 4), substitute(generator, reverse, 5)]
+    if kind == "split":
+        return (
+            [forward[:55] + other[: lengths[0] - 55], reverse]
+            if below(generator, 2)
+            else [forward, other[:60] + reverse[60:]]
+        )
+    if kind == "poor":
+        return [forward, "".join(substitute(generator, reverse[i : i + 9], 1) for i in range(0, len(reverse), 9))]
+    if kind in ("random", "empty"):
+        lost = random_bases(generator, 110) if kind == "random" else ("", "A", "N" * 70)[below(generator, 3)]
+        return [forward, lost] if below(generator, 2) else [lost, reverse]
+    if kind == "both_random":
+        return [random_bases(generator, length) for length in lengths]
+    if kind == "far":
+        return [forward, other if below(generator, 2) else reverse_complement(other)]
+    if kind == "outward":
+        return [reverse_complement(forward), reverse_complement(reverse)]
+    if kind == "one_strand":
+        mates = [forward, reverse_complement(reverse)]
+        return mates if below(generator, 2) else [reverse_complement(mate) for mate in mates]
+    if kind == "gap":
+        return [forward[:45] + forward[53:], insert(generator, reverse, 60, 25)[: lengths[1]]]
+    return bases
+
+
+def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: Layout) -> list[Path]:
+    """The files of a layout, r1 and r2 or r."""
+    if layout is Layout.INTERLEAVED:
+        (folder / "r").write_bytes(fastq([read for pair in pairs for read in pair]))
+        return [folder / "r"]
+    for mate, name in enumerate(("r1", "r2")):
+        (folder / name).write_bytes(fastq([pair[mate] for pair in pairs]))
+    return [folder / "r1", folder / "r2"]
 
 
 def draw_exact_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import Read, below, fasta_reads, fastq, random_bases, random_quality, run_files
+from examples import Read, below, fasta_reads, fastq, random_bases, random_quality, run_files, write_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,16 +83,6 @@ def draw_pairs(generator: random.Random, count: int, lengths: tuple[int, int] = 
 
 
 PAIRS = draw_pairs(random.Random(71), 60)
-
-
-def write_pairs(folder: Path, pairs: Sequence[Pair], layout: Layout) -> list[Path]:
-    """The files of a layout, r1 and r2 or r."""
-    if layout is Layout.INTERLEAVED:
-        (folder / "r").write_bytes(fastq([read for pair in pairs for read in pair]))
-        return [folder / "r"]
-    for mate, name in enumerate(("r1", "r2")):
-        (folder / name).write_bytes(fastq([pair[mate] for pair in pairs]))
-    return [folder / "r1", folder / "r2"]
 
 
 def search(
