@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,36 +86,36 @@ class Mapping:
         return self._style.comments
 
     def lines(self, reads: Reads) -> Iterator[stream.Piece]:
-        """The pieces of a batch; none yet where it is held, and those of all held before it else."""
+        """The pieces of a batch, behind those of all that are held; none yet where it is held itself."""
         searched = search_reads(reads, self._index, self._scoring, self._backend)
         if reads.paired and self.summary.insert_sizes is None and self._pairing.insert_size:
             self._set_inserts(given_insert_size(*self._pairing.insert_size))
-        if not reads.paired or self.summary.insert_sizes is not None:
-            yield from self._pieces(searched)
-            return
-        # The bytes are a view of a buffer that goes round.
-        self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
-        self._sample.append(
-            measure_inserts(searched.windows, searched.placements, searched.queries, self._index, self._backend)
-        )
-        if sum(len(directions) for directions, _ in self._sample) < SAMPLE:
-            return
-        try:
-            yield from self.rest()
-        except self._backend.memory_error:
-            self._held.pop()
-            self._sample.pop()
-            raise
+        if reads.paired and self.summary.insert_sizes is None:
+            told = measure_inserts(searched.windows, searched.placements, searched.queries, self._index, self._backend)
+            if sum(len(directions) for directions, _ in [*self._sample, told]) < SAMPLE:
+                # The bytes are a view of a buffer that goes round.
+                self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
+                self._sample.append(told)
+                return
+            self._estimate_inserts([*self._sample, told])
+        # Where memory ends here, the sizes stay, and this batch comes again in parts, behind those that are held.
+        yield from self._written()
+        yield from self._pieces(searched)
 
     def rest(self) -> Iterator[stream.Piece]:
         """The pieces of the batches that are held."""
-        if not self._held:
-            return
-        directions, sizes = (np.concatenate(parts)[:SAMPLE] for parts in zip(*self._sample, strict=True))
-        self._set_inserts(estimate(directions, sizes))
+        if self._held and self.summary.insert_sizes is None:
+            self._estimate_inserts(self._sample)
+        yield from self._written()
+
+    def _written(self) -> Iterator[stream.Piece]:
         while self._held:
             yield from self._pieces(self._held[0])
             del self._held[0]
+
+    def _estimate_inserts(self, sample: Sequence[tuple[Any, Any]]) -> None:
+        directions, sizes = (np.concatenate(parts)[:SAMPLE] for parts in zip(*sample, strict=True))
+        self._set_inserts(estimate(directions, sizes))
         self._sample.clear()
 
     def _set_inserts(self, sizes: tuple[InsertSize, ...]) -> None:
