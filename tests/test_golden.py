@@ -1,20 +1,28 @@
-"""A hundred reads of a tiny genome give the SAM that is kept in tests/golden/, byte for byte.
+"""A hundred reads of a tiny genome, and as many pairs, give the SAM that is kept in tests/golden/, byte for byte.
 
 Where results are meant to change, `pytest tests/test_golden.py --update-golden` writes the files anew.
 """
 
 import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from examples import Read, draw_reads, fasta, fastq, map_files, small_genome
+from examples import Read, draw_pairs, draw_reads, fasta, fastq, map_files, small_genome
 
 from readmap.backend import open_backend
+from readmap.formats.chunks import Layout
 from readmap.formats.sam import header
 from readmap.index.index import build_index
 
 FOLDER = Path(__file__).resolve().parent / "golden"
-READS = 100
+READS = PAIRS = 100
+#: The kept SAM: the reads that it is of, and how they are searched.
+SEARCHES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "expected.sam": (["reads.fq"], {}),
+    "expected_pairs.sam": (["pairs_1.fq", "pairs_2.fq"], {"layout": Layout.TWO_FILES}),
+}
 
 
 def make_inputs() -> dict[str, bytes]:
@@ -22,15 +30,18 @@ def make_inputs() -> dict[str, bytes]:
     generator = random.Random(100)
     genome = small_genome(generator)
     reads = [*draw_reads(generator, genome, READS - 1), Read("empty", "", "")]
-    return {"genome.fa": fasta(genome), "reads.fq": fastq(reads)}
+    first, second = zip(*draw_pairs(generator, genome, PAIRS), strict=True)
+    mates = {"pairs_1.fq": fastq(first), "pairs_2.fq": fastq(second)}
+    return {"genome.fa": fasta(genome), "reads.fq": fastq(reads), **mates}
 
 
-def make_sam(device: str, folder: Path) -> bytes:
-    """The SAM of the kept inputs. Of @PG nothing changes from version to version."""
+def make_sam(device: str, folder: Path, name: str) -> bytes:
+    """The SAM of kept inputs. Of @PG nothing changes from version to version."""
     backend = open_backend(device)
     index = build_index(FOLDER / "genome.fa").place(backend)
-    map_files([FOLDER / "reads.fq"], index, backend, folder / "records")
-    head = header(index.host.contigs, "golden", "readmap search -x genome.fa reads.fq")
+    reads, options = SEARCHES[name]
+    map_files([FOLDER / file for file in reads], index, backend, folder / "records", **options)
+    head = header(index.host.contigs, "golden", f"readmap search -x genome.fa {' '.join(reads)}")
     return head + (folder / "records").read_bytes()
 
 
@@ -39,28 +50,34 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.config.getoption("--update-golden"):
         for name, data in make_inputs().items():
             (FOLDER / name).write_bytes(data)
-        (FOLDER / "expected.sam").write_bytes(make_sam("cpu", tmp_path_factory.mktemp("golden")))
+        for name in SEARCHES:
+            (FOLDER / name).write_bytes(make_sam("cpu", tmp_path_factory.mktemp("golden"), name))
 
 
-@pytest.mark.parametrize("name", ["genome.fa", "reads.fq"])
+@pytest.mark.parametrize("name", ["genome.fa", "reads.fq", "pairs_1.fq", "pairs_2.fq"])
 def test_inputs_are_those_of_the_script(name: str) -> None:
     assert (FOLDER / name).read_bytes() == make_inputs()[name]
 
 
-def by_name(sam: bytes) -> dict[str, str]:
+def by_name(sam: bytes) -> dict[str, list[str]]:
     """Records, and the lines of the header, by their first field."""
-    lines = sam.decode().splitlines()
-    return {line if line.startswith("@") else line.split("\t")[0]: line for line in lines}
+    lines: dict[str, list[str]] = {}
+    for line in sam.decode().splitlines():
+        lines.setdefault(line if line.startswith("@") else line.split("\t")[0], []).append(line)
+    return lines
 
 
-def test_sam_is_the_golden_one(backends: str, tmp_path: Path) -> None:
-    expected, found = (FOLDER / "expected.sam").read_bytes(), make_sam(backends, tmp_path)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_sam_is_the_golden_one(backends: str, tmp_path: Path, name: str) -> None:
+    expected, found = (FOLDER / name).read_bytes(), make_sam(backends, tmp_path, name)
     before, after = by_name(expected), by_name(found)
     changed = [
-        f"- {before.get(name)}\n+ {after.get(name)}" for name in before | after if before.get(name) != after.get(name)
+        "\n".join([*(f"- {line}" for line in before.get(read, [])), *(f"+ {line}" for line in after.get(read, []))])
+        for read in before | after
+        if before.get(read) != after.get(read)
     ]
     hint = "if that is meant: pytest tests/test_golden.py --update-golden"
-    assert not changed, "\n".join([f"{len(changed)} of {len(before)} lines changed; {hint}", *changed[:10]])
+    assert not changed, "\n".join([f"{len(changed)} of {len(before)} reads changed; {hint}", *changed[:10]])
     assert found == expected
 
 
@@ -76,3 +93,18 @@ def test_golden_sam_has_something_of_everything() -> None:
     assert sum(0 < int(row[4]) < 60 for row in rows) > 3
     assert any("N" in row[9] for row in rows)
     assert any(row[9] == row[10] == "*" for row in rows)
+
+
+def test_golden_pairs_have_something_of_everything() -> None:
+    """Fragments and none, on either strand; one mate or both without a place, split reads, other places, long gaps."""
+    rows = [line.split("\t") for line in (FOLDER / "expected_pairs.sam").read_text().splitlines() if line[0] != "@"]
+    flags = Counter(int(row[1]) for row in rows)
+    assert sum(many for flag, many in flags.items() if not flag & 2304) == 2 * PAIRS
+    assert flags.keys() >= {99, 147, 83, 163, 73, 133, 77, 141}
+    assert sum(many for flag, many in flags.items() if flag & 2048) >= 5
+    assert any(not flag & (2 | 4 | 8) for flag in flags)
+    for tag in ("SA:Z:", "XA:Z:", "MC:Z:", "MQ:i:", "ms:i:"):
+        assert sum(any(field.startswith(tag) for field in row[11:]) for row in rows) >= 5
+    assert any("25I" in row[5] for row in rows)
+    assert any(row[6] not in "=*" for row in rows)
+    assert min(int(row[8]) for row in rows) < 0 < max(int(row[8]) for row in rows)
