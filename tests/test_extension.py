@@ -223,6 +223,22 @@ def make_tasks(
     return tasks
 
 
+def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int) -> list[Task]:
+    """Reads in wide bands with one gap or two of some dozen bases."""
+    tasks = []
+    for contig, letters in enumerate(contigs):
+        for _ in range(count if len(letters) >= 200 else 0):
+            start, gap = below(generator, len(letters) - 180), 10 + below(generator, 110)
+            read = clean(letters[start : start + 180])
+            at = 40 + below(generator, 30)
+            read = delete(read, at, min(gap, 90)) if below(generator, 2) else insert(generator, read, at, gap)
+            read = insert(generator, read, len(read) - 30, 30) if below(generator, 3) == 0 else read
+            reverse = bool(below(generator, 2))
+            given = reverse_complement(read) if reverse else read
+            tasks.append(Task(given, contig, start, "wide", -below(generator, 100), below(generator, 100), reverse))
+    return tasks
+
+
 RANDOM = random.Random(11)
 CONTIGS = [random_bases(RANDOM, length) for length in (400, 1, 2, 30, 64, 250, 33, 700)]
 REPETITIVE = ["A" * 200, "AC" * 100, "CAG" * 70, "ACGT" * 10 + "T" * 60 + "ACGT" * 10, "AAAC" * 60]
@@ -275,6 +291,16 @@ def test_scores_in_a_wide_band(benches: dict[str, Bench], bits: int) -> None:
     short = make_tasks(generator, CONTIGS, SHORT[::3], ["narrow", "middle"])
     bench = Bench([*CONTIGS, CONTIGS[7] + CONTIGS[0]], benches["random"].backend.name)
     bench.check_scores([*(dataclasses.replace(task, contig=8) for task in long), *short], DEFAULT, bits)
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+@pytest.mark.parametrize("name", SCORINGS)
+def test_scores_with_long_gaps(benches: dict[str, Bench], name: str, bits: int) -> None:
+    """In wide bands, over the ends of contigs, with ambiguous bases, and gaps at both ends of a band."""
+    generator = random.Random(26)
+    for genome, contigs in GENOMES.items():
+        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[1::6], ["wide"]))
+        benches[genome].check_scores([*tasks, *gapped_tasks(generator, contigs, 1)], SCORINGS[name], bits)
 
 
 @pytest.mark.parametrize("bits", [16, 32])
@@ -427,6 +453,40 @@ def test_cigars_by_any_scoring(benches: dict[str, Bench], name: str) -> None:
         tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT, ["narrow", "middle"]))
         scores = [benches[genome].expected(task, scoring) for task in tasks]
         benches[genome].check_alignments(tasks, scoring, scores)
+
+
+@pytest.mark.parametrize("name", SCORINGS)
+def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
+    generator = random.Random(27)
+    scoring, long = SCORINGS[name], 0
+    for genome, contigs in GENOMES.items():
+        tasks = [*make_tasks(generator, contigs, SHORT[::6], ["wide"]), *gapped_tasks(generator, contigs, 1)]
+        benches[genome].check_alignments(tasks, scoring, [benches[genome].expected(task, scoring) for task in tasks])
+        found = benches[genome].alignments(tasks, scoring)
+        long += sum(length > 20 and operation in "ID" for alignment in found for length, operation in alignment.cigar)
+    assert long >= 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("gap", [20, 50, 100, 127])
+def test_long_gaps_are_left_aligned(backends: str, gap: int, reverse: bool) -> None:
+    """One gap at its first place on the forward reference, on the band's last diagonals too."""
+    generator = random.Random(28)
+    left, lost, right = (random_bases(generator, length) for length in (60, gap - 10, 60))
+    unit = random_bases(generator, 10)
+    contig = random_bases(generator, 150) + left + unit + lost + unit + right + random_bases(generator, 150)
+    # Both units begin with another base than the one behind them, which would let the gap shift further.
+    deleted, inserted = left + unit + right, left + unit + lost + unit + right
+    short = contig.replace(unit + lost + unit, unit)
+    before = len(left) - next(i for i in range(60) if left[59 - i] != lost[-1 - i])
+    for text, read, operation in ((contig, deleted, "D"), (short, inserted, "I")):
+        task = Task(reverse_complement(read) if reverse else read, 0, 150, "wide", reverse=reverse)
+        bench = Bench([text], backends)
+        (found,) = bench.alignments([task])
+        rest = len(read) - before - (gap if operation == "I" else 0)
+        assert (found.cigar, found.start) == ([(before, "M"), (gap, operation), (rest, "M")], 150)
+        score = len(read) - (gap if operation == "I" else 0) - 22 + 10
+        assert bench.scores([task]) == bench.scores([task], with_bits(DEFAULT, 32)) == [score]
 
 
 def test_cigars_of_long_reads(backends: str, long_reads: tuple[list[str], list[Task]]) -> None:

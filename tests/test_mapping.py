@@ -19,6 +19,7 @@ from examples import (
     fasta_reads,
     fastq,
     index_of,
+    insert,
     map_files,
     random_bases,
     small_genome,
@@ -380,6 +381,54 @@ def test_scoring_decides(world: World, tmp_path: Path) -> None:
         map_files([tmp_path / "reads.fq"], world.index, world.backend, tmp_path / "out.sam", scoring)
         (row,) = rows_of((tmp_path / "out.sam").read_bytes())
         assert re.fullmatch(cigar, row[5])
+
+
+def first_place(text: str, start: int, length: int) -> int:
+    """The leftmost place at which leaving out so many letters gives the same text."""
+    while start and text[start - 1] == text[start + length - 1]:
+        start -= 1
+    return start
+
+
+@pytest.mark.parametrize(("operation", "length"), [("D", 100), ("D", 150), ("D", 250), ("I", 150), ("I", 250)])
+def test_long_gaps(world: World, tmp_path: Path, length: int, operation: str) -> None:
+    """Of 20 to 110 bases in the middle of a read, on both strands: one gap at its first place, and one line."""
+    generator = random.Random(70)
+    contig = random_bases(generator, 30_000)
+    reads, expected = [], []
+    for number, gap in enumerate(range(20, 111, 2)):
+        start, kept = 300 + 600 * number, length - (gap if operation == "I" else 0)
+        if kept < 90:
+            continue
+        at = kept // 2 + number % 7 - 3
+        if operation == "D":
+            read = contig[start : start + at] + contig[start + at + gap : start + length + gap]
+            at = first_place(contig, start + at, gap) - start
+        else:
+            read = insert(generator, contig[start : start + kept], at, gap)
+            at = first_place(read, at, gap)
+        score = kept - min(6 + gap, 22)
+        cigar = f"{at}M{gap}{operation}{kept - at}M"
+        for bases, flag in ((read, "0"), (reverse_complement(read), "16")):
+            reads.append(Read(f"{gap}", bases, "I" * len(bases)))
+            expected.append([flag, "0", str(start + 1), cigar, f"NM:i:{gap}", f"AS:i:{score}"])
+    (tmp_path / "reads.fq").write_bytes(fastq(reads))
+    map_files([tmp_path / "reads.fq"], index_of([contig]).place(world.backend), world.backend, tmp_path / "out.sam")
+    rows = rows_of((tmp_path / "out.sam").read_bytes())
+    assert [[*row[1:4], row[5], row[11], row[13]] for row in rows] == expected
+    assert len(reads) > 40
+    assert min(int(row[4]) for row in rows) >= 30
+
+
+def test_no_gap_of_one_price(world: World, tmp_path: Path) -> None:
+    """Where long gaps cost what they are long, a gap of 60 bases is two parts of a read."""
+    contig = random_bases(random.Random(71), 2_000)
+    read = contig[500:550] + contig[610:660]
+    (tmp_path / "reads.fq").write_bytes(fastq([Read("r", read, "I" * 100)]))
+    index = index_of([contig]).place(world.backend)
+    for scoring, flags in ((Scoring(), ["0"]), (Scoring(long_gap=1000), ["0", "2048"])):
+        map_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out.sam", scoring)
+        assert [row[1] for row in rows_of((tmp_path / "out.sam").read_bytes())] == flags
 
 
 # What is counted.
