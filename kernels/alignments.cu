@@ -50,7 +50,8 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
         }
         contigs[line] = (i32)reference.contig_of(aligned.start);
         // The rival's score counted bonuses for ends that it reached; it is told without those that this place earned.
-        seconds[line] = maximum(seconds[line] - (window.score - score), 0);
+        Clips clips = clips_of(aligned.operations, aligned.count);
+        seconds[line] = maximum(seconds[line] - ((clips.left == 0) + (clips.right == 0)) * scoring.clip_penalty, 0);
         scores[line] = score;
         edit_distances[line] = edits;
         reference_ends[line] = place;
@@ -88,6 +89,9 @@ KERNEL void settle_lines(i64 begin, i64 end, const i32* lengths, const i64* line
             }
             if (!holds) roles[line] = NOTHING;
         }
+        // A part may stand behind its other places, where the leftmost one became primary.
+        for (i64 line = first + 1; line < line_offsets[record + 1]; ++line)
+            if (roles[owners[line]] == NOTHING) roles[line] = NOTHING;
     }
 }
 
