@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -95,14 +95,18 @@ class CpuBackend(Backend):
         function = _function(kernel, types)
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
         slices = _Slices(count, self.threads)
+        if self._pool is None or count == 1:
+            slices.run(function, values)
+            return
+        running = [self._pool.submit(slices.run, function, values) for _ in range(self.threads)]
         try:
-            if self._pool is None or count == 1:
-                slices.run(function, values)
-            else:
-                for done in [self._pool.submit(slices.run, function, values) for _ in range(self.threads)]:
-                    done.result()
-        finally:
+            for done in running:
+                done.result()
+        except BaseException:
+            # Whoever is interrupted drops the arrays, and the calls that are under way still write to them.
             slices.stop()
+            wait(running)
+            raise
 
 
 class _Slices:
