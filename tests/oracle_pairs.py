@@ -11,9 +11,10 @@ NEGLIGIBLE = 60  # this and the following numbers are of kernels/mapping_quality
 MISTRUST = 40
 UNSEEN = 64
 THIRD = 5
-CLEAN_BASES = 500
+CLEAN_BASES = 400
 NO_LOSS = 32767  # of kernels/placement.cuh
-BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 256}  # of kernels/windows.cuh
+FOUND_WINDOWS, DOUBT, WORTH = 16, 30, 10  # of kernels/pairs.cu
+BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh
 
 #: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.
 End = tuple[int, bool]
@@ -105,10 +106,10 @@ def mapping_quality(losses: Sequence[int]) -> int:
     return phred_of(error, error + 2**24)
 
 
-def variant_of(length: int, top: int, scoring: Scoring) -> int:
-    """Phred of a difference of the sample, where the best place of a read scores `top`."""
-    differences = max(perfect(length, scoring) - top, 0) // (scoring.match + scoring.mismatch)
-    return THIRD + phred_of(1 + differences, CLEAN_BASES + length)
+def variant_of(bases: int, lost: int, scoring: Scoring) -> int:
+    """Phred of a difference of the sample, where `bases` of a read lose so many points."""
+    differences = max(lost, 0) // (scoring.match + scoring.mismatch)
+    return THIRD + phred_of(1 + differences, CLEAN_BASES + bases)
 
 
 def perfect(length: int, scoring: Scoring) -> int:
@@ -119,11 +120,11 @@ def in_phred(points: int, variant: int, scoring: Scoring) -> int:
     return int(points * variant / (scoring.match + scoring.mismatch))
 
 
-def missed_loss(missed: int, length: int, top: int, scoring: Scoring) -> int:
+def missed_loss(missed: int, score: int, variant: int, scoring: Scoring) -> int:
     """Of a place that shares so many bases and was not looked at."""
     if not missed:
         return NO_LOSS
-    return max(in_phred(top - perfect(missed, scoring), variant_of(length, top, scoring), scoring), 0)
+    return max(in_phred(score - perfect(missed, scoring), variant, scoring), 0)
 
 
 def mix(x: int) -> int:
@@ -139,7 +140,10 @@ def tie_of(read_hash: int, diagonal: int) -> int:
 
 @dataclass(frozen=True)
 class Mate:
-    """One read of a pair: its candidates, the chosen one first thought of, and whether orientation 0 is its reverse."""
+    """One read of a pair: its candidates, the chosen one first thought of, and whether orientation 0 is its reverse.
+
+    variant: phred of a difference of the sample, as the read shows it.
+    """
 
     candidates: Sequence[Candidate]
     chosen: int
@@ -147,7 +151,14 @@ class Mate:
     hash: int
     flipped: bool
     missed: int
+    variant: int
     contigs: Sequence[int]  # of each candidate
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there may be more places as good as those that were found: these fill all room that they have."""
+        good = [candidate for candidate in self.candidates if candidate.loss < DOUBT or candidate.loss == NO_LOSS]
+        return len(good) == len(self.candidates) >= FOUND_WINDOWS
 
     def end(self, i: int) -> End:
         candidate = self.candidates[i]
@@ -177,16 +188,26 @@ def choices(first: Mate, second: Mate, sizes: Sizes, unpaired: int) -> list[Choi
         for j, b in enumerate(second.candidates):
             penalty = distance_penalty(first, second, i, j, sizes)
             if penalty is not None:
-                tie = (tie_of(first.hash, a.diagonal) + tie_of(second.hash, b.diagonal)) % 2**64
+                tie = mix((tie_of(first.hash, a.diagonal) + tie_of(second.hash, b.diagonal)) % 2**64)
                 found.append(Choice(a.loss + b.loss + penalty, False, tie, (i, j), a.loss + b.loss))
     return [*found, Choice(unpaired, True, 0, (first.chosen, second.chosen), unpaired)]
 
 
+def anchors_of(partner: Mate, own: Mate, loss: int) -> list[int]:
+    """The windows beside which a mate is looked for, where the windows of the pair's choice lose so much.
+
+    They gain what is worth the search or, if there may be more places of the mate, may make another choice as likely.
+    """
+    most = max(loss - WORTH, loss + DOUBT if own.crowded else 0)
+    return [i for i, window in enumerate(partner.candidates) if window.loss < most]
+
+
 @dataclass(frozen=True)
 class Decision:
-    """Of both mates the window, its MAPQ, and the best score of another place."""
+    """Of both mates the window, its MAPQ, and the best score of another place; joint: whether they make a fragment."""
 
     windows: tuple[int, int]
+    joint: bool
     mapqs: tuple[int, ...]
     seconds: tuple[int, ...]
 
@@ -195,7 +216,7 @@ def decide(first: Mate, second: Mate, sizes: Sizes, unpaired: int, scoring: Scor
     """The cheapest choice; the sum of those that have a mate elsewhere says how likely it belongs there."""
     mates, found = (first, second), choices(first, second, sizes, unpaired)
     best = min(found)
-    missed = [missed_loss(m.missed, m.length, m.candidates[m.chosen].score, scoring) for m in mates]
+    missed = [missed_loss(m.missed, m.candidates[m.chosen].score, m.variant, scoring) for m in mates]
     mapqs, seconds = [], []
     for side, mate in enumerate(mates):
         own = mate.candidates[best.windows[side]]
@@ -207,7 +228,7 @@ def decide(first: Mate, second: Mate, sizes: Sizes, unpaired: int, scoring: Scor
         costs.append(missed[side] + min(missed[1 - side], unpaired))
         mapqs.append(mapping_quality([cost - best.cost for cost in costs]))
         seconds.append(max((mate.candidates[i].score for i in rivals), default=0))
-    return Decision(best.windows, tuple(mapqs), tuple(seconds))
+    return Decision(best.windows, not best.unpaired, tuple(mapqs), tuple(seconds))
 
 
 @dataclass
@@ -262,10 +283,10 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
 def _piece(rank: int, read: Mate, mapq: int, scoring: Scoring) -> Line:
     window = read.candidates[rank]
     bases = len(window.span(read.length))
-    variant = variant_of(bases, window.score, scoring)
+    variant = variant_of(bases, perfect(bases, scoring) - window.score, scoring)
     rivals = [other for other in read.candidates if other is not window and is_rival(other, window, read.length)]
     losses = [max(in_phred(window.score - other.score, variant, scoring), 0) for other in rivals]
-    losses.append(missed_loss(read.missed, bases, window.score, scoring))
+    losses.append(missed_loss(read.missed, window.score, variant, scoring))
     second = max((other.score for other in rivals), default=0)
     return Line(rank, "piece", None, min(mapping_quality(losses), mapq), second)
 

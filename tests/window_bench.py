@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from examples import below, index_of, queries_of, random_bases
 from oracle import canonical, clean
-from oracle_pairs import NO_LOSS, Candidate, Mate, Sizes
+from oracle_pairs import NO_LOSS, THIRD, Candidate, Mate, Sizes
 
 from readmap.backend import Array, open_backend
 from readmap.search.inserts import DIRECTIONS, InsertSize, place_inserts
@@ -51,12 +51,13 @@ class Bench:
         chosen: Sequence[int],
         mapqs: Sequence[int] | None = None,
         missed: Sequence[int] | None = None,
+        variants: Sequence[int] | None = None,
     ) -> World:
         """All by read; mates are neighbours."""
         queries, count = queries_of(reads, self.backend), len(reads)
         slots = self.backend.to_host(queries.slot_of)
         hashes = self.backend.to_host(queries.hashes)
-        missed = missed or [0] * count
+        missed, variants = missed or [0] * count, variants or [THIRD] * count
         rows = np.zeros((count, WINDOWS), WINDOW)
         losses = np.full((count, WINDOWS), -1, np.int16)
         mates = []
@@ -66,7 +67,7 @@ class Bench:
                 losses[slot, rank] = candidate.loss
             flipped = canonical(reads[read]) != clean(reads[read])
             contigs = [self.contig_of(candidate) for candidate in own]
-            known = chosen[read], len(reads[read]), int(hashes[slot]), flipped, missed[read]
+            known = chosen[read], len(reads[read]), int(hashes[slot]), flipped, missed[read], variants[read]
             mates.append(Mate(own if chosen[read] >= 0 else [], *known, contigs))
 
         def by_slot(values: Sequence[int], dtype: Any) -> Array:
@@ -81,6 +82,7 @@ class Bench:
             chosen=by_slot(chosen, np.int32),
             mapqs=by_slot(mapqs or [0] * count, np.uint8),
             losses=self.backend.to_device(losses.reshape(-1)),
+            variants=by_slot(variants, np.uint8),
         )
         windows = dataclasses.replace(
             no_windows(count, self.backend), rows=held, counts=counts, missed=by_slot(missed, np.int32)
@@ -116,13 +118,13 @@ class Bench:
         cover = below(generator, begin + 1), end + below(generator, length - end + 1)
         low, high = -below(generator, 30), below(generator, 30)
         loss = (0, below(generator, 40), below(generator, 200), NO_LOSS)[below(generator, 4)]
-        made = Candidate(place - begin, below(generator, 2), score, ungapped, begin, end, *cover, low, high, 3, loss)
-        return made
+        band = 1 + below(generator, 4)
+        return Candidate(place - begin, below(generator, 2), score, ungapped, begin, end, *cover, low, high, band, loss)
 
 
 def draw_world(bench: Bench, generator: random.Random, count: int) -> tuple[World, list[str]]:
     """Pairs of reads with up to WINDOWS windows each, some of them near windows of the mate; none twice."""
-    reads, all_candidates, chosen, missed = [], [], [], []
+    reads, all_candidates, chosen, missed, variants = [], [], [], [], []
     for number in range(2 * count):
         length = 20 + below(generator, 130)
         reads.append(random_bases(generator, length))
@@ -139,7 +141,8 @@ def draw_world(bench: Bench, generator: random.Random, count: int) -> tuple[Worl
         all_candidates.append(windows)
         chosen.append(best)
         missed.append(below(generator, length) if below(generator, 4) == 0 else 0)
-    return bench.world(reads, all_candidates, chosen, missed=missed), reads
+        variants.append(THIRD + below(generator, 30))
+    return bench.world(reads, all_candidates, chosen, missed=missed, variants=variants), reads
 
 
 def window_at(bench: Bench, contig: int, start: int, length: int, flipped: bool, reverse: bool) -> Candidate:
