@@ -44,7 +44,7 @@ struct Rivals {
     }
 };
 
-// -10 log10(10^(-a / 10) + 10^(-b / 10)), rounded.
+// -10 log10(10^(-a / 10) + 10^(-b / 10)), to less than one.
 HOST_DEVICE i32 either(i32 a, i32 b) {
     i32 apart = maximum(a, b) - minimum(a, b);
     return minimum(a, b) - (apart < 2 ? 3 : apart < 5 ? 2 : apart < 10 ? 1 : 0);
