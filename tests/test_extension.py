@@ -1,6 +1,7 @@
 """Banded scores and CIGARs against the oracle, and against parasail where the band cannot matter."""
 
 import dataclasses
+import functools
 import itertools
 import random
 from collections.abc import Sequence
@@ -31,8 +32,8 @@ from readmap.search.placement import no_placements
 from readmap.search.windows import WINDOW, Windows, no_windows
 
 LONG_READ = 512  # of kernels/windows.cuh
-WIDTHS = {"narrow": 32, "middle": 64, "wide": 256}
-KINDS = {name: number for number, name in BANDS.items()}
+WIDTHS = {"narrow": 32, "middle": 64, "wide": 160, "widest": 256}
+KINDS = {"narrow": 1, "middle": 2, "wide": 3, "widest": 4}
 DEFAULT = Scoring()
 SCORINGS = {
     "default": DEFAULT,
@@ -50,6 +51,9 @@ SCORINGS = {
 }
 
 
+best_score = functools.cache(local_score)
+
+
 class ThirtyTwoBits(Scoring):
     """A scoring of which no length is thought to fit in 16 bits."""
 
@@ -63,7 +67,10 @@ def with_bits(scoring: Scoring, bits: int) -> Scoring:
 
 @dataclass(frozen=True)
 class Task:
-    """A read to be aligned in a band: on which contig, around which diagonals of it, as read or reversed."""
+    """A read to be aligned in a band: on which contig, around which diagonals of it, as read or reversed.
+
+    The widest band is there where a read of the batch is longer than LONG_READ.
+    """
 
     read: str
     contig: int
@@ -80,7 +87,7 @@ class Task:
 
     @property
     def long_gaps(self) -> bool:
-        return self.band == "wide"
+        return self.band in ("wide", "widest")
 
     @property
     def diagonals(self) -> range:
@@ -106,7 +113,7 @@ class Bench:
         self.starts = self.index.host.contig_starts.tolist()
 
     def windows(self, tasks: Sequence[Task], score: int) -> tuple[Any, Windows]:
-        """One window a read, of the score given, at the rank (number of the task) % 3."""
+        """One window a read, of the score given and not yet aligned, at the rank (number of the task) % 3."""
         queries = queries_of([task.read for task in tasks], self.backend)
         flags = self.backend.to_host(queries.flags)
         windows = no_windows(len(tasks), self.backend)
@@ -120,26 +127,42 @@ class Bench:
             orientation = int(flags[slot] & 1) ^ task.reverse
             rows[slot * WINDOWS + rank] = (
                 *(task.diagonal + self.starts[task.contig], score, score, begin, end, task.low, task.high),
-                *(orientation, KINDS[task.band], begin, end),
+                *(orientation, -KINDS[task.band], begin, end),
             )
             counts[slot] = rank + 1
         held = self.backend.to_device(rows.view(np.int64).reshape(-1, 5))
         return queries, dataclasses.replace(windows, rows=held, counts=self.backend.to_device(counts))
 
-    def scores(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, score: int = -1) -> list[int]:
-        queries, windows = self.windows(tasks, score)
-        selected = self.backend.to_device(np.arange(len(tasks), dtype=np.int32))
-        score_windows(windows, queries, selected, self.index, scoring, self.backend)
+    def held(self, windows: Windows, rows: Any) -> Windows:
+        """The windows with other rows."""
+        return dataclasses.replace(windows, rows=self.backend.to_device(rows.view(np.int64).reshape(-1, 5)))
+
+    def rows_of(self, queries: Any, windows: Windows) -> list[Any]:
+        """The tasks' windows in the order of the tasks."""
         rows = self.backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
         slots = self.backend.to_host(queries.slot_of).tolist()
-        return [int(rows[slot]["score"][record % 3]) for record, slot in enumerate(slots)]
+        return [rows[slot][record % 3] for record, slot in enumerate(slots)]
+
+    def score(self, windows: Windows, queries: Any, scoring: Scoring = DEFAULT, long_gaps: bool = True) -> None:
+        selected = self.backend.to_device(np.arange(len(queries.host_lengths), dtype=np.int32))
+        score_windows(windows, queries, selected, self.index, scoring, self.backend, long_gaps=long_gaps)
+
+    def scores(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, score: int = -1) -> list[int]:
+        queries, windows = self.windows(tasks, score)
+        self.score(windows, queries, scoring)
+        rows = self.rows_of(queries, windows)
+        assert [int(row["band"]) for row in rows] == [KINDS[task.band] for task in tasks]
+        return [int(row["score"]) for row in rows]
 
     def alignments(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, traced: bool = True) -> list[Alignment]:
         queries, windows = self.windows(tasks, -1)
         rows = self.backend.to_host(windows.rows).view(WINDOW)
         if traced:
             rows["score"] = 0  # differs from the ungapped segment's, so that the segment is no alignment
-        held = dataclasses.replace(windows, rows=self.backend.to_device(rows.view(np.int64).reshape(-1, 5)))
+            rows["band"] *= -1
+        return self.aligned(tasks, queries, self.held(windows, rows), scoring)
+
+    def aligned(self, tasks: Sequence[Task], queries: Any, held: Windows, scoring: Scoring) -> list[Alignment]:
         lines = self.lines(held, queries, scoring)
         found = align_lines(lines, held, queries, self.index, scoring, self.backend)
         ends, rooms, counts, starts, operations = (
@@ -166,7 +189,7 @@ class Bench:
         return lines
 
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:
-        return local_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)
+        return best_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)
 
     def check_scores(self, tasks: Sequence[Task], scoring: Scoring, bits: int) -> None:
         found = self.scores(tasks, with_bits(scoring, bits))
@@ -223,8 +246,8 @@ def make_tasks(
     return tasks
 
 
-def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int) -> list[Task]:
-    """Reads in wide bands with one gap or two of some dozen bases."""
+def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int, band: str = "wide") -> list[Task]:
+    """Reads in bands with one gap or two of some dozen bases."""
     tasks = []
     for contig, letters in enumerate(contigs):
         for _ in range(count if len(letters) >= 200 else 0):
@@ -235,8 +258,14 @@ def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int) -
             read = insert(generator, read, len(read) - 30, 30) if below(generator, 3) == 0 else read
             reverse = bool(below(generator, 2))
             given = reverse_complement(read) if reverse else read
-            tasks.append(Task(given, contig, start, "wide", -below(generator, 100), below(generator, 100), reverse))
+            tasks.append(Task(given, contig, start, band, -below(generator, 100), below(generator, 100), reverse))
     return tasks
+
+
+def lengthened(generator: random.Random, task: Task) -> Task:
+    """Of one base more than reads without a widest band may have."""
+    more = random_bases(generator, LONG_READ + 1 - len(task.read))
+    return dataclasses.replace(task, read=more + task.read if task.reverse else task.read + more)
 
 
 RANDOM = random.Random(11)
@@ -259,6 +288,13 @@ def ambiguous_reads(generator: random.Random, tasks: Sequence[Task]) -> list[Tas
 @pytest.fixture(scope="module")
 def benches(backends: str) -> dict[str, Bench]:
     return {name: Bench(contigs, backends) for name, contigs in GENOMES.items()}
+
+
+def test_bands() -> None:
+    """As the kernels have them."""
+    assert {band.name: (kind, band.width) for kind, band in BANDS.items()} == {
+        name: (KINDS[name], WIDTHS[name]) for name in WIDTHS
+    }
 
 
 # Scores.
@@ -284,11 +320,11 @@ def test_scores_by_any_scoring(benches: dict[str, Bench], name: str, bits: int) 
 
 
 @pytest.mark.parametrize("bits", [16, 32])
-def test_scores_in_a_wide_band(benches: dict[str, Bench], bits: int) -> None:
-    """Bands of all widths in one batch, with the reads of which there is a wide one."""
+def test_scores_in_the_widest_band(benches: dict[str, Bench], bits: int) -> None:
+    """Bands of all widths in one batch, with the reads of which there is a widest one."""
     generator = random.Random(14)
-    long = make_tasks(generator, [CONTIGS[7] + CONTIGS[0]], [LONG_READ + 1, 600, 700], ["wide"])
-    short = make_tasks(generator, CONTIGS, SHORT[::3], ["narrow", "middle"])
+    long = make_tasks(generator, [CONTIGS[7] + CONTIGS[0]], [LONG_READ + 1, 600, 700], ["widest"])
+    short = make_tasks(generator, CONTIGS, SHORT[::3], ["narrow", "middle", "wide"])
     bench = Bench([*CONTIGS, CONTIGS[7] + CONTIGS[0]], benches["random"].backend.name)
     bench.check_scores([*(dataclasses.replace(task, contig=8) for task in long), *short], DEFAULT, bits)
 
@@ -300,7 +336,9 @@ def test_scores_with_long_gaps(benches: dict[str, Bench], name: str, bits: int) 
     generator = random.Random(26)
     for genome, contigs in GENOMES.items():
         tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[1::6], ["wide"]))
-        benches[genome].check_scores([*tasks, *gapped_tasks(generator, contigs, 1)], SCORINGS[name], bits)
+        tasks += [lengthened(generator, task) for task in make_tasks(generator, contigs, [300], ["widest"])]
+        tasks += [*gapped_tasks(generator, contigs, 1), *gapped_tasks(generator, contigs[-1:], 1, "widest")]
+        benches[genome].check_scores(tasks, SCORINGS[name], bits)
 
 
 @pytest.mark.parametrize("bits", [16, 32])
@@ -325,17 +363,35 @@ def test_a_score_is_never_lowered(benches: dict[str, Bench], bits: int) -> None:
     assert {True, False} == {score == 50 for score in found}
 
 
-def test_windows_without_a_band_keep_their_score(benches: dict[str, Bench]) -> None:
+def test_only_what_is_new_is_aligned(benches: dict[str, Bench]) -> None:
+    """Neither windows without a band, nor those that have been aligned, nor slots that are not selected."""
     bench = benches["random"]
-    queries, windows = bench.windows([Task(CONTIGS[0][:50], 0, 0)] * 4, 7)
-    rows = bench.backend.to_host(windows.rows).view(WINDOW).reshape(4, WINDOWS).copy()
-    rows["band"][1] = 0
-    held = bench.backend.to_device(rows.view(np.int64).reshape(-1, 5))
-    windows = dataclasses.replace(windows, rows=held)
-    selected = bench.backend.to_device(np.array([0, 1, 3], np.int32))
+    queries, windows = bench.windows([Task(CONTIGS[0][:50], 0, 0)] * 5, 7)
+    rows = bench.backend.to_host(windows.rows).view(WINDOW).reshape(5, WINDOWS).copy()
+    rows["band"][1], rows["band"][2] = 0, 1
+    windows = bench.held(windows, rows)
+    selected = bench.backend.to_device(np.array([0, 1, 2, 4], np.int32))
     score_windows(windows, queries, selected, bench.index, DEFAULT, bench.backend)
-    after = bench.backend.to_host(windows.rows).view(WINDOW).reshape(4, WINDOWS)
-    assert [int(row["score"][record % 3]) for record, row in enumerate(after)] == [60, 7, 7, 60]
+    after = bench.backend.to_host(windows.rows).view(WINDOW).reshape(5, WINDOWS)
+    expected = [(60, 1), (7, 0), (7, 1), (7, -1), (60, 1)]
+    assert [(int(row["score"]), int(row["band"])) for row in (after[i][i % 3] for i in range(5))] == expected
+
+
+def test_long_gaps_wait(benches: dict[str, Bench]) -> None:
+    """Windows that hope for a long gap are left as they are until such gaps are looked for; no others are."""
+    bench = benches["random"]
+    tasks = [Task(CONTIGS[0][50:120], 0, 50, band) for band in ("narrow", "middle", "wide")]
+    tasks.append(Task(CONTIGS[7][: LONG_READ + 1], 7, 0, "widest"))
+    queries, windows = bench.windows(tasks, 7)
+    before = bench.rows_of(queries, windows)[2].copy()
+    bench.score(windows, queries, long_gaps=False)
+    rows = bench.rows_of(queries, windows)
+    assert rows[2] == before
+    assert [int(row["score"]) for row in rows] == [80, 80, 7, LONG_READ + 11]
+    assert [int(row["band"]) for row in rows] == [1, 2, -3, 4]
+    bench.score(windows, queries)
+    rows = bench.rows_of(queries, windows)
+    assert [(int(row["score"]), int(row["band"])) for row in rows[:3]] == [(80, 1), (80, 2), (80, 3)]
 
 
 def parasail_score(read: str, contig: str, scoring: Scoring) -> int:
@@ -394,7 +450,7 @@ def long_reads() -> tuple[list[str], list[Task]]:
         for _ in range(6 if length > LONG_READ else 1):
             at = below(generator, length)
             read = delete(insert(generator, read, at, 1 + below(generator, 12)), below(generator, length), 9)
-        tasks.append(Task(read[:length], contig, start, "wide" if length > LONG_READ else "middle"))
+        tasks.append(Task(read[:length], contig, start, "widest" if length > LONG_READ else "middle"))
     return contigs, tasks
 
 
@@ -414,7 +470,7 @@ def test_perfect_reads_of_the_longest_lengths(backends: str, bits: int) -> None:
     most = next(n for n in range(LONGEST_READ, 0, -1) if Scoring(match=2).fits_16_bits(n))
     for match in (1, 2, 3):
         scoring = with_bits(Scoring(match=match), bits)
-        tasks = [Task(contig[:length], 0, 0, "wide") for length in {most, LONGEST_READ}]
+        tasks = [Task(contig[:length], 0, 0, "widest") for length in {most, LONGEST_READ}]
         assert bench.scores(tasks, scoring) == [match * len(task.read) + 10 for task in tasks]
     fitting = next(m for m in range(1000, 0, -1) if Scoring(match=m).fits_16_bits(150))
     for match in (fitting, fitting + 1, 1000):
@@ -461,6 +517,7 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
     scoring, long = SCORINGS[name], 0
     for genome, contigs in GENOMES.items():
         tasks = [*make_tasks(generator, contigs, SHORT[::6], ["wide"]), *gapped_tasks(generator, contigs, 1)]
+        tasks += gapped_tasks(generator, contigs[-1:], 1, "widest")
         benches[genome].check_alignments(tasks, scoring, [benches[genome].expected(task, scoring) for task in tasks])
         found = benches[genome].alignments(tasks, scoring)
         long += sum(length > 20 and operation in "ID" for alignment in found for length, operation in alignment.cigar)
@@ -468,19 +525,25 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("gap", [20, 50, 100, 127])
-def test_long_gaps_are_left_aligned(backends: str, gap: int, reverse: bool) -> None:
+@pytest.mark.parametrize(
+    ("gap", "band", "spread"),
+    [(20, "wide", 0), (50, "wide", 0), (79, "wide", 0), (128, "wide", 128), (143, "wide", 128), (127, "widest", 0)],
+)
+def test_long_gaps_are_left_aligned(backends: str, gap: int, band: str, spread: int, reverse: bool) -> None:
     """One gap at its first place on the forward reference, on the band's last diagonals too."""
     generator = random.Random(28)
-    left, lost, right = (random_bases(generator, length) for length in (60, gap - 10, 60))
+    flank = 260 if band == "widest" else 60
+    left, lost, right = (random_bases(generator, length) for length in (flank, gap - 10, flank))
     unit = random_bases(generator, 10)
     contig = random_bases(generator, 150) + left + unit + lost + unit + right + random_bases(generator, 150)
     # Both units begin with another base than the one behind them, which would let the gap shift further.
     deleted, inserted = left + unit + right, left + unit + lost + unit + right
     short = contig.replace(unit + lost + unit, unit)
-    before = len(left) - next(i for i in range(60) if left[59 - i] != lost[-1 - i])
+    before = flank - next(i for i in range(flank) if left[-1 - i] != lost[-1 - i])
     for text, read, operation in ((contig, deleted, "D"), (short, inserted, "I")):
-        task = Task(reverse_complement(read) if reverse else read, 0, 150, "wide", reverse=reverse)
+        low, high = (0, spread) if operation == "D" else (-spread, 0)
+        task = Task(reverse_complement(read) if reverse else read, 0, 150, band, low, high, reverse)
+        assert task.diagonals[0] <= 150 - gap if operation == "I" else 150 + gap <= task.diagonals[-1]
         bench = Bench([text], backends)
         (found,) = bench.alignments([task])
         rest = len(read) - before - (gap if operation == "I" else 0)
@@ -547,11 +610,31 @@ def test_bonus_decides_between_clip_and_mismatch(backends: str) -> None:
     assert cigars(2) == ["1S99M", "2S98M", "100M", "98M2S", "99M1S"]
 
 
-def test_parts_of_little_scratch(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("gap", "cigar"), [(4, "92M4D8M"), (6, "92M6D8M"), (7, "92M8S"), (8, "92M8S")])
+def test_bonus_decides_between_clip_and_gap(backends: str, gap: int, cigar: str, reverse: bool) -> None:
+    """What the bonus adds to, 13 points here, is worth a gap of 6 bases and not one of 7."""
+    contig = random_bases(random.Random(29), 200)
+    read = contig[50:142] + contig[142 + gap : 150 + gap]
+    assert contig[142] != contig[142 + gap]
+    assert contig[141] != contig[141 + gap]
+    task = Task(reverse_complement(read) if reverse else read, 0, 50, segment=(0, 92), reverse=reverse)
+    bench = Bench([contig], backends)
+    queries, windows = bench.windows([task], 97)
+    bench.score(windows, queries)
+    (found,) = bench.aligned([task], queries, windows, DEFAULT)
+    assert (found.cigar, found.start) == (parse_cigar(cigar), 50)
+    assert int(bench.rows_of(queries, windows)[0]["score"]) == max(97, 110 - 6 - gap)
+
+
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_parts_of_little_scratch(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+    """Nor does it matter how many alignments share a block of it."""
     bench = benches["random"]
-    tasks = make_tasks(random.Random(25), CONTIGS, 4 * SHORT, ["narrow", "middle"])
+    tasks = make_tasks(random.Random(25), CONTIGS, 4 * SHORT, ["narrow", "middle", "wide"])
     expected = bench.alignments(tasks)
-    for size in (1, 20_000, 100_000):
+    monkeypatch.setattr(bench.backend, "lanes", lanes)
+    for size in (1, 20_000, 100_000, bench.backend.scratch_bytes):
         monkeypatch.setattr(bench.backend, "scratch_bytes", size)
         assert bench.alignments(tasks) == expected
 
