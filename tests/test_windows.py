@@ -12,15 +12,16 @@ import pytest
 from examples import below, index_of, queries_of, random_bases, substitute
 from oracle import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Array, Backend, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
-from readmap.search.parameters import FOUND_WINDOWS, WINDOWS, Effort, Scoring, efforts
+from readmap.search.parameters import FOUND_WINDOWS, SPLIT_WINDOWS, WINDOWS, Effort, Scoring, efforts
+from readmap.search.queries import Queries
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import WINDOW, join_diagonals, no_windows
+from readmap.search.windows import WINDOW, Windows, add_diagonals, join_diagonals, no_windows
 
 DROP = 30  # of kernels/ungapped.cuh
-SPREAD, LONG_SPREAD = 24, 112  # of kernels/windows.cu
+SPREAD, LONG_SPREAD, WORSE = 24, 128, 30  # of kernels/windows.cu
 NARROW_SPREAD, MIDDLE_SPREAD, LONG_READ = 8, 16, 512  # of kernels/windows.cuh
 FLIPPED = 1
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
@@ -43,16 +44,28 @@ def find(
     stride: int,
     effort: Effort,
     scoring: Scoring | None = None,
+    parts: Sequence[tuple[int, int]] | None = None,
+    windows: Windows | None = None,
+    most: int = 0,
 ) -> list[Found]:
-    """In the order of the reads."""
+    """In the order of the reads.
+
+    parts: begin and end by read, of what is searched of its canonical form; by default all of it.
+    windows: to be replaced, or where there may be `most`, to be added to; by default there are none.
+    """
     scoring = scoring or Scoring()
     queries = queries_of(reads, backend)
-    windows = no_windows(len(reads), backend)
+    windows = windows or no_windows(len(reads), backend)
     selected = backend.to_device(np.arange(len(reads), dtype=np.int32))
     lengths = queries.host_lengths[backend.to_host(selected)]
     seeds = find_seeds(queries, selected, lengths, stride, index, effort, backend)
-    diagonals = find_diagonals(queries, selected, seeds, index, effort, scoring, backend)
-    join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
+    diagonals = find_diagonals(
+        queries, selected, seeds, placed(parts, queries, backend), index, effort, scoring, backend
+    )
+    if most:
+        add_diagonals(windows, diagonals, queries, selected, most, index, scoring, backend)
+    else:
+        join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
     kept = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
     rows = backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
     counts = (diagonals.counts, windows.counts, diagonals.missed, queries.flags)
@@ -63,18 +76,38 @@ def find(
     ]
 
 
+def placed(parts: Sequence[tuple[int, int]] | None, queries: Queries, backend: Backend) -> tuple[Array, Array]:
+    """The begins and the ends by slot."""
+    if parts is None:
+        return backend.full(len(queries.host_lengths), 0, np.int32), queries.lengths
+    by_slot = np.array(parts, np.int32)[backend.to_host(queries.order)]
+    return backend.to_device(by_slot[:, 0].copy()), backend.to_device(by_slot[:, 1].copy())
+
+
 def orientations(read: str) -> tuple[str, str]:
     first = canonical(read)
     return first, reverse_complement(first)
 
 
 def seeded_segments(
-    read: str, contigs: Sequence[str], starts: Sequence[int], stride: int, shortest: int, scoring: Scoring
+    read: str,
+    contigs: Sequence[str],
+    starts: Sequence[int],
+    stride: int,
+    shortest: int,
+    scoring: Scoring,
+    part: tuple[int, int],
 ) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Score and begin by (orientation, diagonal, end), around every word of the grid that a contig holds somewhere."""
+    """Score and begin by (orientation, diagonal, end), around every word of the grid that a contig holds somewhere.
+
+    part: of the read in orientation 0; only the words inside it.
+    """
     found: dict[tuple[int, int, int], tuple[int, int]] = {}
     for orientation, bases in enumerate(orientations(read)):
+        first, last = (len(bases) - part[1], len(bases) - part[0]) if orientation else part
         for position in range(0, len(bases) - shortest + 1, stride):
+            if position < first or position + shortest > last:
+                continue
             word = bases[position : position + shortest]
             for contig, start in zip(contigs, starts, strict=False):
                 for match in re.finditer(f"(?={word})" if "N" not in word else "(?!)", contig):
@@ -94,8 +127,9 @@ def check_diagonals(
     stride: int,
     effort: Effort,
     scoring: Scoring,
+    part: tuple[int, int] | None = None,
 ) -> None:
-    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, scoring)
+    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, scoring, part or (0, len(read)))
     rows = found.diagonals
     told = {
         (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"])) for r in rows
@@ -108,39 +142,65 @@ def check_diagonals(
 
 @dataclass
 class Draft:
-    """A window of the oracle: kept diagonals that one banded alignment may lead through, the best of them first."""
+    """A window of the oracle: kept diagonals that one banded alignment may lead through, the best of them first.
 
-    rows: list[Any]
-    begin: int
-    end: int
+    Attributes:
+        offsets: of the diagonals that the band has to hold, relative to the best one's.
+        covered: positions of the read, those between segments included.
+        promise: what an alignment that steps between the diagonals may score.
+    """
+
+    own: Any
+    offsets: list[int]
+    covered: range
     promise: int
+
+    def offset(self, row: Any) -> int:
+        return int(row["diagonal"]) - int(self.own["diagonal"])
+
+    def spread_with(self, row: Any) -> int:
+        offsets = [*self.offsets, self.offset(row)]
+        return max(offsets) - min(offsets)
 
     def gain(self, row: Any, scoring: Scoring) -> int:
         """What an alignment scores more that steps to this diagonal for what it covers beside the others."""
-        if self.begin <= row["begin"] and row["end"] <= self.end:
+        more = range(int(row["begin"]), int(row["end"]))
+        shared = len(set(self.covered) & set(more))
+        if shared == len(more):
             return 0
-        shared = len(set(range(self.begin, self.end)) & set(range(row["begin"], row["end"])))
-        gap = abs(int(row["diagonal"] - self.rows[0]["diagonal"]))
+        gap = abs(self.offset(row))
         return int(row["score"]) - shared * scoring.match - gap_cost(gap, scoring, long_gaps=True)
 
     def takes(self, row: Any, starts: Sequence[int], scoring: Scoring) -> bool:
-        own, apart = self.rows[0], abs(int(row["diagonal"] - self.rows[0]["diagonal"]))
-        same = (row["orientation"], contig_of(row, starts)) == (own["orientation"], contig_of(own, starts))
-        return same and (apart <= SPREAD or (apart <= LONG_SPREAD and self.gain(row, scoring) > 0))
+        same = (row["orientation"], contig_of(row, starts)) == (self.own["orientation"], contig_of(self.own, starts))
+        pays = abs(self.offset(row)) <= SPREAD or self.gain(row, scoring) > 0
+        return same and pays and self.spread_with(row) <= LONG_SPREAD
 
     def add(self, row: Any, scoring: Scoring) -> None:
+        """A diagonal that adds nothing widens no band that is wide for it."""
         gain = self.gain(row, scoring)
-        self.rows.append(row)
+        if gain > 0 or self.spread_with(row) <= MIDDLE_SPREAD:
+            self.offsets.append(self.offset(row))
         if gain > 0:
             self.promise += gain
-            self.begin, self.end = min(self.begin, int(row["begin"])), max(self.end, int(row["end"]))
+            begin, end = min(self.covered[0], int(row["begin"])), max(self.covered[-1] + 1, int(row["end"]))
+            self.covered = range(begin, end)
+
+
+def band_of(length: int, spread: int) -> int:
+    """The kind of band that a window wants."""
+    if length > LONG_READ:
+        return 4
+    return 3 if spread > MIDDLE_SPREAD else 2 if spread > NARROW_SPREAD else 1
 
 
 def contig_of(row: Any, starts: Sequence[int]) -> int:
     return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
 
 
-def joined(rows: Any, starts: Sequence[int], length: int, scoring: Scoring) -> list[tuple[int, ...]]:
+def joined(
+    rows: Any, starts: Sequence[int], length: int, scoring: Scoring, most: int = FOUND_WINDOWS
+) -> list[tuple[int, ...]]:
     """The windows, as tuples, that kept diagonals make."""
     drafts: list[Draft] = []
     for row in rows:
@@ -148,20 +208,19 @@ def joined(rows: Any, starts: Sequence[int], length: int, scoring: Scoring) -> l
         if home:
             home.add(row, scoring)
         else:
-            drafts.append(Draft([row], int(row["begin"]), int(row["end"]), int(row["score"])))
+            drafts.append(Draft(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"])))
     drafts.sort(key=lambda draft: -draft.promise)
     windows = []
-    for draft in drafts[:FOUND_WINDOWS]:
-        own, offsets = draft.rows[0], [int(row["diagonal"] - draft.rows[0]["diagonal"]) for row in draft.rows]
-        low, high = min(offsets), max(offsets)
+    for draft in drafts[:most]:
+        own, low, high = draft.own, min(draft.offsets), max(draft.offsets)
+        if draft.promise < int(rows[0]["score"]) - WORSE and high - low > NARROW_SPREAD:
+            low = high = 0
         lost = scoring.match * length + 2 * scoring.clip_penalty - int(own["score"])
-        band = 3 if length > LONG_READ or high - low > MIDDLE_SPREAD else 2 if high - low > NARROW_SPREAD else 1
-        if lost <= gap_cost(1, scoring, long_gaps=True) or 3 * draft.promise < drafts[0].promise:
-            band = 0
+        hopeless = lost <= gap_cost(1, scoring, long_gaps=True) or 2 * draft.promise < drafts[0].promise
         score, place = int(own["score"]), (int(own["begin"]), int(own["end"]), low, high)
-        windows.append(
-            (int(own["diagonal"]), score, score, *place, int(own["orientation"]), band, draft.begin, draft.end)
-        )
+        cover = draft.covered[0], draft.covered[-1] + 1
+        band = 0 if hopeless else -band_of(length, high - low)
+        windows.append((int(own["diagonal"]), score, score, *place, int(own["orientation"]), band, *cover))
     return windows
 
 
@@ -171,6 +230,7 @@ def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scori
     assert found.flipped == (canonical(read) != clean(read))
     assert min(1, len(found.diagonals)) <= len(found.windows) <= min(FOUND_WINDOWS, len(found.diagonals))
     own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
+    top = int(found.diagonals["score"].max(initial=0))
     for number, row in enumerate(found.windows):
         assert (row["orientation"], row["diagonal"], row["begin"], row["end"], row["ungapped"]) in own
         assert row["score"] == row["ungapped"]
@@ -179,21 +239,46 @@ def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scori
         for other in found.windows[:number]:
             apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
             strands = row["orientation"] != other["orientation"]
-            assert apart or strands or contig_of(row, starts) != contig_of(other, starts)
+            # One is no part of the other if the band of that cannot hold it too.
+            assert apart or strands or contig_of(row, starts) != contig_of(other, starts) or full(row, other, top)
         loss = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
-        if loss <= scoring.gap_open + scoring.gap_extend:
+        if loss <= gap_cost(1, scoring, long_gaps=True):
             assert row["band"] == 0
         elif number == 0:
             spread = row["high"] - row["low"]
-            assert row["band"] == (3 if len(read) > LONG_READ or spread > 16 else 2 if spread > 8 else 1)
+            assert row["band"] == -(4 if len(read) > LONG_READ else 3 if spread > 16 else 2 if spread > 8 else 1)
+        else:
+            assert row["band"] <= 0
     if len(found.windows) < FOUND_WINDOWS:
         for kept in found.diagonals:
             assert any(
                 (row["orientation"], contig_of(row, starts)) == (kept["orientation"], contig_of(kept, starts))
-                and row["low"] <= kept["diagonal"] - row["diagonal"] <= row["high"]
+                and holds(row, kept, top)
                 and row["ungapped"] >= kept["score"]
                 for row in found.windows
             )
+
+
+def given_up(row: Any, top: int) -> bool:
+    """Whether a window may have given up far diagonals."""
+    return bool(row["ungapped"] < top - WORSE and row["low"] == row["high"] == 0)
+
+
+def holds(row: Any, kept: Any, top: int) -> bool:
+    """Whether a kept diagonal is in a window's band, or beside its own; far from it where others are better."""
+    offset = int(kept["diagonal"]) - int(row["diagonal"])
+    return bool(row["low"] <= offset <= row["high"] or abs(offset) <= (LONG_SPREAD if given_up(row, top) else SPREAD))
+
+
+def full(row: Any, other: Any, top: int) -> bool:
+    """Whether one of two windows spreads so far that it can hold nothing where the other one is."""
+    for one, offset in (
+        (row, int(other["diagonal"] - row["diagonal"])),
+        (other, int(row["diagonal"] - other["diagonal"])),
+    ):
+        if given_up(one, top) or max(int(one["high"]), offset) - min(int(one["low"]), offset) > LONG_SPREAD:
+            return True
+    return False
 
 
 RANDOM = random.Random(41)
@@ -257,6 +342,62 @@ def test_windows_by_another_scoring(backends: str) -> None:
         for read, found in zip(reads, find(reads, index, backend, 3, effort, scoring), strict=True):
             check_diagonals(read, found, contigs, starts, 3, effort, scoring)
             check_windows(read, found, starts, scoring)
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+@pytest.mark.parametrize("genome", GENOMES)
+def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
+    """Seeds of a part alone, of either strand; the windows that they make stand behind those found before, if new."""
+    contigs = GENOMES[genome]
+    backend = open_backend(backends, 2)
+    index = index_of(contigs).place(backend)
+    starts = index.host.contig_starts.tolist()
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+    generator = random.Random(52)
+    reads = reads_of(contigs, generator)
+    parts = [
+        ((0, below(generator, len(read))), (below(generator, len(read)), len(read)))[i % 2]
+        for i, read in enumerate(reads)
+    ]
+    windows, added = no_windows(len(reads), backend), 0
+    before = find(reads, index, backend, 4, dataclasses.replace(effort, shortest_seed=14), windows=windows)
+    after = find(reads, index, backend, stride, effort, None, parts, windows, SPLIT_WINDOWS)
+    for read, part, first, second in zip(reads, parts, before, after, strict=True):
+        check_diagonals(read, second, contigs, starts, stride, effort, Scoring(), part)
+        expected = first.windows.tolist()
+        for fresh in joined(second.diagonals, starts, len(read), Scoring(), KEPT):
+            beside = [window for window in expected if window[7] == fresh[7] and abs(window[0] - fresh[0]) <= SPREAD]
+            if not beside and len(expected) < SPLIT_WINDOWS:
+                expected.append(fresh)
+        assert second.windows.tolist() == expected
+        added += len(expected) - len(first.windows)
+    assert added > 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "spread", "band"),
+    [(70, 67, 20, -3), (70, 66, 0, -1), (70, 22, 0, -1), (70, 0, 0, -1), (69, 0, 0, 0)],
+)
+def test_windows_far_below_the_best(backends: str, left: int, right: int, spread: int, band: int) -> None:
+    """No long gap where the best has 30 points more, and no alignment for less than half of what the best promises.
+
+    The best place scores 150. Another one has `left` bases of the start, with the bonus, and behind 20 others `right`
+    ones more; that gap costs 22.
+    """
+    generator = random.Random(53)
+    backend = open_backend(backends)
+    unit, between = random_bases(generator, 140), random_bases(generator, 20)
+    other = unit[left:].translate(NEXT_BASE)
+    if right:
+        other = between + unit[left : left + right] + unit[left + right :].translate(NEXT_BASE)
+    contig = random_bases(generator, 90) + unit + random_bases(generator, 300) + unit[:left] + other
+    index = index_of([contig + random_bases(generator, 90)]).place(backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=12)
+    for read in (unit, reverse_complement(unit)):
+        (found,) = find([read], index, backend, 1, effort)
+        best, row = found.windows
+        assert (best["diagonal"], best["score"], best["band"]) == (90, 150, 0)
+        assert (row["diagonal"], row["high"] - row["low"], row["band"]) == (530, spread, band)
 
 
 def scored(found: Found) -> list[int]:
@@ -339,13 +480,13 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
     backend = open_backend(backends)
     index = index_of([contig]).place(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
-    for gap, band in ((1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 3), (112, 3), (113, 1), (200, 1)):
+    for gap, band in ((1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 3), (128, 3), (129, 1), (200, 1)):
         read = contig[200:270] + contig[270 + gap : 330 + gap]
         (found,) = find([read], index, backend, 4, effort)
         row = found.windows[0]
         assert row["diagonal"] == 200 + (gap if row["orientation"] ^ found.flipped else 0)
         assert row["ungapped"] >= 75
-        assert row["band"] == band
+        assert row["band"] == -band
         if gap <= LONG_SPREAD:
             assert len(found.windows) == 1
             assert (row["low"], row["high"]) == (0, gap)
