@@ -210,7 +210,7 @@ def joined(
         else:
             drafts.append(Draft(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"])))
     drafts.sort(key=lambda draft: -draft.promise)
-    windows = []
+    windows: list[tuple[int, ...]] = []
     for draft in drafts[:most]:
         own, low, high = draft.own, min(draft.offsets), max(draft.offsets)
         if draft.promise < int(rows[0]["score"]) - WORSE and high - low > NARROW_SPREAD:
