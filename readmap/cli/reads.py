@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -57,37 +57,44 @@ class Additions:
 class OpenReads:
     """The files of reads, and what they bring along.
 
-    sources: one a file. layout: how mates lie in them.
+    layout: how mates lie in them.
     header: lines to add to the output's: what is kept of theirs, and those of the options.
     comments: whether the comments of the reads are tags to write.
     """
 
-    sources: list[ByteSource]
     layout: Layout
     header: list[str]
     comments: bool
+    _sources: list[ByteSource] = field(default_factory=list)
+    _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def take(self) -> list[ByteSource]:
+        """One source a file. Those that are no alignments are closed by whoever reads them, in a thread of its own."""
+        self._unread.pop_all()
+        return self._sources
 
 
 @contextlib.contextmanager
 def open_all(
     paths: Sequence[str], layout: Layout, additions: Additions, aligns: bool, threads: int
 ) -> Iterator[OpenReads]:
-    """The files of reads, open. In the end those of alignments are closed; who reads the others closes them.
+    """The files of reads, open. In the end those of alignments are closed, and the others that have not been taken.
 
     layout: that of the options; a file of alignments tells itself whether it holds pairs.
     aligns: whether the reads are to be aligned: then mates belong together, and tags are kept.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
-    reads = OpenReads([], layout, [], additions.comments)
-    with contextlib.ExitStack() as alignments:
+    reads = OpenReads(layout, [], additions.comments)
+    with contextlib.ExitStack() as alignments, reads._unread:
         for path in paths:
             source = open_reads(path, threads)
             if isinstance(source, AlignmentReads):
                 _begin(alignments.enter_context(source), reads, additions, aligns)
-            elif additions.keep_tags is not None:
-                source.close()
-                raise UsageError(f"--keep-tags: {source.name} is no BAM or CRAM; -C takes tags of FASTQ comments")
-            reads.sources.append(source)
+            else:
+                reads._unread.enter_context(source)
+                if additions.keep_tags is not None:
+                    raise UsageError(f"--keep-tags: {source.name} is no BAM or CRAM; -C takes tags of FASTQ comments")
+            reads._sources.append(source)
         reads.header += additions.header
         yield reads
 

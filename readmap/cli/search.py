@@ -227,7 +227,7 @@ def _run(
         def progress() -> None:
             show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {task.progress()}")
 
-        sources, layout = inputs.sources, inputs.layout
+        sources, layout = inputs.take(), inputs.layout
         stream.run(sources, outputs, work, backend, layout=layout, batch_reads=batch_reads, progress=progress)
     return summary, loading
 
