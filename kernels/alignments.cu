@@ -7,9 +7,10 @@
 
 // An item is a line. One that scores below min_score, or joint_score where the read's mate vouches for its place, has none
 // (contig -1).
-KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, const u8* joint, LINE_ARGUMENTS,
-                               const i64* operation_ends, const i64* rooms, const u32* operations, const i32* operation_counts,
-                               const i64* reference_starts, i64* reference_ends, i32* contigs, i32* scores,
+KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows,
+                               const u8* joint, LINE_ARGUMENTS, const i64* operation_ends, const i64* rooms,
+                               const u32* operations, const i32* operation_counts, const i64* reference_starts,
+                               i64* reference_ends, i32* contigs, i32* scores,
                                i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
                                i32 joint_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
@@ -34,7 +35,8 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
                 for (i64 at = 0; at < length; at += 32) {
                     u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
                     i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
-                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch - open * AMBIGUOUS_PENALTY;
+                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
+                    score -= open * AMBIGUOUS_PENALTY;
                     edits += different;
                 }
             } else if (operation != CLIPPED) {
@@ -78,7 +80,8 @@ KERNEL void settle_lines(i64 begin, i64 end, const i32* lengths, const i64* line
             Span span = {0, 0};
             i32 length = lengths[line_slots[line]];
             if (holds && roles[line] == PIECE)
-                span = aligned_span(operations + operation_ends[line] - rooms[line], operation_counts[line], reversed[line], length);
+                span = aligned_span(operations + operation_ends[line] - rooms[line], operation_counts[line], reversed[line],
+                                    length);
             for (i64 told = first; holds && told < line; ++told) {
                 if (roles[told] == NOTHING) continue;
                 holds = contigs[told] != contigs[line] || reversed[told] != reversed[line] ||

@@ -91,9 +91,9 @@ struct Neighbours {
     }
 };
 
-// An item is a read, selected[item]; whose seeds are those in a part of it; it writes found[item * KEPT ...], best first, counts[item], and
-// missed[item]: the most
-// bases that a place shares at a seed of which the walk ended at its limit before it; 0 where all were seen.
+// An item is a read, selected[item], whose seeds in a part of it are taken; it writes found[item * KEPT ...], best first,
+// counts[item], and missed[item]: the most bases that a place shares at a seed of which the walk ended at its limit before
+// it; 0 where all were seen.
 KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
                            const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
                            const i32* part_begins, const i32* part_ends, REFERENCE_ARGUMENTS, const suffix_t* suffixes,

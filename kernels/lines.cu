@@ -36,7 +36,8 @@ struct Selection {
     }
     HOST_DEVICE Line piece(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
-        i32 bases = span_of(window, length).length(), variant = variant_of(bases, scoring.perfect(bases) - window.score, scoring), second = 0;
+        i32 bases = span_of(window, length).length(), second = 0;
+        i32 variant = variant_of(bases, scoring.perfect(bases) - window.score, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || !is_rival(windows[i], window, length)) continue;
@@ -51,12 +52,14 @@ struct Selection {
         const Window& window = windows[rank];
         Span span = span_of(window, length);
         i32 owner = 0;
-        while (owner < line_count && (lines[owner].role > PIECE || !span.rivals(span_of(windows[lines[owner].rank], length)))) ++owner;
+        while (owner < line_count && !(lines[owner].role <= PIECE && span.rivals(span_of(windows[lines[owner].rank], length))))
+            ++owner;
         if (owner == line_count) return piece(rank, scoring);
         Line line = {rank, NOTHING, owner, 0, 0};
         for (i32 i = 0; i < line_count; ++i) {
             const Window& told = windows[lines[i].rank];
-            if (same_alignment(window, told) || (same_place(window, told, length) && window.orientation == told.orientation)) return line;
+            bool beside = window.orientation == told.orientation && same_place(window, told, length);
+            if (beside || same_alignment(window, told)) return line;
         }
         if (reporting.most_places) line.role = PLACE;
         else if (window.score * 100 >= windows[lines[owner].rank].score * reporting.mention_share) line.role = MENTION;
@@ -92,8 +95,10 @@ struct Selection {
         Line held = lines[0];
         lines[0] = Line{lines[first].rank, PRIMARY, 0, lines[first].mapq, lines[first].second};
         lines[first] = Line{held.rank, PIECE, first, held.mapq, held.second};
-        for (i32 i = 1; i < line_count; ++i)
-            if (lines[i].role > PIECE) lines[i].owner = lines[i].owner == 0 ? first : lines[i].owner == first ? 0 : lines[i].owner;
+        for (i32 i = 1; i < line_count; ++i) {
+            i32 owner = lines[i].owner;
+            if (lines[i].role > PIECE) lines[i].owner = owner == 0 ? first : owner == first ? 0 : owner;
+        }
     }
     HOST_DEVICE void select(Line primary, const Reporting& reporting, const Scoring& scoring) {
         lines[0] = primary;

@@ -83,7 +83,8 @@ HOST_DEVICE i32 in_phred(i32 points, i32 variant, const Scoring& scoring) {
 }
 
 // The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
-HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant, const Scoring& scoring) {
+HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant,
+                                 const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
     for (i32 i = laid.begin; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
@@ -100,5 +101,6 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
     left = laid.begin > 0 ? most : left, right = laid.end < qualities.length ? most : right;
     i32 left_points = window.begin ? window.begin * scoring.match + scoring.clip_penalty : 0;
     i32 right_points = window.end < qualities.length ? (qualities.length - window.end) * scoring.match + scoring.clip_penalty : 0;
-    return inside + minimum(left, in_phred(left_points, variant, scoring)) + minimum(right, in_phred(right_points, variant, scoring));
+    left = minimum(left, in_phred(left_points, variant, scoring));
+    return inside + left + minimum(right, in_phred(right_points, variant, scoring));
 }

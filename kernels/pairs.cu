@@ -51,7 +51,8 @@ struct Pair {
     // Phred of the insert size of two windows; FAR where no fragment has such ends.
     HOST_DEVICE i32 distance_penalty(const Window& a, const Window& b) const {
         i32 penalty = inserts.penalty(distance_of(first.end(a), second.end(b)));
-        return penalty == FAR || reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin) ? FAR : penalty;
+        if (penalty == FAR) return FAR;
+        return reference.contig_of(a.diagonal + a.begin) == reference.contig_of(b.diagonal + b.begin) ? penalty : FAR;
     }
 };
 
@@ -166,7 +167,9 @@ struct Stretch {
                 i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1);
                 Laid laid = lay(reference, queries, slot, orientation, diagonal, anchor);
                 real = longest_run(laid, begin, end);
-                if (real) fresh = Diagonal{diagonal, tie_of(hash, diagonal), extend_segment(laid, begin, end, length, scoring), orientation};
+                if (real)
+                    fresh = Diagonal{diagonal, tie_of(hash, diagonal), extend_segment(laid, begin, end, length, scoring),
+                                     orientation};
             }
             if (group_any(real)) diagonals.offer(fresh, real);
         }
@@ -196,11 +199,13 @@ KERNEL void rescue_mates(i64 begin, i64 end, MATE_ARGUMENTS, const i32* selected
             FragmentEnd anchor = partner.end(window);
             i64 contig = reference.contig_of(window.diagonal + window.begin);
             for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
-                i64 low = inserts.lows[direction], high = inserts.highs[direction], sign = Inserts::sign(direction, anchor, anchor_first);
+                i64 low = inserts.lows[direction], high = inserts.highs[direction];
+                i64 sign = Inserts::sign(direction, anchor, anchor_first);
                 if (low > high) continue;
                 bool reversed = anchor.reversed != (direction == FR || direction == RF);
                 i64 shift = anchor.place - (reversed ? own.length : 0);
-                Stretch stretch = {reference, queries, slot, reference.contig_starts[contig], reference.contig_starts[contig + 1] - 1,
+                Stretch stretch = {reference, queries, slot,
+                                   reference.contig_starts[contig], reference.contig_starts[contig + 1] - 1,
                                    hashes[slot], reversed != own.flipped, own.length};
                 stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, SCORING);
             }
@@ -216,14 +221,17 @@ struct Surety {
     i32 chosen, cost;
     Rivals rivals;
 
-    HOST_DEVICE bool elsewhere(i32 i) const { return i != chosen && is_rival(mate.windows[i], mate.windows[chosen], mate.length); }
+    HOST_DEVICE bool elsewhere(i32 i) const {
+        return i != chosen && is_rival(mate.windows[i], mate.windows[chosen], mate.length);
+    }
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
 // becomes 1 where that is a fragment.
-KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed, const u8* variants, i32* chosen,
-                       const i16* losses, i32* seconds, u8* mapqs, u8* joint, i64 most_windows, i32 unpaired,
+KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed,
+                       const u8* variants, i32* chosen, const i16* losses, i32* seconds, u8* mapqs, u8* joint,
+                       i64 most_windows, i32 unpaired,
                        SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;

@@ -30,14 +30,15 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
     return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
 }
 
-// An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for
-// none; losses, of every window: phred by which the chosen one explains the read better, NO_LOSS for an alignment that
-// another window has too; variants: phred of a difference of the sample; unsettled: why another search may tell more; part_begins and part_ends: of the read in orientation
-// 0, the part that is left over, or all of it. Scores include the bonuses for reached ends.
+// An item is a read, selected[item]. chosen: the window's rank, -1 for none; seconds: the best rival's score, 0 for none.
+// losses, of every window: phred by which the chosen one explains the read better, NO_LOSS for an alignment that another
+// window has too. variants: phred of a difference of the sample. unsettled: why another search may tell more. part_begins
+// and part_ends: the part that is left over of the read, in orientation 0, or all of it. Scores include the bonuses for
+// reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses, u8* variants, u8* unsettled,
-                        i32* part_begins, i32* part_ends, i64 most_windows, i32 settled_loss, i32 min_score,
+                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs,
+                        i16* losses, u8* variants, u8* unsettled, i32* part_begins, i32* part_ends, i64 most_windows, i32 settled_loss, i32 min_score,
                         SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;

@@ -33,7 +33,9 @@ HOST_DEVICE Fields no_place(i64 read, i32 flag, i32 length) {
 }
 
 // The code of an operation in a record: clipped letters may be cut off.
-HOST_DEVICE u32 written(u32 operation, bool hard) { return hard && (operation & 15) == CLIPPED ? operation + CUT_OFF - CLIPPED : operation; }
+HOST_DEVICE u32 written(u32 operation, bool hard) {
+    return hard && (operation & 15) == CLIPPED ? operation + CUT_OFF - CLIPPED : operation;
+}
 
 template <class Sink> HOST_DEVICE void put_cigar(Sink& sink, const u32* operations, i32 count, bool hard) {
     for (i32 i = 0; i < count; ++i) {
@@ -54,7 +56,8 @@ HOST_DEVICE i32 index_bin(i64 begin, i64 end) {
     return 0;
 }
 
-template <class Sink> HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames names, const Fields& fields) {
+template <class Sink>
+HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames names, const Fields& fields) {
     bool back = fields.flag & REVERSED;
     texts.put_name(sink, fields.read);
     sink.put('\t');

@@ -4,9 +4,10 @@
 //   D(i, b) = max(H(i, b-1) - open, D(i, b-1)) - extend          a base of the reference against none
 //   H(i, b) = max(0, H(i-1, b) + score, I, D)
 //
-// with H(-1, b) = 0. A wide band has a second pair of I and D, whose gaps cost long_gap and nothing a base (Gotoh 1990). A score in the read's first row earns clip_penalty, and so does one in its last: an end is reached,
-// by a pair of bases and not by a gap. The result is the largest H. What is kept of a row is H - open - extend,
-// of which D in the same row and I in the next one take the larger with what they extend.
+// with H(-1, b) = 0. A wide band has a second pair of I and D, whose gaps cost long_gap and nothing a base (Gotoh 1990).
+// A score in the read's first row earns clip_penalty, and so does one in its last: an end is reached, by a pair of bases
+// and not by a gap. The result is the largest H. What is kept of a row is H - open - extend, of which D in the same row
+// and I in the next one take the larger with what they extend.
 #pragma once
 #include "band.cuh"
 #include "lanes.cuh"

@@ -3,7 +3,6 @@
 #include "windows.cuh"
 
 const i32 SPREAD = 24;        // diagonals at most this far apart make one window
-const i64 SPREAD_LIMIT = 1000;  // beyond it an offset is far all the same
 const i32 WORSE = 30;          // points below the best at which it does not matter what a long gap would add
 const i32 LONG_SPREAD = 128;  // and those that a gap pays for, which fit into a wide band
 
@@ -14,7 +13,9 @@ struct Draft {
     i32 promise;
 
     // The diagonals between the outermost ones if one at this offset is taken too.
-    HOST_DEVICE i32 spread_with(i32 offset) const { return maximum(window.high, offset) - minimum(window.low, offset); }
+    HOST_DEVICE i64 spread_with(i64 offset) const {
+        return maximum<i64>(window.high, offset) - minimum<i64>(window.low, offset);
+    }
     // What stepping to the segment's diagonal adds; 0 or less where it covers nothing else, or costs what it adds.
     HOST_DEVICE i32 gain(const Diagonal& one, const Scoring& scoring) const {
         i32 offset = (i32)(one.diagonal - window.diagonal), begin = window.cover_begin, end = window.cover_end;
@@ -24,7 +25,7 @@ struct Draft {
     }
     HOST_DEVICE bool takes(const Diagonal& one, const Reference& reference, const Scoring& scoring) const {
         i64 offset = one.diagonal - window.diagonal;
-        if (one.orientation != window.orientation || spread_with((i32)clamp(offset, -SPREAD_LIMIT, SPREAD_LIMIT)) > LONG_SPREAD) return false;
+        if (one.orientation != window.orientation || spread_with(offset) > LONG_SPREAD) return false;
         if ((offset < -SPREAD || offset > SPREAD) && gain(one, scoring) <= 0) return false;
         return reference.contig_of(one.diagonal + one.segment.begin) == reference.contig_of(window.diagonal + window.begin);
     }
