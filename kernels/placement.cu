@@ -37,9 +37,9 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
 // reached ends.
 KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* quality_starts, QUERY_ARGUMENTS,
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
-                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs,
-                        i16* losses, u8* variants, u8* unsettled, i32* part_begins, i32* part_ends, i64 most_windows, i32 settled_loss, i32 min_score,
-                        SCORING_ARGUMENTS) {
+                        const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses,
+                        u8* variants, u8* unsettled, i32* part_begins, i32* part_ends, i64 most_windows,
+                        i32 settled_loss, i32 min_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
