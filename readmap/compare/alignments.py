@@ -1,0 +1,37 @@
+"""What a comparison finds: arrays with an alignment a pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from readmap.backend import Array
+
+#: Operations of a CIGAR as in BAM: a letter of the query against none, one of the target against none, equal letters,
+#: different ones.
+INSERTED, DELETED, EQUAL, DIFFERENT = 1, 2, 7, 8
+
+
+@dataclass(frozen=True)
+class Alignments:
+    """An alignment a pair, the first of the optimal ones.
+
+    Of the cells where an optimal alignment ends the one with the smallest i + j is taken, then the one with the largest
+    j, for i letters of the query and j of the target. Back from there equal or different letters are preferred to a gap
+    in the query (a deletion), that to one in the target (an insertion), and the shorter gap to the longer; a local
+    alignment begins at the first cell on the way whose score is 0.
+
+    Attributes:
+        scores: int32 [pairs].
+        query_starts, query_ends, target_starts, target_ends: int64 [pairs], half-open; all 0 for an empty alignment.
+            Without CIGARs the starts are -1.
+        operation_ends: int64 [pairs], the operations of a pair end there and begin where those of the pair before end.
+        operations: uint32, length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X).
+    """
+
+    scores: Array
+    query_starts: Array
+    query_ends: Array
+    target_starts: Array
+    target_ends: Array
+    operation_ends: Array
+    operations: Array

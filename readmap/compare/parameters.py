@@ -1,0 +1,49 @@
+"""What a comparison is to find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readmap.errors import UsageError
+
+
+class Mode(StrEnum):
+    """Which parts of two sequences are aligned, numbered as in kernels/comparison.cuh.
+
+    Local: any part of the query with any part of the target. Global: all of both. Semi-global: all of the query with any
+    part of the target.
+    """
+
+    LOCAL = "local"
+    GLOBAL = "global"
+    SEMIGLOBAL = "semiglobal"
+
+    @property
+    def number(self) -> int:
+        """What the kernels call it."""
+        return list(Mode).index(self)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a comparison, by default those of CUDAlign (Sandes and de Melo, 2010); penalties are positive.
+
+    A gap of k letters costs gap_open + k * gap_extend; with gap_open 0 gaps are linear. A letter other than A, C, G and
+    T matches none.
+    """
+
+    match: int = 1
+    mismatch: int = 3
+    gap_open: int = 3
+    gap_extend: int = 2
+
+    def __post_init__(self) -> None:
+        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1}
+        for name, least in lowest.items():
+            if not least <= getattr(self, name) <= 1000:
+                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to 1000")
+
+    def arguments(self) -> tuple[int, ...]:
+        """In the order of COMPARISON_ARGUMENTS of kernels/comparison.cuh."""
+        return self.match, self.mismatch, self.gap_open, self.gap_extend
