@@ -162,8 +162,8 @@ HOST_DEVICE bool are_tags(Characters comment) {
 
 // Tags that readmap writes itself; RG only where the option -R gives it.
 HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group) {
-    const char* own = "NMMDASXSSAXAMCMQmsRG";
-    for (i32 i = 0; i < (has_read_group ? 20 : 18); i += 2)
+    const char* own = "NMMDASXSSAXAMCMQmsPGRG";
+    for (i32 i = 0; i < (has_read_group ? 22 : 20); i += 2)
         if (tag[0] == (u8)own[i] && tag[1] == (u8)own[i + 1]) return true;
     return false;
 }

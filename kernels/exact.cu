@@ -6,7 +6,7 @@ enum LineFormat { SAM = SAM_TEXT, BAM = BAM_BINARY, TSV, BED, COUNTS };
 
 #define LINE_ARGUMENTS                                                                                                 \
     READ_TEXT_ARGUMENTS, const i32 *read_lengths, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS, const suffix_t *suffixes, \
-        CONTIG_NAME_ARGUMENTS, const u8 *read_group, i64 read_group_length, i64 most_hits, i32 format
+        CONTIG_NAME_ARGUMENTS, const u8 *common_tags, i64 common_tags_length, i64 most_hits, i32 format
 
 struct Lines {
     ReadTexts texts;
@@ -15,8 +15,8 @@ struct Lines {
     Reference reference;
     const suffix_t* suffixes;
     ContigNames names;
-    const u8* read_group;
-    i64 read_group_length, most_hits;
+    const u8* common_tags;
+    i64 common_tags_length, most_hits;
     i32 format;
 
     // A record that occurs nowhere has a line all the same, but in BED, which has nothing to say of it.
@@ -49,7 +49,7 @@ struct Lines {
             put_number_tag(sink, format, 'N', 'H', total);
             put_number_tag(sink, format, 'H', 'I', hit + 1);
         }
-        sink.copy(read_group, read_group_length);
+        sink.copy(common_tags, common_tags_length);
     }
     template <class Sink> HOST_DEVICE void put_table(Sink& sink, i64 record, i64 hit, i64 total) const {
         texts.put_name(sink, record);
@@ -97,7 +97,7 @@ struct Lines {
 
 #define LINES                                                                                                          \
     Lines {                                                                                                            \
-        READ_TEXTS, read_lengths, OCCURRENCES, REFERENCE, suffixes, CONTIG_NAMES, read_group, read_group_length,       \
+        READ_TEXTS, read_lengths, OCCURRENCES, REFERENCE, suffixes, CONTIG_NAMES, common_tags, common_tags_length,     \
             most_hits, format                                                                                          \
     }
 

@@ -54,8 +54,8 @@ KERNEL void sum_qualities(i64 begin, i64 end, READ_TEXT_ARGUMENTS, const i32* sl
         CONTIG_NAME_ARGUMENTS, LINE_ARGUMENTS, const i64 *operation_ends, const i64 *rooms, const u32 *operations,    \
         const i32 *operation_counts, const i64 *reference_starts, const i64 *reference_ends, const i32 *contigs,      \
         const i32 *scores, const i32 *seconds, const i32 *edit_distances, const u8 *reversed, const u8 *mapqs,        \
-        const u16 *flags, const i32 *quality_sums, const u8 *read_group, i64 read_group_length, i32 comments,       \
-        i32 soft_clipped, i32 form
+        const u16 *flags, const i32 *quality_sums, const u8 *common_tags, i64 common_tags_length,                    \
+        i32 has_read_group, i32 comments, i32 soft_clipped, i32 form
 
 struct Records {
     ReadTexts texts;
@@ -79,10 +79,11 @@ struct Records {
     const u8* mapqs;
     const u16* flags;
     const i32* quality_sums;
-    const u8* read_group;
-    i64 read_group_length;
-    i32 comments;      // whether the reads' comments are tags
-    i32 soft_clipped;  // whether the lines of a read's further parts hold all of it
+    const u8* common_tags;
+    i64 common_tags_length;
+    i32 has_read_group;  // whether RG is one of them
+    i32 comments;        // whether the reads' comments are tags
+    i32 soft_clipped;    // whether the lines of a read's further parts hold all of it
     i32 form;
 
     HOST_DEVICE bool mapped(i64 line) const { return contigs[line] >= 0; }
@@ -200,10 +201,10 @@ struct Records {
             put_pieces(sink, line, record);
             put_mentions(sink, line, record);
         }
-        sink.copy(read_group, read_group_length);
+        sink.copy(common_tags, common_tags_length);
         if (comments) {
             Characters comment = comment_of(texts.bytes + texts.name_starts[record]);
-            put_comment_tags(sink, form, comment.begin, comment.end, read_group_length > 0);
+            put_comment_tags(sink, form, comment.begin, comment.end, has_read_group);
         }
         end_record(sink, form);
     }
@@ -213,7 +214,7 @@ struct Records {
     Records {                                                                                                            \
         READ_TEXTS, order, QUERIES, REFERENCE, barrier_letters, CONTIG_NAMES, LINES, operation_ends, rooms, operations,   \
             operation_counts, reference_starts, reference_ends, contigs, scores, seconds, edit_distances, reversed,      \
-            mapqs, flags, quality_sums, read_group, read_group_length, comments, soft_clipped, form                              \
+            mapqs, flags, quality_sums, common_tags, common_tags_length, has_read_group, comments, soft_clipped, form    \
     }
 
 // An item is a line.

@@ -12,6 +12,7 @@ from readmap.search.parameters import Scoring
 
 DEFAULT = Scoring()
 TRUSTED = 15  # phred of a base that counts in ms
+PROGRAM_TAG = "PG:Z:readmap"
 
 
 def shown_name(name: str) -> str:
@@ -158,7 +159,7 @@ class Book:
             tags += ["SA:Z:" + "".join(self._piece(read, other) for other in pieces)] if pieces else []
             mentions = [self._mention(read, mention) for mention in place.mentions]
             tags += ["XA:Z:" + "".join(mentions)] if mentions else []
-        return [*tags, *([self.read_group.strip("\t")] if self.read_group else [])]
+        return [*tags, *([self.read_group] if self.read_group else []), PROGRAM_TAG]
 
     def _piece(self, read: Told, place: Placed) -> str:
         strand, (edits, _, _) = "-" if place.reverse else "+", self._score(read, place)
@@ -203,7 +204,6 @@ def exact_lines(
     places: Sequence[tuple[int, int, int]],
     contigs: Sequence[str],
     most: int | None = None,
-    read_group: str = "",
 ) -> str:
     """The lines of a read that occurs at `places`, of which `most` are written. contigs: their names."""
     name, total = shown_name(name), len(places)
@@ -211,7 +211,7 @@ def exact_lines(
     if format == "counts":
         return f"{name}\t{total}\n"
     if not places and format == "sam":
-        return f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{clean(read) or '*'}\t{marks}{read_group}\n"
+        return f"{name}\t4\t*\t0\t0\t*\t*\t0\t0\t{clean(read) or '*'}\t{marks}\t{PROGRAM_TAG}\n"
     if not places and format == "tsv":
         return f"{name}\t0\t*\t*\t*\t*\n"
     lines = ""
@@ -228,6 +228,6 @@ def exact_lines(
             shown = f"{clean(read)}\t{marks}" if strand == 1 else f"{reverse_complement(read)}\t{marks[::-1]}"
         flag = (256 if number else 0) + (16 if strand == -1 else 0)
         place = f"{contigs[contig]}\t{start + 1}\t{exact_mapq(total)}\t{len(read)}M"
-        tags = f"NM:i:0\tMD:Z:{len(read)}\tNH:i:{total}\tHI:i:{number + 1}{read_group}"
+        tags = f"NM:i:0\tMD:Z:{len(read)}\tNH:i:{total}\tHI:i:{number + 1}\t{PROGRAM_TAG}"
         lines += f"{name}\t{flag}\t{place}\t*\t0\t0\t{shown}\t{tags}\n"
     return lines

@@ -100,8 +100,10 @@ def test_segments_make_a_file(aligner: Aligner, tmp_path: Path) -> None:
             file.write(segment)
     with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
         assert file.references == tuple(GENOME)
-        assert file.header.to_dict()["PG"][0]["PN"] == "readmap"
+        (program,) = file.header.to_dict()["PG"]
+        assert program["PN"] == "readmap"
         assert [segment.to_string() for segment in file] == [segment.to_string() for segment in segments]
+    assert {segment.get_tag("PG") for segment in segments} == {program["ID"]}
     assert {segment.query_name for segment in segments} == {"*"}
     assert {segment.query_qualities for segment in segments} == {None}
 

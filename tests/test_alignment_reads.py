@@ -118,9 +118,23 @@ def test_aligned_reads_are_restored(folder: Path) -> None:
         assert search(folder, "reads.fq", "aligned.bam", *options) == 0
         assert search(folder, "aligned.bam", "again.sam", "--keep-tags", "all") == 0
         assert search(folder, "reads.fq", "once.sam") == 0
-        assert sorted(records(folder, "again.sam")) == sorted(records(folder, "once.sam"))
+        expected = [line.replace("\tPG:Z:readmap", "\tPG:Z:readmap.1") for line in records(folder, "once.sam")]
+        assert sorted(records(folder, "again.sam")) == sorted(expected)
     assert search(folder, "exact.bam", "again.sam") == 0
-    assert records(folder, "again.sam") == records(folder, "once.sam")
+    assert records(folder, "again.sam") == expected
+
+
+@pytest.mark.parametrize("options", [[], ["--sort"], ["--keep-tags", "all"], ["--exact"]])
+def test_records_name_the_program_of_their_header(folder: Path, options: list[str]) -> None:
+    """Its ID is another one each time that reads go through readmap, and that of the time before is dropped."""
+    reads = "bare.bam"
+    for output, name in (("once.bam", "readmap"), ("twice.bam", "readmap.1"), ("thrice.bam", "readmap.2")):
+        assert search(folder, reads, output, *options) == 0
+        with pysam.AlignmentFile(str(folder / output)) as file:
+            header: Any = file.header.to_dict()
+            assert header["PG"][-1]["ID"] == name
+            assert {tuple(value for tag, value in record.get_tags() if tag == "PG") for record in file} == {(name,)}
+        reads = output
 
 
 @pytest.mark.parametrize("name", ["reads.bam", "reads.cram", "bare.bam"])

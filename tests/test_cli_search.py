@@ -244,7 +244,9 @@ def test_header_lines_of_the_user(demo_index: Path, few_reads: str) -> None:
     lines = ("-H", r"@CO\tmade\tby hand", "-H", "lines.txt")
     for name in ("out.sam", "out.bam"):
         assert run("search", few_reads, "-x", demo_index, "-o", name, *lines, "-q", "-R", GROUP) == 0
-        header: Any = pysam.AlignmentFile(name).header.to_dict()
+        with pysam.AlignmentFile(name) as file:
+            header: Any = file.header.to_dict()
+            assert {record.get_tag("PG") for record in file} == {"readmap.1"}
         assert header["CO"] == ["made\tby hand", "from a file"]
         assert header["RG"] == [{"ID": "a", "SM": "b"}]
         assert [(line["ID"], line.get("PP")) for line in header["PG"]] == [("readmap", None), ("readmap.1", "readmap")]

@@ -193,7 +193,7 @@ def by_htslib(comments: list[str], folder: Path) -> list[bytes]:
 def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) -> None:
     backend = open_backend(backends)
     draw = random.Random(4)
-    own = re.compile("(NM|MD|AS|XS|SA|XA|MC|MQ|ms):")
+    own = re.compile("(NM|MD|AS|XS|SA|XA|MC|MQ|ms|PG):")
     good = [tag for tag in GOOD if not own.match(tag)]
     floats = [
         f"ff:f:{draw.uniform(-9, 9) * 10 ** draw.randrange(-30, 30):.{draw.randrange(1, 16)}g}" for _ in range(500)
@@ -209,7 +209,7 @@ def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) 
 
 def test_own_tags_are_dropped(backends: str, module: None) -> None:
     backend = open_backend(backends)
-    own = "\t".join(f"{name}:Z:x" for name in ("NM", "MD", "AS", "XS", "SA", "XA", "MC", "MQ", "ms"))
+    own = "\t".join(f"{name}:Z:x" for name in ("NM", "MD", "AS", "XS", "SA", "XA", "MC", "MQ", "ms", "PG"))
     reads = reads_of(fastq([f"{own}\tRG:Z:a\tRX:Z:b", "RG:Z:a", "", own]), backend)
     assert put(reads, Form.TEXT, False, backend) == [b"\tRG:Z:a\tRX:Z:b", b"\tRG:Z:a", b"", b""]
     assert put(reads, Form.TEXT, True, backend) == [b"\tRX:Z:b", b"", b"", b""]

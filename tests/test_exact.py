@@ -157,7 +157,7 @@ def test_sam_as_pysam_reads_it(world: World, tmp_path: Path, most: int | None) -
                 assert (record.flag, record.reference_id, record.reference_start) == (4, -1, -1)
                 assert (record.mapping_quality, record.cigarstring) == (0, None)
                 assert (record.query_sequence, shown) == (sequence, quality)
-                assert {tag for tag, _ in record.get_tags()} == {"RG"}
+                assert {tag for tag, _ in record.get_tags()} == {"RG", "PG"}
                 continue
             contig, start, strand = places[number]
             assert not record.is_unmapped
@@ -168,8 +168,8 @@ def test_sam_as_pysam_reads_it(world: World, tmp_path: Path, most: int | None) -
             assert record.reference_end == start + len(read.bases)
             assert record.cigarstring == f"{len(read.bases)}M"
             assert record.mapping_quality == exact_mapq(len(places))
-            tags = {"NM": 0, "MD": str(len(read.bases)), "NH": len(places), "HI": number + 1, "RG": "x"}
-            assert dict(record.get_tags()) == tags
+            tags = {"NM": 0, "MD": str(len(read.bases)), "NH": len(places), "HI": number + 1}
+            assert dict(record.get_tags()) == {**tags, "RG": "x", "PG": "readmap"}
             if number:
                 assert (record.query_sequence, shown) == (None, [])
                 continue
@@ -218,7 +218,7 @@ def test_read_group_is_on_every_record(world: World, tmp_path: Path) -> None:
     """And on no line of a table."""
     group = ReadGroup(b"", b"lane 1")
     grouped = search(world, tmp_path, Parameters(read_group=group))
-    assert grouped == world.records.decode().replace("\n", "\tRG:Z:lane 1\n")
+    assert grouped == world.records.decode().replace("\tPG:Z:", "\tRG:Z:lane 1\tPG:Z:")
     for format in (Format.TSV, Format.BED, Format.COUNTS):
         found = search(world, tmp_path, Parameters(format=format, read_group=group))
         assert found == search(world, tmp_path, Parameters(format=format))

@@ -19,7 +19,7 @@ from oracle_sam import Book, told
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, header, parse_read_group
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags, header, parse_read_group
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
@@ -86,7 +86,7 @@ def check_records(records: list[str], reads: list[Read], read_group: str = "") -
 
 
 def test_records_are_those_of_the_oracle(world: World) -> None:
-    check_records(world.records, READS, READ_GROUP.tag(Form.TEXT).decode())
+    check_records(world.records, READS, "RG:Z:lane 1")
     flags = [line.split("\t")[1] for line in world.records]
     assert min(flags.count("0"), flags.count("16")) > 100
     assert flags.count("4") > 10
@@ -126,9 +126,9 @@ def test_fields_are_those_of_the_specification(world: World) -> None:
             assert re.fullmatch(pattern, field), line
         assert all(re.fullmatch(r"[A-Z]{2}:[iZ]:[ -~]+", tag) for tag in fields[11:])
         names = [tag[:5] for tag in fields[11:]]
-        assert names[-1] == "RG:Z:"
-        assert names[:4] == (["RG:Z:"] if fields[1] == "4" else ["NM:i:", "MD:Z:", "AS:i:", "XS:i:"])
-        assert names[4:-1] == [name for name in ("SA:Z:", "XA:Z:") if name in names]
+        assert names[-2:] == ["RG:Z:", "PG:Z:"]
+        assert names[:4] == (["RG:Z:", "PG:Z:"] if fields[1] == "4" else ["NM:i:", "MD:Z:", "AS:i:", "XS:i:"])
+        assert names[4:-2] == [name for name in ("SA:Z:", "XA:Z:") if name in names]
         assert int(fields[4]) <= 60
 
 
@@ -262,8 +262,7 @@ def test_m5_is_that_of_samtools(world: World) -> None:
 )
 def test_read_group(option: str, line: bytes, tag: bytes) -> None:
     group = parse_read_group(option)
-    assert (group.line, group.tag(Form.TEXT)) == (line, tag)
-    assert NO_READ_GROUP.tag(Form.TEXT) == NO_READ_GROUP.tag(Form.BINARY) == b""
+    assert (group.line, common_tags(group, "readmap.1", Form.TEXT)) == (line, tag + b"\tPG:Z:readmap.1")
 
 
 @pytest.mark.parametrize(
@@ -284,6 +283,11 @@ def test_read_group(option: str, line: bytes, tag: bytes) -> None:
 def test_read_group_that_is_none(option: str) -> None:
     with pytest.raises(UsageError, match="-R"):
         parse_read_group(option)
+
+
+def test_common_tags_of_bam() -> None:
+    assert common_tags(READ_GROUP, "readmap", Form.BINARY) == b"RGZlane 1\0PGZreadmap\0"
+    assert common_tags(NO_READ_GROUP, "readmap", Form.BINARY) == b"PGZreadmap\0"
 
 
 def test_no_read_group_no_tag(world: World, tmp_path: Path) -> None:

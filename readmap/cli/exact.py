@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -107,9 +108,9 @@ class ExactTask:
             return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form, lines)
         return parameters.format.header
 
-    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> ExactSearch:
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> ExactSearch:
         """The work on batches of reads, whose comments are not looked at."""
-        work = ExactSearch(index, self._parameters, backend)
+        work = ExactSearch(index, replace(self._parameters, program=program), backend)
         self._summary = work.summary
         return work
 

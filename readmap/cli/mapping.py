@@ -40,9 +40,9 @@ class MappingTask:
         style = self._style
         return header(contigs, __version__, command_line, style.read_group.line, style.form, lines)
 
-    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> Mapping:
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> Mapping:
         """The work on batches of reads."""
-        style = replace(self._style, comments=comments)
+        style = replace(self._style, program=program, comments=comments)
         work = Mapping(index, self._scoring, backend, style, self._pairing, self._reporting)
         self._summary = work.summary
         return work

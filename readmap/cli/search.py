@@ -52,7 +52,7 @@ from readmap.cli.resources import BatchReads, Device, GpuMemory, say_memory
 from readmap.cli.scoring import Clip, GapExtend, GapOpen, LongGap, Match, MinScore, Mismatch, Unpaired, scaled
 from readmap.cli.task import Task
 from readmap.errors import IndexFolderError
-from readmap.formats.header import parse_header_lines
+from readmap.formats.header import parse_header_lines, program_name
 from readmap.formats.output import ByteSink, commit_together
 from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
 from readmap.index import folder
@@ -221,7 +221,7 @@ def _run(
         placed = index.place(backend, task.structure, task.prefix_table)
         loading = report.seconds - began
         outputs[0].write(task.header(index.reference.contigs, report.command_line, inputs.header))
-        work = task.start(placed, backend, inputs.comments)
+        work = task.start(placed, backend, program_name(inputs.header), inputs.comments)
         summary = work.summary
 
         def progress() -> None:

@@ -29,8 +29,11 @@ class Task(Protocol):
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """What is written in front of the lines; lines: of the header, that are added."""
 
-    def start(self, index: DeviceIndex, backend: Backend, comments: bool) -> stream.Work:
-        """The work on batches of reads; comments: whether theirs are tags to write."""
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> stream.Work:
+        """The work on batches of reads.
+
+        program: the ID of readmap's @PG in the header. comments: whether those of the reads are tags to write.
+        """
 
     def progress(self) -> str:
         """What came of the reads so far."""

@@ -13,6 +13,9 @@ from readmap.formats.fasta import Contig
 #: What is written where -H names no other: records in the order of the reads.
 FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
 
+#: The ID of readmap's @PG where no other has it.
+PROGRAM = "readmap"
+
 #: A comment, or fields whose names have two characters.
 LINE = re.compile(r"@CO\t.*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\t]+)+")
 
@@ -34,6 +37,13 @@ def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, 
         *others,
         _program_line(others, version, command_line),
     ]
+
+
+def program_name(given: Sequence[str]) -> str:
+    """The ID of readmap's @PG, which PG of every record tells: one that none of the given lines has."""
+    names = itertools.chain([PROGRAM], (f"{PROGRAM}.{number}" for number in itertools.count(1)))
+    earlier = _program_names(given)
+    return next(name for name in names if name not in earlier)
 
 
 def parse_header_lines(option: str) -> list[str]:
@@ -70,13 +80,14 @@ def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
 
 
 def _program_line(others: Sequence[str], version: str, command_line: str) -> str:
-    earlier = [_fields(line).get("ID", "") for line in others if line.startswith("@PG")]
-    names = itertools.chain(["readmap"], (f"readmap.{number}" for number in itertools.count(1)))
-    name = next(name for name in names if name not in earlier)
-    follows = "".join(f"\tPP:{last}" for last in earlier[-1:])
+    follows = "".join(f"\tPP:{last}" for last in _program_names(others)[-1:])
     # A command line may hold file names that are no UTF-8; a contig's name is the same bytes here and in the records.
     call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
-    return f"@PG\tID:{name}\tPN:readmap{follows}\tVN:{version}" + (f"\tCL:{call}" if call else "")
+    return f"@PG\tID:{program_name(others)}\tPN:readmap{follows}\tVN:{version}" + (f"\tCL:{call}" if call else "")
+
+
+def _program_names(lines: Sequence[str]) -> list[str]:
+    return [_fields(line).get("ID", "") for line in lines if line.startswith("@PG")]
 
 
 def _refuse_repeated(firsts: Sequence[str], others: Sequence[str]) -> None:

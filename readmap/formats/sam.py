@@ -53,14 +53,15 @@ class ReadGroup:
     line: bytes = b""
     name: bytes = b""
 
-    def tag(self, form: Form) -> bytes:
-        """What every record of that form carries."""
-        if not self.name:
-            return b""
-        return b"\tRG:Z:" + self.name if form is Form.TEXT else b"RGZ" + self.name + b"\0"
-
 
 NO_READ_GROUP = ReadGroup()
+
+
+def common_tags(read_group: ReadGroup, program: str, form: Form) -> bytes:
+    """What every record of that form carries: RG, where there is a read group, and PG, the ID of readmap's @PG."""
+    tag = b"\t%b:Z:%b" if form is Form.TEXT else b"%bZ%b\0"
+    group = tag % (b"RG", read_group.name) if read_group != NO_READ_GROUP else b""
+    return group + tag % (b"PG", program.encode())
 
 
 def parse_read_group(option: str) -> ReadGroup:

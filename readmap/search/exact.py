@@ -9,8 +9,9 @@ from enum import StrEnum
 import numpy as np
 
 from readmap.backend import Backend, Kernel
+from readmap.formats.header import PROGRAM
 from readmap.formats.reads import Reads
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.occurrences import Occurrences, Strand, find_occurrences, total_occurrences
 from readmap.index.patterns import pack_patterns
@@ -54,7 +55,7 @@ class Parameters:
         strand, structure: on which strands, by what; the structure is array or tree.
         format: of the lines.
         most_hits: occurrences of a read that are written; all are counted.
-        read_group: of SAM or BAM records.
+        read_group, program: of SAM or BAM records; the program is the ID of readmap's @PG in their header.
     """
 
     strand: Strand = Strand.BOTH
@@ -62,6 +63,7 @@ class Parameters:
     format: Format = Format.SAM
     most_hits: int = ALL
     read_group: ReadGroup = NO_READ_GROUP
+    program: str = PROGRAM
 
     @property
     def form(self) -> Form:
@@ -95,7 +97,8 @@ class ExactSearch:
         self._index = index
         self._parameters = parameters
         self._backend = backend
-        self._tag = backend.to_device(np.frombuffer(parameters.read_group.tag(parameters.form), np.uint8))
+        tags = common_tags(parameters.read_group, parameters.program, parameters.form)
+        self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
 
     def lines(self, reads: Reads) -> Iterator[stream.Piece]:
         """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""
@@ -135,8 +138,8 @@ class ExactSearch:
             index.suffixes,
             index.contig_names,
             index.contig_name_offsets,
-            self._tag,
-            len(self._tag),
+            self._tags,
+            len(self._tags),
             parameters.most_hits,
             parameters.format.number,
         )

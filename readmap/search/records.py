@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.formats.header import PROGRAM
 from readmap.formats.reads import Reads
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import DeviceIndex
 from readmap.search.alignments import Alignments
 from readmap.search.parameters import Reporting
@@ -26,12 +27,14 @@ class Style:
     Attributes:
         form: of records, text or binary.
         read_group: of all reads.
+        program: the ID of readmap's @PG in the header.
         comments: whether what stands behind a read's name is tags, to be appended.
         unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
 
     form: Form = Form.TEXT
     read_group: ReadGroup = NO_READ_GROUP
+    program: str = PROGRAM
     comments: bool = False
     unmapped: bool = False
 
@@ -46,7 +49,7 @@ def format_records(
     backend: Backend,
 ) -> Array:
     """The records of a batch in the order of the input, uint8 on the device."""
-    read_group = backend.to_device(np.frombuffer(style.read_group.tag(style.form), np.uint8))
+    tags = backend.to_device(np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8))
     extensions, lines = alignments.extensions, alignments.lines
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     backend.launch(_SUM, len(quality_sums), *reads.texts, queries.slot_of, queries.lengths, quality_sums)
@@ -73,8 +76,9 @@ def format_records(
         alignments.mapqs,
         alignments.flags,
         quality_sums,
-        read_group,
-        len(read_group),
+        tags,
+        len(tags),
+        int(style.read_group != NO_READ_GROUP),
         int(style.comments),
         int(reporting.soft_clipped),
         int(style.form),
