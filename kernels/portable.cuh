@@ -5,6 +5,9 @@
 // item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here. Where an
 // item waits for memory more than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in
 // turns: one there, where other warps fill the wait, and up to BUNCH here.
+//
+// An item may wait for what another one publishes, if it took its number from a counter (`take_next`) and waits for smaller
+// numbers only: those are under way.
 #pragma once
 
 typedef signed char i8;
@@ -34,6 +37,12 @@ typedef unsigned long long u64;
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
+HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
+HOST_DEVICE void group_sync() { __syncwarp(); }
+// An array that the threads of a group share. Blocks have four groups.
+#define GROUP_ARRAY(type, name, count)      \
+    __shared__ type name##_of_block[4][count]; \
+    type* name = name##_of_block[threadIdx.x / GROUP_WIDTH]
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
@@ -46,8 +55,28 @@ HOST_DEVICE u64 eight_bytes(const u8* bytes) {
 }
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
+HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
+HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
+// What another group may have written meanwhile.
+HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
+// Writes of the group before `publish` are seen by the group that has seen its value through `await`.
+HOST_DEVICE void publish(i32* address, i32 value) {
+    __threadfence();
+    __syncwarp();
+    if (group_lane() == 0) *(volatile i32*)address = value;
+}
+HOST_DEVICE i32 await(const i32* address, i32 least) {
+    i32 seen = 0;
+    if (group_lane() == 0)
+        while ((seen = fresh(address)) < least) __nanosleep(100);
+    seen = from_first(seen);
+    __threadfence();
+    return seen;
+}
 
 #else
+
+#include <sched.h>
 
 #define KERNEL extern "C"
 #define HOST_DEVICE inline __attribute__((always_inline))
@@ -63,6 +92,9 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 HOST_DEVICE i32 group_lane() { return 0; }
 HOST_DEVICE bool group_any(bool mine) { return mine; }
 HOST_DEVICE i32 group_max(i32 mine) { return mine; }
+HOST_DEVICE i32 from_first(i32 mine) { return mine; }
+HOST_DEVICE void group_sync() {}
+#define GROUP_ARRAY(type, name, count) type name[count]
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
@@ -83,6 +115,19 @@ HOST_DEVICE void atomic_min(u64* address, u64 value) {
     }
 }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
+HOST_DEVICE void atomic_max(i32* address, i32 value) {
+    i32 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (value > seen && !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE void publish(i32* address, i32 value) { __atomic_store_n(address, value, __ATOMIC_RELEASE); }
+HOST_DEVICE i32 await(const i32* address, i32 least) {
+    i32 seen;
+    while ((seen = __atomic_load_n(address, __ATOMIC_ACQUIRE)) < least) sched_yield();
+    return seen;
+}
 
 #endif
 

@@ -25,11 +25,13 @@ class Kernel:
     """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
 
     `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of kernels/portable.cuh).
+    Items of a kernel `in_turns` wait for those before them: threads of the CPU take them one by one.
     """
 
     module: str
     name: str
     grouped: bool = False
+    in_turns: bool = False
 
     @property
     def signature(self) -> Signature:
@@ -55,6 +57,7 @@ class Backend(abc.ABC):
         host_bytes: memory of the host that the device's driver and libraries take.
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
+        groups: of threads that work at once, for kernels whose items are given to groups.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Backend(abc.ABC):
     host_bytes: int
     memory_error: type[Exception]
     threads: int
+    groups: int
 
     @property
     def lane_bits(self) -> int:

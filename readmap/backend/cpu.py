@@ -53,7 +53,7 @@ class CpuBackend(Backend):
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or available_processors()
+        self.threads = self.groups = threads or available_processors()
         self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -94,7 +94,7 @@ class CpuBackend(Backend):
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
-        slices = _Slices(count, self.threads)
+        slices = _Slices(count, self.threads, 1 if kernel.in_turns else count)
         if self._pool is None or count == 1:
             slices.run(function, values)
             return
@@ -112,8 +112,9 @@ class CpuBackend(Backend):
 class _Slices:
     """The items of a launch, taken by threads in slices that grow until a call takes its time."""
 
-    def __init__(self, count: int, threads: int) -> None:
-        self._next, self._count, self._threads = 0, count, threads
+    def __init__(self, count: int, threads: int, most: int) -> None:
+        """most: items of a call."""
+        self._next, self._count, self._threads, self._most = 0, count, threads, most
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -123,7 +124,7 @@ class _Slices:
 
     def run(self, function: Any, values: list[Any]) -> None:
         """Call the function on slices until none are left."""
-        size = least = max(min(SLICE, self._count // (8 * self._threads)), 1)
+        size = least = max(min(SLICE, self._count // (8 * self._threads), self._most), 1)
         while True:
             with self._lock:
                 begin = self._next
@@ -135,7 +136,7 @@ class _Slices:
             began = time.perf_counter()
             function(begin, end, *values)
             taken = time.perf_counter() - began
-            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size), least)
+            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size, self._most), least)
 
 
 @functools.cache

@@ -41,6 +41,7 @@ class CudaBackend(Backend):
         self.threads = threads or available_processors()
         self.device = cupy.cuda.Device(number)
         self.device.use()
+        self.groups = 8 * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self.memory_error = cupy.cuda.memory.OutOfMemoryError

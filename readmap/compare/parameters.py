@@ -11,8 +11,8 @@ from readmap.errors import UsageError
 class Mode(StrEnum):
     """Which parts of two sequences are aligned, numbered as in kernels/comparison.cuh.
 
-    Local: any part of the query with any part of the target. Global: all of both. Semi-global: all of the query with any
-    part of the target.
+    Local: any part of the query with any part of the target. Global: all of both. Semi-global: all of the query with
+    any part of the target.
     """
 
     LOCAL = "local"

@@ -1,0 +1,340 @@
+// A region of the matrix, swept by waves: each takes a strip of its rows and follows the wave of the strip above, a chunk of
+// columns behind (Sandes and de Melo 2010; here a strip runs through, and the waves meet by counters of columns done).
+//
+// Scores are 32-bit at the borders between strips (the horizontal bus: H of a row, F of the next) and between regions, and
+// in a wave relative to a base that follows the largest of them, so that 16 bits hold all that can still matter: what is
+// below the base is raised to it. No true score of the wave's cells is that small, unless it is 0 in a local alignment, and
+// then the base is 0.
+#pragma once
+#include "wave.cuh"
+
+const i32 WAVE_ROWS = 8;       // of a lane
+const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
+const i32 NO_SCORE = -(1 << 30);
+const i32 NO_GOAL = -1;
+
+// Where the largest score of a wave is above the base, and by how much it may be elsewhere before the base moves.
+template <class Lane> struct Range {
+    static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
+};
+template <> struct Range<Single> {
+    static const i32 MIDDLE = 1 << 29, DRIFT = 1 << 27;
+};
+
+// The matrix of a region and what is known around it.
+struct Region {
+    const u8* query;
+    const u8* target;
+    i32* row_h;            // [columns], of the row above, and then of each strip's last row
+    i32* row_f;            // [columns], of the row below that one
+    const i32* left_h;     // [rows + 1], of the column before, from the row above on
+    const i32* left_e;     // [rows]
+    i32* rows_h;           // [columns], of the last row of every strip_step-th strip
+    i32* rows_f;           // [columns], of the row below that one
+    i32* columns_h;        // [rows + 1], of every column_step-th column, from the row above on
+    i32* columns_e;        // [rows]
+    u16* steps;            // where each cell's scores come from, if that is wanted
+    i32 rows, columns, strip_step, column_step;
+    i32 rows_below;        // of the matrix below the region
+};
+
+struct Found {
+    i32 score, row, column;
+
+    HOST_DEVICE bool before(const Found& other) const {
+        return score != other.score ? score > other.score : ends_before(row, column, other.row, other.column);
+    }
+};
+
+// Four bits a cell: where H comes from, and whether E and F begin a gap there.
+enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_BEGINS = 4, F_BEGINS = 8 };
+
+template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
+    static const i32 WIDTH = wave_width<Lane>();
+    static const i32 WINDOW = CHUNK + WIDTH;
+    typedef Letters<Lane, ROWS> RowLetters;
+    typedef typename RowLetters::Cell Cell;
+
+    struct State {
+        Lane h[ROWS], e[ROWS];    // h: less the first gap
+        Lane diagonal;            // h of the row above, one column earlier
+        Lane bottom_h, bottom_f;  // what the last row hands on
+    };
+
+    const Region& region;
+    const Comparison& comparison;
+    RowLetters letters;
+    State state;
+    i32 first_row, base, strip;
+    i32 last_lane, last_row;  // of the region in this strip
+    bool lettered;            // whether all columns of the window are letters
+    Found best;
+    Border* above;            // [CHUNK]
+    Border* below;            // [CHUNK]
+    Cell* window;             // [WINDOW]
+
+    HOST_DEVICE Wave(const Region& region, const Comparison& comparison, i32 strip, Border* above, Border* below, Cell* window)
+        : region(region), comparison(comparison), letters(comparison), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
+          lettered(false), best{0, 0, 0}, above(above), below(below), window(window) {
+        i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
+        last_lane = last / ROWS, last_row = last % ROWS;
+        for (i32 r = 0; r < ROWS; ++r)
+            for (i32 lane = 0; lane < Lane::width; ++lane) {
+                i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
+                letters.set_row(r, lane, row < region.rows ? region.query[row] : NO_LETTER);
+            }
+        forget();
+    }
+    HOST_DEVICE i32 relative(i32 score) const { return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1); }
+    // No cell before matters: each lane is as if nothing aligned.
+    HOST_DEVICE void forget() {
+        const Lane none = Lane::all(0), less = Lane::all(-comparison.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
+        state.diagonal = state.bottom_h = less;
+        state.bottom_f = none;
+    }
+    // Takes what the row above and the letters are in the columns from `begin` on. Returns the highest score there.
+    HOST_DEVICE i32 load(i32 begin) {
+        i32 most = NO_SCORE;
+        bool open = false;
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
+            i32 column = begin + i;
+            Border border = {NO_SCORE, NO_SCORE};
+            if (column < region.columns) border = Border{fresh(region.row_h + column), fresh(region.row_f + column)};
+            if (strip == 0 && is_kept(column)) region.columns_h[kept_at(column) * (region.rows + 1)] = border.h;
+            most = maximum(most, border.h);
+            above[i] = border;
+        }
+        for (i32 i = group_lane(); i < WINDOW; i += GROUP_WIDTH) {
+            i32 column = begin - WIDTH + 1 + i;
+            i32 code = column >= 0 && column < region.columns ? region.target[column] : NO_LETTER;
+            i32 before = column > 0 && column <= region.columns ? region.target[column - 1] : NO_LETTER;
+            open = open || code == NO_LETTER;
+            RowLetters::put(window, WINDOW, i, code, before);
+        }
+        lettered = RowLetters::TAKES_ALL || !group_any(open);
+        if (begin == 0)
+            for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
+                most = maximum(most, region.left_h[first_row + row]);
+        return group_max(most);
+    }
+    HOST_DEVICE i32 highest_of_state() const {
+        Lane most = state.bottom_h;
+        for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
+        return group_max(highest(most)) + comparison.first_gap() + base;
+    }
+    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
+    HOST_DEVICE i32 base_for(i32 most) const {
+        return LOCALLY && most < Range<Lane>::MIDDLE / 2 ? 0 : most - Range<Lane>::MIDDLE;
+    }
+    HOST_DEVICE void start(i32 most) {
+        base = base_for(most);
+        forget();
+    }
+    // Moves the base so that the highest score that comes in stays within its range.
+    HOST_DEVICE void follow(i32 most) {
+        i32 wanted = base_for(most), moved = base - wanted;
+        if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
+        base = wanted;
+        const Lane by = Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // all of it, and no overflow
+        const Lane none = Lane::all(0), less = Lane::all(-comparison.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, less), shift(state.e[r], by, none);
+        shift(state.diagonal, by, less);
+        shift(state.bottom_h, by, less);
+        shift(state.bottom_f, by, none);
+    }
+    HOST_DEVICE void make_relative() {
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
+            above[i] = Border{relative(above[i].h) - comparison.first_gap(), relative(above[i].f)};
+        group_sync();
+    }
+    // A lane that comes to the region's first column takes what is known left of it.
+    HOST_DEVICE void enter(i32 step) {
+        i32 lane = step - first_lane<Lane>();
+        if (lane < 0 || lane >= Lane::width) return;
+        i32 row = first_row + step * ROWS;
+        state.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - comparison.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) {
+            bool inside = row + r < region.rows;
+            state.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - comparison.first_gap());
+            state.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
+        }
+    }
+    HOST_DEVICE bool is_kept(i32 column) const {
+        return column >= 0 && column + 1 < region.columns && (column + 1) % region.column_step == 0;
+    }
+    HOST_DEVICE i64 kept_at(i32 column) const { return (column + 1) / region.column_step - 1; }
+    // A lane that leaves a column that is to be kept hands it out.
+    HOST_DEVICE void keep(i32 step) const {
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            i32 own = first_lane<Lane>() + lane, column = step - own;
+            if (!is_kept(column)) continue;
+            i64 kept = kept_at(column);
+            for (i32 r = 0; r < ROWS; ++r) {
+                i64 row = first_row + own * ROWS + r;
+                if (row >= region.rows) break;
+                region.columns_h[kept * (region.rows + 1) + row + 1] = state.h[r].get(lane) + comparison.first_gap() + base;
+                region.columns_e[kept * region.rows + row] = state.e[r].get(lane) + base;
+            }
+        }
+    }
+    HOST_DEVICE void find(Lane h, i32 goal, i32 r, i32 step) {
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            if (h.get(lane) != goal) continue;
+            i32 own = first_lane<Lane>() + lane;
+            Found found = {goal + base, first_row + own * ROWS + r, step - own};
+            if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best)) best = found;
+        }
+    }
+    // A chunk of steps. PLAIN: all lanes are inside the region, all columns have letters, and nothing is to be kept or found.
+    // goal: a score of which the first cell is looked for. Returns the highest score, relative to the base.
+    template <bool PLAIN> HOST_DEVICE i32 run(i32 begin, i32 goal) {
+        const Lane extend = Lane::all(-comparison.gap_extend), first_gap = Lane::all(-comparison.first_gap());
+        Lane most = Lane::all(0);
+        for (i32 i = 0; i < CHUNK; ++i) {
+            i32 step = begin + i;
+            Lane up = state.bottom_h, f = state.bottom_f;
+            pass_down(up, f, above[i]);
+            if (!PLAIN) enter(step);
+            Lane diagonal = state.diagonal;
+            state.diagonal = up;
+            typename RowLetters::Columns columns = RowLetters::columns(window, WINDOW, i + WIDTH - 1);
+            Lane word = Lane::all(0), last_h = up, last_f = f;
+#pragma unroll
+            for (i32 r = 0; r < ROWS; ++r) {
+                Lane left = state.h[r], score = letters.template score<PLAIN>(r, columns);
+                Lane e = add_larger(state.e[r], extend, left);
+                Lane without_f = add_larger_or_zero(diagonal, score, e), h = larger(without_f, f);
+                if (STEPS) put_step(word, source(h, e, f, diagonal + score, left, up), r, step);
+                if (!PLAIN && goal != NO_GOAL) find(h, goal, r, step);
+                diagonal = left;
+                state.e[r] = e;
+                state.h[r] = up = h + first_gap;
+                f = add_larger(f, extend, without_f + first_gap);  // a gap that follows F at once costs more than a longer F
+                most = larger(most, h);
+                if (!PLAIN && r == last_row) last_h = up, last_f = f;
+            }
+            state.bottom_h = up;
+            state.bottom_f = f;
+            if (!PLAIN) keep(step);
+            hand_out(i, PLAIN ? up : last_h, PLAIN ? f : last_f);
+        }
+        group_sync();
+        return group_max(highest(most));
+    }
+    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
+        i32 lane = last_lane - first_lane<Lane>();
+        if (lane >= 0 && lane < Lane::width) below[i] = Border{h.get(lane), f.get(lane)};
+    }
+    HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
+        Lane from = if_equal(h, e, Lane::all(FROM_E), Lane::all(FROM_F));
+        from = if_equal(h, matched, Lane::all(FROM_DIAGONAL), from);
+        if (LOCALLY) from = if_equal(h, Lane::all(0), Lane::all(BEGINNING), from);
+        from = from + if_equal(e, left, Lane::all(E_BEGINS), Lane::all(0));
+        return from + if_equal(f, up, Lane::all(F_BEGINS), Lane::all(0));
+    }
+    // Four rows a word, four bits each.
+    HOST_DEVICE void put_step(Lane& word, Lane from, i32 r, i32 step) const {
+        for (i32 doubled = 0; doubled < 4 * (r % 4); ++doubled) from = from + from;
+        word = r % 4 ? word + from : from;
+        if (r % 4 != 3 || step >= region.columns + WIDTH) return;
+        u16* words = region.steps + step_word(region.columns, strip, step, r, first_lane<Lane>());
+        for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
+    }
+    HOST_DEVICE static i64 step_word(i64 columns, i64 strip, i64 step, i32 r, i32 lane) {
+        return ((strip * (columns + WIDTH) + step) * (ROWS / 4) + r / 4) * WIDTH + lane;
+    }
+    // The four bits of a cell.
+    HOST_DEVICE static i32 source_of(const u16* steps, i64 columns, i64 row, i64 column) {
+        i64 strip = row / (WIDTH * ROWS);
+        i32 lane = (i32)(row / ROWS % WIDTH), r = (i32)(row % ROWS);
+        return steps[step_word(columns, strip, column + lane, r, lane)] >> 4 * (r % 4) & 15;
+    }
+    // The columns that the last row has come to go to the row above of the next strip; how many are done.
+    HOST_DEVICE i32 store(i32 begin) {
+        i64 kept = (strip + 1) % region.strip_step ? -1 : (strip + 1) / region.strip_step - 1;
+        bool keeps = kept >= 0 && first_row + WIDTH * ROWS < region.rows;
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
+            i32 column = begin + i - last_lane;
+            if (column < 0 || column >= region.columns) continue;
+            i32 h = below[i].h + comparison.first_gap() + base, f = below[i].f + base;
+            region.row_h[column] = h, region.row_f[column] = f;
+            if (keeps) region.rows_h[kept * region.columns + column] = h, region.rows_f[kept * region.columns + column] = f;
+        }
+        group_sync();
+        return clamp(begin + CHUNK - last_lane, 0, region.columns);
+    }
+    HOST_DEVICE bool is_plain(i32 begin) const {
+        // Columns up to the last one that is kept here.
+        i32 kept = minimum(begin + CHUNK, region.columns - 1) / region.column_step * region.column_step;
+        bool keeps = kept > 0 && kept > begin - WIDTH + 1;
+        bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
+        return inside && lettered && !keeps && last_lane == WIDTH - 1 && last_row == ROWS - 1;
+    }
+    // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
+    HOST_DEVICE i64 bound(i32 begin, i32 most) const {
+        i64 rows = (i64)region.rows - first_row + region.rows_below;
+        i64 columns = region.columns - maximum(begin - WIDTH + 1, 0);
+        return maximum(most, 0) + minimum(rows, columns) * comparison.match;
+    }
+    // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
+    HOST_DEVICE void skip() {
+        start(0);
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) below[i] = Border{-comparison.first_gap(), 0};
+        group_sync();
+    }
+};
+
+// What the waves of a region tell each other.
+struct Meeting {
+    i32* counter;    // strips begun
+    i32* progress;   // of each strip, its columns that are done
+    i32* best;       // the highest score that any wave has found
+    bool prunes;     // whether what cannot reach it is skipped
+};
+
+template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS>
+HOST_DEVICE void sweep_strip(const Region& region, const Comparison& comparison, const Meeting& meeting, Found* found, u64* skipped) {
+    typedef Wave<Lane, ROWS, LOCALLY, STEPS> Sweeping;
+    typedef typename Sweeping::State State;
+    typedef typename Sweeping::Cell Cell;
+    GROUP_ARRAY(Border, above, CHUNK);
+    GROUP_ARRAY(Border, below, CHUNK);
+    GROUP_ARRAY(Cell, window, Sweeping::WINDOW);
+    GROUP_ARRAY(State, saved, GROUP_WIDTH);
+    GROUP_ARRAY(Found, founds, GROUP_WIDTH);
+    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, chunks = 0;
+    strip = from_first(strip);
+    Sweeping wave(region, comparison, strip, above, below, window);
+    for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
+        i32 needed = minimum(begin + CHUNK, region.columns);
+        if (strip && seen < needed) seen = await(meeting.progress + strip - 1, needed);
+        i32 most = wave.load(begin);
+        bool plain = wave.is_plain(begin);
+        if (begin) most = maximum(most, wave.highest_of_state());
+        if (LOCALLY && meeting.prunes && plain && wave.bound(begin, most) < from_first(fresh(meeting.best))) {
+            wave.skip();
+            ++chunks;
+        } else {
+            if (begin) wave.follow(most);
+            else wave.start(most);
+            wave.make_relative();
+            if (LOCALLY && !STEPS) saved[group_lane()] = wave.state;
+            i32 highest = plain ? wave.template run<true>(begin, NO_GOAL) : wave.template run<false>(begin, NO_GOAL);
+            i32 score = highest + wave.base;
+            if (LOCALLY && !STEPS && score > 0 && score >= from_first(fresh(meeting.best))) {
+                atomic_max(meeting.best, score);
+                wave.state = saved[group_lane()];
+                wave.template run<false>(begin, highest);
+            }
+        }
+        publish(meeting.progress + strip, wave.store(begin));
+    }
+    founds[group_lane()] = wave.best;
+    group_sync();
+    if (group_lane()) return;
+    for (i32 i = 0; i < GROUP_WIDTH; ++i)
+        if (founds[i].before(wave.best)) wave.best = founds[i];
+    found[strip] = wave.best;
+    skipped[strip] = chunks;
+}
