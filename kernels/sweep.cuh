@@ -8,7 +8,7 @@
 #pragma once
 #include "wave.cuh"
 
-const i32 WAVE_ROWS = 8;       // of a lane
+const i32 WAVE_ROWS = 16;       // of a lane
 const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
 const i32 NO_SCORE = -(1 << 30);
 const i32 NO_GOAL = -1;
@@ -73,9 +73,9 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     Border* below;            // [CHUNK]
     Cell* window;             // [WINDOW]
 
-    HOST_DEVICE Wave(const Region& region, const Comparison& comparison, i32 strip, Border* above, Border* below, Cell* window)
+    HOST_DEVICE Wave(const Region& region, const Comparison& comparison, i32 strip, Border* below)
         : region(region), comparison(comparison), letters(comparison), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
-          lettered(false), best{0, 0, 0}, above(above), below(below), window(window) {
+          lettered(false), best{0, 0, 0}, below(below) {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
         for (i32 r = 0; r < ROWS; ++r)
@@ -85,6 +85,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
             }
         forget();
     }
+    HOST_DEVICE void use(Border* chunk_above, Cell* chunk_window) { above = chunk_above, window = chunk_window; }
     HOST_DEVICE i32 relative(i32 score) const { return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1); }
     // No cell before matters: each lane is as if nothing aligned.
     HOST_DEVICE void forget() {
@@ -95,22 +96,35 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     }
     // Takes what the row above and the letters are in the columns from `begin` on. Returns the highest score there.
     HOST_DEVICE i32 load(i32 begin) {
-        i32 most = NO_SCORE;
+        const i32 borders = CHUNK / GROUP_WIDTH, cells = WINDOW / GROUP_WIDTH;
+        Border border[borders];
+        i32 codes[cells], before[cells], most = NO_SCORE;
         bool open = false;
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
-            i32 column = begin + i;
-            Border border = {NO_SCORE, NO_SCORE};
-            if (column < region.columns) border = Border{fresh(region.row_h + column), fresh(region.row_f + column)};
-            if (strip == 0 && is_kept(column)) region.columns_h[kept_at(column) * (region.rows + 1)] = border.h;
-            most = maximum(most, border.h);
-            above[i] = border;
+        // All loads are under way together.
+#pragma unroll
+        for (i32 i = 0; i < borders; ++i) {
+            i32 column = begin + i * GROUP_WIDTH + group_lane();
+            border[i] = Border{NO_SCORE, NO_SCORE};
+            if (column < region.columns) border[i] = Border{fresh(region.row_h + column), fresh(region.row_f + column)};
         }
-        for (i32 i = group_lane(); i < WINDOW; i += GROUP_WIDTH) {
-            i32 column = begin - WIDTH + 1 + i;
-            i32 code = column >= 0 && column < region.columns ? region.target[column] : NO_LETTER;
-            i32 before = column > 0 && column <= region.columns ? region.target[column - 1] : NO_LETTER;
-            open = open || code == NO_LETTER;
-            RowLetters::put(window, WINDOW, i, code, before);
+#pragma unroll
+        for (i32 i = 0; i < cells; ++i) {
+            i32 column = begin - WIDTH + 1 + i * GROUP_WIDTH + group_lane();
+            codes[i] = column >= 0 && column < region.columns ? region.target[column] : NO_LETTER;
+            before[i] = column > 0 && column <= region.columns ? region.target[column - 1] : NO_LETTER;
+        }
+#pragma unroll
+        for (i32 i = 0; i < borders; ++i) {
+            i32 place = i * GROUP_WIDTH + group_lane();
+            most = maximum(most, border[i].h);
+            above[place] = border[i];
+            if (strip == 0 && is_kept(begin + place))
+                region.columns_h[kept_at(begin + place) * (region.rows + 1)] = border[i].h;
+        }
+#pragma unroll
+        for (i32 i = 0; i < cells; ++i) {
+            open = open || codes[i] == NO_LETTER;
+            RowLetters::put(window, WINDOW, i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
         }
         lettered = RowLetters::TAKES_ALL || !group_any(open);
         if (begin == 0)
@@ -186,11 +200,13 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
             if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best)) best = found;
         }
     }
-    // A chunk of steps. PLAIN: all lanes are inside the region, all columns have letters, and nothing is to be kept or found.
-    // goal: a score of which the first cell is looked for. Returns the highest score, relative to the base.
-    template <bool PLAIN> HOST_DEVICE i32 run(i32 begin, i32 goal) {
+    // A chunk of steps. PLAIN: all lanes are inside the region's columns, these have letters, and nothing is to be kept or
+    // found. FULL: all lanes are inside its rows. goal: a score of which the first cell is looked for. Returns the highest
+    // score, relative to the base.
+    template <bool PLAIN, bool FULL> HOST_DEVICE i32 run(i32 begin, i32 goal) {
         const Lane extend = Lane::all(-comparison.gap_extend), first_gap = Lane::all(-comparison.first_gap());
         Lane most = Lane::all(0);
+#pragma unroll 1
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;
@@ -212,19 +228,20 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
                 state.h[r] = up = h + first_gap;
                 f = add_larger(f, extend, without_f + first_gap);  // a gap that follows F at once costs more than a longer F
                 most = larger(most, h);
-                if (!PLAIN && r == last_row) last_h = up, last_f = f;
+                if (!FULL && r == last_row) last_h = up, last_f = f;
             }
             state.bottom_h = up;
             state.bottom_f = f;
             if (!PLAIN) keep(step);
-            hand_out(i, PLAIN ? up : last_h, PLAIN ? f : last_f);
+            if (FULL) hand_out(i, up, f, WIDTH - 1);
+            else hand_out(i, last_h, last_f, last_lane);
         }
         group_sync();
         return group_max(highest(most));
     }
-    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
-        i32 lane = last_lane - first_lane<Lane>();
-        if (lane >= 0 && lane < Lane::width) below[i] = Border{h.get(lane), f.get(lane)};
+    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f, i32 from) {
+        if (from / Lane::width != group_lane()) return;
+        below[i] = Border{h.get(from % Lane::width), f.get(from % Lane::width)};
     }
     HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
         Lane from = if_equal(h, e, Lane::all(FROM_E), Lane::all(FROM_F));
@@ -269,8 +286,14 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         i32 kept = minimum(begin + CHUNK, region.columns - 1) / region.column_step * region.column_step;
         bool keeps = kept > 0 && kept > begin - WIDTH + 1;
         bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
-        return inside && lettered && !keeps && last_lane == WIDTH - 1 && last_row == ROWS - 1;
+        return inside && lettered && !keeps;
     }
+    HOST_DEVICE i32 run(i32 begin, bool plain) {
+        if (!plain) return run<false, false>(begin, NO_GOAL);
+        bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
+        return full ? run<true, true>(begin, NO_GOAL) : run<true, false>(begin, NO_GOAL);
+    }
+    HOST_DEVICE void find_first(i32 begin, i32 goal) { run<false, false>(begin, goal); }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
@@ -293,42 +316,64 @@ struct Meeting {
     bool prunes;     // whether what cannot reach it is skipped
 };
 
+// A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found.
+struct Candidate {
+    i32 score, begin, base, slot;
+};
+
 template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS>
 HOST_DEVICE void sweep_strip(const Region& region, const Comparison& comparison, const Meeting& meeting, Found* found, u64* skipped) {
     typedef Wave<Lane, ROWS, LOCALLY, STEPS> Sweeping;
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Cell Cell;
-    GROUP_ARRAY(Border, above, CHUNK);
+    const bool SEARCHES = LOCALLY && !STEPS;
+    const i32 slots = SEARCHES ? 2 : 1;  // what a chunk begins with, and what the candidate began with
+    GROUP_ARRAY(Border, above, slots * CHUNK);
     GROUP_ARRAY(Border, below, CHUNK);
-    GROUP_ARRAY(Cell, window, Sweeping::WINDOW);
-    GROUP_ARRAY(State, saved, GROUP_WIDTH);
+    GROUP_ARRAY(Cell, window, slots * Sweeping::WINDOW);
+    GROUP_ARRAY(State, saved, slots * GROUP_WIDTH);
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
-    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, chunks = 0;
+    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, chunks = 0, slot = 0, most_seen = 1;
     strip = from_first(strip);
-    Sweeping wave(region, comparison, strip, above, below, window);
+    Sweeping wave(region, comparison, strip, below);
+    Candidate candidate = {0, 0, 0, 0};
     for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
         i32 needed = minimum(begin + CHUNK, region.columns);
         if (strip && seen < needed) seen = await(meeting.progress + strip - 1, needed);
+        wave.use(above + slot * CHUNK, window + slot * Sweeping::WINDOW);
         i32 most = wave.load(begin);
         bool plain = wave.is_plain(begin);
         if (begin) most = maximum(most, wave.highest_of_state());
-        if (LOCALLY && meeting.prunes && plain && wave.bound(begin, most) < from_first(fresh(meeting.best))) {
+        if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
+        if (SEARCHES && meeting.prunes && plain && wave.bound(begin, most) < most_seen) {
             wave.skip();
             ++chunks;
         } else {
             if (begin) wave.follow(most);
             else wave.start(most);
             wave.make_relative();
-            if (LOCALLY && !STEPS) saved[group_lane()] = wave.state;
-            i32 highest = plain ? wave.template run<true>(begin, NO_GOAL) : wave.template run<false>(begin, NO_GOAL);
+            if (SEARCHES) saved[slot * GROUP_WIDTH + group_lane()] = wave.state;
+            i32 highest = wave.run(begin, plain);
             i32 score = highest + wave.base;
-            if (LOCALLY && !STEPS && score > 0 && score >= from_first(fresh(meeting.best))) {
-                atomic_max(meeting.best, score);
-                wave.state = saved[group_lane()];
-                wave.template run<false>(begin, highest);
+            if (SEARCHES && score >= most_seen) {
+                most_seen = maximum(score, from_first(fresh(meeting.best)));
+                if (score == most_seen) atomic_max(meeting.best, score);
+                if (score == most_seen && score > candidate.score) {
+                    candidate = Candidate{score, begin, wave.base, slot};
+                    slot ^= 1;
+                } else if (score == most_seen) {
+                    wave.state = saved[slot * GROUP_WIDTH + group_lane()];
+                    wave.find_first(begin, highest);
+                }
             }
         }
         publish(meeting.progress + strip, wave.store(begin));
+    }
+    if (SEARCHES && candidate.score && candidate.score >= from_first(fresh(meeting.best))) {
+        wave.use(above + candidate.slot * CHUNK, window + candidate.slot * Sweeping::WINDOW);
+        wave.base = candidate.base;
+        wave.state = saved[candidate.slot * GROUP_WIDTH + group_lane()];
+        wave.find_first(candidate.begin, candidate.score - candidate.base);
     }
     founds[group_lane()] = wave.best;
     group_sync();

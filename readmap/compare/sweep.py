@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.compare.parameters import Mode, Scores
 
-WAVE_ROWS, CHUNK = 8, 64  # of kernels/sweep.cuh
+WAVE_ROWS, CHUNK = 16, 64  # of kernels/sweep.cuh
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
