@@ -5,6 +5,8 @@
 enum Score { IN_H = 0, IN_E = 1, IN_F = 2, AT_BEGINNING = 3 };
 enum { INSERTED = 1, DELETED = 2, EQUAL = 7, DIFFERENT = 8 };  // as in BAM
 
+const i32 SAME_LETTER = 16;  // behind the bits of a source
+
 const i32 PATCH = 32;  // rows and columns whose sources a group looks up together
 
 // Operations of a CIGAR, from its end on; all threads of a group know what one of them writes.
@@ -34,7 +36,7 @@ struct Runs {
 // end on.
 template <class Lane, bool LOCALLY>
 HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* cell, u32* operations, i32 columns) {
-    typedef Wave<Lane, WAVE_ROWS, LOCALLY, true> Sweeping;
+    typedef Wave<Lane, STEP_ROWS, LOCALLY, true> Sweeping;
     GROUP_ARRAY(u8, patch, PATCH * PATCH);
     i32 row = cell[0], column = cell[1], score = cell[2];
     Runs path = {operations, 0, 0};
@@ -42,23 +44,24 @@ HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* 
         i32 top = maximum(row - PATCH + 1, 0), left = maximum(column - PATCH + 1, 0);
         for (i32 i = group_lane(); i < PATCH * PATCH; i += GROUP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
-            if (r <= row && c <= column) patch[i] = (u8)Sweeping::source_of(steps, columns, r, c);
+            if (r > row || c > column) continue;
+            bool equal = query[r] == target[c] && query[r] < NO_LETTER;
+            patch[i] = (u8)(Sweeping::source_of(steps, columns, r, c) | (equal ? SAME_LETTER : 0));
         }
         group_sync();
         while (row >= top && column >= left && score != AT_BEGINNING) {
             i32 source = patch[(row - top) * PATCH + column - left], from = source & 3;
             if (score == IN_H && from == BEGINNING) score = AT_BEGINNING;
             else if (score == IN_H && from == FROM_DIAGONAL) {
-                bool equal = query[row] == target[column] && query[row] < NO_LETTER;
-                path.add(equal ? EQUAL : DIFFERENT);
+                path.add(source & SAME_LETTER ? EQUAL : DIFFERENT);
                 --row, --column;
             } else if (score == IN_E || (score == IN_H && from == FROM_E)) {
                 path.add(DELETED);
-                score = source & E_BEGINS ? IN_H : IN_E;
+                score = source & E_LONGER ? IN_E : IN_H;
                 --column;
             } else {
                 path.add(INSERTED);
-                score = source & F_BEGINS ? IN_H : IN_F;
+                score = source & F_LONGER ? IN_F : IN_H;
                 --row;
             }
         }

@@ -22,6 +22,8 @@ typedef unsigned long long u64;
 #ifdef __CUDACC__
 
 #define KERNEL extern "C" __global__
+// Between a kernel's void and its name: so many blocks of it are to fit on a multiprocessor.
+#define RESIDENT(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
 #define FOR_EACH(item, begin, end)                                                             \
     for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end);        \
@@ -79,6 +81,7 @@ HOST_DEVICE i32 await(const i32* address, i32 least) {
 #include <sched.h>
 
 #define KERNEL extern "C"
+#define RESIDENT(blocks)
 #define HOST_DEVICE inline __attribute__((always_inline))
 #define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
 #define GROUP_WIDTH 1

@@ -15,11 +15,11 @@
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
 // with a score of 0 if no other wave's is worse. row_h and row_f: of the row above the region, and then of its last row.
 #define SWEEP(name, Lane, LOCALLY, STEPS)                                                                              \
-    KERNEL void name(i64 begin, i64 end, REGION_ARGUMENTS, COMPARISON_ARGUMENTS) {                                     \
+    KERNEL void RESIDENT(4) name(i64 begin, i64 end, REGION_ARGUMENTS, COMPARISON_ARGUMENTS) {                                     \
         Region region = REGION;                                                                                        \
         Meeting meeting = {counter, progress, best, prunes != 0};                                                      \
         FOR_EACH_GROUP(item, begin, end)                                                                               \
-            sweep_strip<Lane, WAVE_ROWS, LOCALLY, STEPS>(region, COMPARISON, meeting, found, skipped);                 \
+            sweep_strip<Lane, STEPS ? STEP_ROWS : WAVE_ROWS, LOCALLY, STEPS>(region, COMPARISON, meeting, found, skipped);                 \
     }
 
 SWEEP(sweep_local_16_bits, Narrow, true, false)

@@ -8,7 +8,8 @@
 #pragma once
 #include "wave.cuh"
 
-const i32 WAVE_ROWS = 16;       // of a lane
+const i32 WAVE_ROWS = 16;      // of a lane
+const i32 STEP_ROWS = 4;       // where each cell's source is kept: of one word
 const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
 const i32 NO_SCORE = -(1 << 30);
 const i32 NO_GOAL = -1;
@@ -34,7 +35,8 @@ struct Region {
     i32* columns_h;        // [rows + 1], of every column_step-th column, from the row above on
     i32* columns_e;        // [rows]
     u16* steps;            // where each cell's scores come from, if that is wanted
-    i32 rows, columns, strip_step, column_step;
+    i32 rows, columns, strip_step;
+    i32 column_step;       // CHUNK + wave_width or more
     i32 rows_below;        // of the matrix below the region
 };
 
@@ -46,8 +48,8 @@ struct Found {
     }
 };
 
-// Four bits a cell: where H comes from, and whether E and F begin a gap there.
-enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_BEGINS = 4, F_BEGINS = 8 };
+// Four bits a cell: where H comes from, and whether E and F are gaps that began before.
+enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_LONGER = 4, F_LONGER = 8 };
 
 template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
@@ -96,7 +98,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     }
     // Takes what the row above and the letters are in the columns from `begin` on. Returns the highest score there.
     HOST_DEVICE i32 load(i32 begin) {
-        const i32 borders = CHUNK / GROUP_WIDTH, cells = WINDOW / GROUP_WIDTH;
+        const i32 borders = CHUNK / GROUP_WIDTH, cells = WINDOW / GROUP_WIDTH, kept = last_kept(begin);
         Border border[borders];
         i32 codes[cells], before[cells], most = NO_SCORE;
         bool open = false;
@@ -118,8 +120,8 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
             i32 place = i * GROUP_WIDTH + group_lane();
             most = maximum(most, border[i].h);
             above[place] = border[i];
-            if (strip == 0 && is_kept(begin + place))
-                region.columns_h[kept_at(begin + place) * (region.rows + 1)] = border[i].h;
+            if (strip == 0 && begin + place == kept && kept >= 0)
+                region.columns_h[kept_at(kept) * (region.rows + 1)] = border[i].h;
         }
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {
@@ -174,22 +176,21 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
             state.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
         }
     }
-    HOST_DEVICE bool is_kept(i32 column) const {
-        return column >= 0 && column + 1 < region.columns && (column + 1) % region.column_step == 0;
+    // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
+    HOST_DEVICE i32 last_kept(i32 begin) const {
+        i32 kept = minimum(begin + CHUNK, region.columns - 1) / region.column_step * region.column_step - 1;
+        return kept > begin - WIDTH ? kept : -1;
     }
     HOST_DEVICE i64 kept_at(i32 column) const { return (column + 1) / region.column_step - 1; }
-    // A lane that leaves a column that is to be kept hands it out.
-    HOST_DEVICE void keep(i32 step) const {
-        for (i32 lane = 0; lane < Lane::width; ++lane) {
-            i32 own = first_lane<Lane>() + lane, column = step - own;
-            if (!is_kept(column)) continue;
-            i64 kept = kept_at(column);
-            for (i32 r = 0; r < ROWS; ++r) {
-                i64 row = first_row + own * ROWS + r;
-                if (row >= region.rows) break;
-                region.columns_h[kept * (region.rows + 1) + row + 1] = state.h[r].get(lane) + comparison.first_gap() + base;
-                region.columns_e[kept * region.rows + row] = state.e[r].get(lane) + base;
-            }
+    // A lane that leaves the column that is to be kept hands it out.
+    HOST_DEVICE void keep(i32 step, i32 kept) const {
+        i32 lane = step - kept - first_lane<Lane>();
+        if (lane < 0 || lane >= Lane::width) return;
+        for (i32 r = 0; r < ROWS; ++r) {
+            i64 row = first_row + (step - kept) * ROWS + r;
+            if (row >= region.rows) break;
+            region.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] = state.h[r].get(lane) + comparison.first_gap() + base;
+            region.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
     HOST_DEVICE void find(Lane h, i32 goal, i32 r, i32 step) {
@@ -205,13 +206,14 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     // score, relative to the base.
     template <bool PLAIN, bool FULL> HOST_DEVICE i32 run(i32 begin, i32 goal) {
         const Lane extend = Lane::all(-comparison.gap_extend), first_gap = Lane::all(-comparison.first_gap());
+        const i32 kept = last_kept(begin);
         Lane most = Lane::all(0);
 #pragma unroll 1
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;
             pass_down(up, f, above[i]);
-            if (!PLAIN) enter(step);
+            if (!PLAIN && begin < WIDTH) enter(step);
             Lane diagonal = state.diagonal;
             state.diagonal = up;
             typename RowLetters::Columns columns = RowLetters::columns(window, WINDOW, i + WIDTH - 1);
@@ -221,7 +223,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
                 Lane left = state.h[r], score = letters.template score<PLAIN>(r, columns);
                 Lane e = add_larger(state.e[r], extend, left);
                 Lane without_f = add_larger_or_zero(diagonal, score, e), h = larger(without_f, f);
-                if (STEPS) put_step(word, source(h, e, f, diagonal + score, left, up), r, step);
+                if (STEPS) word = word + raised(source(h, e, f, diagonal + score, left, up), 4 * r);
                 if (!PLAIN && goal != NO_GOAL) find(h, goal, r, step);
                 diagonal = left;
                 state.e[r] = e;
@@ -232,7 +234,8 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
             }
             state.bottom_h = up;
             state.bottom_f = f;
-            if (!PLAIN) keep(step);
+            if (STEPS) put_steps(word, step);
+            if (!PLAIN && kept >= 0) keep(step, kept);
             if (FULL) hand_out(i, up, f, WIDTH - 1);
             else hand_out(i, last_h, last_f, last_lane);
         }
@@ -244,28 +247,22 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         below[i] = Border{h.get(from % Lane::width), f.get(from % Lane::width)};
     }
     HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
-        Lane from = if_equal(h, e, Lane::all(FROM_E), Lane::all(FROM_F));
-        from = if_equal(h, matched, Lane::all(FROM_DIAGONAL), from);
-        if (LOCALLY) from = if_equal(h, Lane::all(0), Lane::all(BEGINNING), from);
-        from = from + if_equal(e, left, Lane::all(E_BEGINS), Lane::all(0));
-        return from + if_equal(f, up, Lane::all(F_BEGINS), Lane::all(0));
+        Lane scores = LOCALLY ? apart(h, Lane::all(0)) : Lane::all(1), gap = both(scores, apart(h, matched));
+        Lane from = scores + gap + both(gap, apart(h, e));
+        return from + raised(apart(e, left), 2) + raised(apart(f, up), 3);
     }
-    // Four rows a word, four bits each.
-    HOST_DEVICE void put_step(Lane& word, Lane from, i32 r, i32 step) const {
-        for (i32 doubled = 0; doubled < 4 * (r % 4); ++doubled) from = from + from;
-        word = r % 4 ? word + from : from;
-        if (r % 4 != 3 || step >= region.columns + WIDTH) return;
-        u16* words = region.steps + step_word(region.columns, strip, step, r, first_lane<Lane>());
+    HOST_DEVICE void put_steps(Lane word, i32 step) const {
+        if (step >= region.columns + WIDTH) return;
+        u16* words = region.steps + step_word(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
     }
-    HOST_DEVICE static i64 step_word(i64 columns, i64 strip, i64 step, i32 r, i32 lane) {
-        return ((strip * (columns + WIDTH) + step) * (ROWS / 4) + r / 4) * WIDTH + lane;
+    HOST_DEVICE static i64 step_word(i64 columns, i64 strip, i64 step, i32 lane) {
+        return (strip * (columns + WIDTH) + step) * WIDTH + lane;
     }
     // The four bits of a cell.
-    HOST_DEVICE static i32 source_of(const u16* steps, i64 columns, i64 row, i64 column) {
-        i64 strip = row / (WIDTH * ROWS);
-        i32 lane = (i32)(row / ROWS % WIDTH), r = (i32)(row % ROWS);
-        return steps[step_word(columns, strip, column + lane, r, lane)] >> 4 * (r % 4) & 15;
+    HOST_DEVICE static i32 source_of(const u16* steps, i64 columns, i32 row, i32 column) {
+        i32 lane = row / ROWS % WIDTH;
+        return steps[step_word(columns, row / (WIDTH * ROWS), column + lane, lane)] >> 4 * (row % ROWS) & 15;
     }
     // The columns that the last row has come to go to the row above of the next strip; how many are done.
     HOST_DEVICE i32 store(i32 begin) {
@@ -282,11 +279,8 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         return clamp(begin + CHUNK - last_lane, 0, region.columns);
     }
     HOST_DEVICE bool is_plain(i32 begin) const {
-        // Columns up to the last one that is kept here.
-        i32 kept = minimum(begin + CHUNK, region.columns - 1) / region.column_step * region.column_step;
-        bool keeps = kept > 0 && kept > begin - WIDTH + 1;
         bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
-        return inside && lettered && !keeps;
+        return inside && lettered && last_kept(begin) < 0;
     }
     HOST_DEVICE i32 run(i32 begin, bool plain) {
         if (!plain) return run<false, false>(begin, NO_GOAL);

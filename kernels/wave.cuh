@@ -25,6 +25,11 @@ template <class Lane> HOST_DEVICE i32 highest(Lane x) {
     return most;
 }
 
+// Lane by lane: 1 where a is greater than b, which it is not smaller than, else 0; a and b; a * 2^bits.
+HOST_DEVICE Single apart(Single a, Single b) { return Single{a.value != b.value}; }
+HOST_DEVICE Single both(Single a, Single b) { return Single{a.value & b.value}; }
+HOST_DEVICE Single raised(Single a, i32 bits) { return Single{a.value << bits}; }
+
 // The letters of a wave's rows, and what they score with those of the columns in which its lanes are. A window holds the
 // columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
 template <class Lane, i32 ROWS> struct Letters {
@@ -84,8 +89,9 @@ template <i32 ROWS> struct Letters<Narrow, ROWS> {
     }
 };
 
-HOST_DEVICE Narrow largest(Narrow a, Narrow b, Narrow c) { return Narrow{__vimax3_s16x2(a.value, b.value, c.value)}; }
-HOST_DEVICE Single largest(Single a, Single b, Single c) { return Single{__vimax3_s32(a.value, b.value, c.value)}; }
+HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
+HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
+HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 
 // Every lane's h and f go to the lane below, and the first one gets what the row above the wave has.
 HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Border above) {
@@ -126,8 +132,9 @@ template <i32 ROWS> struct Letters<Narrow, ROWS> {
     }
 };
 
-HOST_DEVICE Narrow largest(Narrow a, Narrow b, Narrow c) { return larger(larger(a, b), c); }
-HOST_DEVICE Single largest(Single a, Single b, Single c) { return larger(larger(a, b), c); }
+HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{(a.value != b.value) & (i16)1}; }
+HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
+HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 
 HOST_DEVICE Narrow moved_down(Narrow x, i32 first) {
 #ifdef __clang__

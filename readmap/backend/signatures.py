@@ -33,7 +33,8 @@ GENERIC = {"suffix_t": ("u32", "u64")}
 #: What each generic type of a variant is, by name, in order.
 Types = tuple[tuple[str, str], ...]
 
-_KERNEL = re.compile(r"KERNEL\s+void\s+(\w+)\s*\(([^)]*)\)")
+_KERNEL = re.compile(r"KERNEL\s+void\s+(?:RESIDENT\(\d+\)\s+)?(\w+)\s*\(([^)]*)\)")
+_TEMPLATE = re.compile(r"KERNEL void (?:RESIDENT\(\d+\) )?name\(")
 _MACRO = re.compile(r"^#define\s+(\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 _LIST = re.compile(r"\b\w+_ARGUMENTS\b")
 _PARAMETER = re.compile(r"(?:const\s+)?(\w+)\s*(\*?)\s*(\w+)")
@@ -129,9 +130,9 @@ def _expand_kernels(text: str, macros: dict[str, str]) -> str:
     """Kernels that a macro of the module itself declares (`MACRO(name, ...)` at a line's start) are written out."""
     body = _MACRO.sub("", text)
     for macro, definition in macros.items():
-        if "KERNEL void name(" in definition:
+        if _TEMPLATE.search(definition):
             for name in re.findall(rf"^{macro}\((\w+)", body, re.MULTILINE):
-                body += definition.replace("\\\n", " ").replace("KERNEL void name(", f"KERNEL void {name}(")
+                body += _TEMPLATE.sub(f"KERNEL void {name}(", definition.replace("\\\n", " "))
     return body
 
 

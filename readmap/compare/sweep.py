@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.compare.parameters import Mode, Scores
 
-WAVE_ROWS, CHUNK = 16, 64  # of kernels/sweep.cuh
+WAVE_ROWS, STEP_ROWS, CHUNK = 16, 4, 64  # of kernels/sweep.cuh
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -85,7 +85,7 @@ class Matrix:
     @property
     def strip(self) -> int:
         """Rows that a wave sweeps."""
-        return self._lanes * WAVE_ROWS
+        return self.lanes * WAVE_ROWS
 
     @property
     def bits(self) -> int:
@@ -98,7 +98,8 @@ class Matrix:
         return 16 if fits and scores.match + first_gap < 128 and scores.mismatch - first_gap <= 128 else 32
 
     @property
-    def _lanes(self) -> int:
+    def lanes(self) -> int:
+        """Of a wave."""
         return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
 
     def kernel(self, module: str, what: str) -> Kernel:
@@ -180,8 +181,9 @@ def sweep(
 ) -> Swept:
     """Sweep the rows and columns from `origin` on of which there are borders.
 
-    row_step: a multiple of the strip's rows. best: int32 [1], the highest score found so far, which is raised; without
-    it none is looked for. prunes: parts that cannot reach it are left out.
+    row_step: a multiple of the strip's rows. column_step: no less than a chunk and a wave's lanes. best: int32 [1], the
+    highest score found so far, which is raised; without it none is looked for. prunes: parts that cannot reach it are
+    left out.
     """
     empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
     kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
@@ -212,11 +214,11 @@ def walk_back(
     """
     backend = matrix.backend
     rows, columns = end.row - origin.row + 1, end.column - origin.column + 1
-    width = matrix.strip // WAVE_ROWS
-    steps = backend.empty(-(-rows // matrix.strip) * (columns + width) * width * WAVE_ROWS // 4, np.uint16)
+    lanes = matrix.lanes
+    steps = backend.empty(-(-rows // (lanes * STEP_ROWS)) * (columns + lanes) * lanes, np.uint16)
     none = backend.empty((0, rows + 1), np.int32)
     swept = Swept(None, 0, none, none, none, none)
-    _launch(matrix, "step", origin, borders, swept, steps, None, rows + matrix.strip, columns, False)
+    _launch(matrix, "step", origin, borders, swept, steps, None, rows, columns + lanes + CHUNK, False)
     cell = backend.to_device(np.array([rows - 1, columns - 1, end.score, 0], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
     sequences = matrix.query[origin.row :], matrix.target[origin.column :]
@@ -239,7 +241,8 @@ def _launch(
 ) -> tuple[Array, Array]:
     backend = matrix.backend
     rows, columns = len(borders.left_e), len(borders.row_h)
-    strips = -(-rows // matrix.strip)
+    strip = matrix.lanes * STEP_ROWS if len(steps) else matrix.strip
+    strips = -(-rows // strip)
     found, skipped = backend.empty((strips, 3), np.int32), backend.empty(strips, np.uint64)
     backend.launch(
         matrix.kernel("sweep", what),
@@ -262,7 +265,7 @@ def _launch(
         skipped,
         rows,
         columns,
-        row_step // matrix.strip,
+        -(-row_step // strip),
         column_step,
         matrix.rows - origin.row - rows,
         int(prunes),
