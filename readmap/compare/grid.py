@@ -17,7 +17,7 @@ from readmap.compare.sweep import Borders, Cell, Matrix, Swept, sweep
 MOST_TILES = 64
 
 #: The side of a tile of which each cell's source is kept, four bits.
-TRACED = 2048
+TRACED = 4096
 
 
 @dataclass(frozen=True)
