@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from readmap.errors import UsageError
 
@@ -47,3 +48,21 @@ class Scores:
     def arguments(self) -> tuple[int, ...]:
         """In the order of COMPARISON_ARGUMENTS of kernels/comparison.cuh."""
         return self.match, self.mismatch, self.gap_open, self.gap_extend
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How two long sequences are compared; nothing but `scores` and `score_only` changes what comes out.
+
+    score_only: the score and where it ends, without the alignment.
+    pruning: whether parts of the matrix that cannot reach the best score are left out.
+    memory: bytes for special rows, from which the alignment is traced back. The default holds two dozen rows of 5 Mbp
+        at eight bytes a cell, so that a part of the matrix traced back is a twentieth of it.
+    checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
+    """
+
+    scores: Scores = Scores()
+    score_only: bool = False
+    pruning: bool = True
+    memory: int = 1 << 30
+    checkpoint: Path | None = None

@@ -1,4 +1,4 @@
-"""A reference's FASTA as one array of bases."""
+"""FASTA as one array of bases: a reference's contigs, or any records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class Contig:
 
 @dataclass(frozen=True)
 class Fasta:
-    """The contigs of a FASTA file, in its order.
+    """The records of a FASTA file, in its order; those of a reference are its contigs.
 
-    names: of each contig, up to the first blank of its header; no two are the same, none is empty.
-    bases: uint8 [bases]: the upper-case IUPAC letters of all contigs without anything between them; T for U.
-    offsets: int64 [contigs + 1]: contig i is bases[offsets[i]:offsets[i + 1]], never empty.
+    names: of each record, up to the first blank of its header; none is empty, and no two contigs' are the same.
+    bases: uint8 [bases]: the upper-case IUPAC letters of all records without anything between them; T for U.
+    offsets: int64 [records + 1]: record i is bases[offsets[i]:offsets[i + 1]], a contig never empty.
     """
 
     names: list[bytes]
@@ -52,60 +52,65 @@ def read_fasta(source: ByteSource, progress: Callable[[int], None] | None = None
     At the peak this takes 1.25 bytes a base. Raises DataError where the file is no FASTA, has no sequence, an empty
     contig, one without a name, two of one name, or a character that is no nucleotide; and what `source` raises.
     """
-    contigs = _Contigs(source.name)
+    return _read(source, _Contigs(source.name), progress)
+
+
+def read_records(source: ByteSource, progress: Callable[[int], None] | None = None) -> Fasta:
+    """As `read_fasta`, but records may be empty, and names may be repeated."""
+    return _read(source, _Records(source.name), progress)
+
+
+def _read(source: ByteSource, records: "_Records", progress: Callable[[int], None] | None) -> Fasta:
     target = memoryview(bytearray(BLOCK_BYTES))
     # The line break before what is to come; a header is "\n>", also the first one.
     carry = b"\n"
     total = 0
     while count := source.readinto(target):
         total += count
-        carry = _add_block(contigs, carry + bytes(target[:count]))
+        carry = _add_block(records, carry + bytes(target[:count]))
         if progress:
             progress(total)
-    _add_block(contigs, carry + b"\n")
-    return contigs.finish()
+    _add_block(records, carry + b"\n")
+    return records.finish()
 
 
-def _add_block(contigs: "_Contigs", block: bytes) -> bytes:
+def _add_block(records: "_Records", block: bytes) -> bytes:
     """Adds all of a block but its end where that may be an incomplete header, and returns the end."""
-    first, *records = block.split(b"\n>")
+    first, *others = block.split(b"\n>")
     carry = b""
-    if records and b"\n" not in records[-1]:
-        carry = b"\n>" + records.pop()
+    if others and b"\n" not in others[-1]:
+        carry = b"\n>" + others.pop()
     elif block.endswith(b"\n"):
         carry = b"\n"
-    contigs.add_sequence(first)
-    for record in records:
+    records.add_sequence(first)
+    for record in others:
         header, _, sequence = record.partition(b"\n")
-        contigs.add_header(header)
-        contigs.add_sequence(sequence)
+        records.add_header(header)
+        records.add_sequence(sequence)
     return carry
 
 
-class _Contigs:
-    """The contigs read so far; the last of them may be incomplete."""
+class _Records:
+    """The records read so far; the last of them may be incomplete."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._numbers: dict[bytes, int] = {}
+        self._names: list[bytes] = []
         self._starts: list[int] = []
         self._bases = np.empty(BLOCK_BYTES, np.uint8)
         self._length = 0
 
     def add_header(self, header: bytes) -> None:
-        """Ends the contig before and begins the one whose header, without '>', this is."""
-        self._end_contig()
-        number = len(self._starts) + 1
+        """Ends the record before and begins the one whose header, without '>', this is."""
+        self._end_record()
         name = b"" if header[:1].isspace() else header.split(maxsplit=1)[0] if header else b""
         if not name:
-            raise DataError(f"{self._path}, record {number}: expected a name behind '>', found none")
-        earlier = self._numbers.setdefault(name, number)
-        if earlier != number:
-            raise DataError(f"{self._path}, record {number} ({_text(name)}): record {earlier} has the same name")
+            raise DataError(f"{self._path}, record {len(self._starts) + 1}: expected a name behind '>', found none")
+        self._names.append(name)
         self._starts.append(self._length)
 
     def add_sequence(self, lines: bytes) -> None:
-        """Adds to the current contig, or skips blank lines before the first."""
+        """Adds to the current record, or skips blank lines before the first."""
         if not self._starts:
             self._expect_blank(lines)
             return
@@ -120,16 +125,15 @@ class _Contigs:
         self._length = length
 
     def finish(self) -> Fasta:
-        """All contigs."""
+        """All records."""
         if not self._starts:
             raise DataError(f"{self._path}: expected FASTA, found no sequence: the file is empty")
-        self._end_contig()
+        self._end_record()
         self._bases.resize(self._length, refcheck=False)
-        return Fasta(list(self._numbers), self._bases, np.array([*self._starts, self._length], np.int64))
+        return Fasta(self._names, self._bases, np.array([*self._starts, self._length], np.int64))
 
-    def _end_contig(self) -> None:
-        if self._starts and self._starts[-1] == self._length:
-            raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
+    def _end_record(self) -> None:
+        """Looks at the last record, if any, which is complete."""
 
     def _expect_blank(self, lines: bytes) -> None:
         start = lines.lstrip(LINE_BREAKS)
@@ -145,8 +149,26 @@ class _Contigs:
         )
 
     def _record(self) -> str:
-        name = next(reversed(self._numbers))
-        return f"{self._path}, record {len(self._starts)} ({_text(name)})"
+        return f"{self._path}, record {len(self._starts)} ({_text(self._names[-1])})"
+
+
+class _Contigs(_Records):
+    """Records that have a name of their own each, and a sequence."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._numbers: dict[bytes, int] = {}
+
+    def add_header(self, header: bytes) -> None:
+        super().add_header(header)
+        number = len(self._starts)
+        earlier = self._numbers.setdefault(self._names[-1], number)
+        if earlier != number:
+            raise DataError(f"{self._record()}: record {earlier} has the same name")
+
+    def _end_record(self) -> None:
+        if self._starts and self._starts[-1] == self._length:
+            raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
 
 
 def _text(name: bytes) -> str:

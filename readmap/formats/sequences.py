@@ -1,0 +1,145 @@
+"""The records of a FASTA or FASTQ file as arrays: sequences of any length, to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.errors import DataError
+from readmap.formats import bad_records
+from readmap.formats.bad_records import BadRecord
+from readmap.formats.chunks import Chunk, read_chunks
+from readmap.formats.compression import ByteSource, PieceSource, open_bytes
+from readmap.formats.fasta import BLOCK_BYTES, TO_BASE, read_records
+from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE
+
+CHUNK_BYTES = 16 << 20
+
+# Of every letter; those that are no nucleotides stay as they are.
+COMPLEMENTS = np.arange(256, dtype=np.uint8)
+COMPLEMENTS[np.frombuffer(b"ACGTRYSWKMBDHVN", np.uint8)] = np.frombuffer(b"TGCAYRSWMKVHDBN", np.uint8)
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Named sequences, in the order of their file; they may be empty, and names may be repeated.
+
+    names: up to the first blank of each header, without '>' or '@'.
+    letters: uint8, the upper-case IUPAC letters of all sequences without anything between them; T for U.
+    offsets: int64 [sequences + 1]: sequence i is letters[offsets[i]:offsets[i + 1]].
+    """
+
+    names: list[bytes]
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64 [sequences], letters of each."""
+        return np.diff(self.offsets)
+
+    def part(self, first: int, end: int) -> Sequences:
+        """Those from `first` to before `end`, as views."""
+        offsets = self.offsets[first : end + 1]
+        return Sequences(self.names[first:end], self.letters[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def reverse_complements(self) -> Sequences:
+        """The reverse complement of each."""
+        # All of it backwards has the sequences in the wrong order, but one alone needs no array of indices.
+        letters = self.letters[::-1]
+        if len(self) > 1:
+            ends = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, self.lengths)
+            letters = self.letters[ends - np.arange(len(self.letters))]
+        return Sequences(self.names, COMPLEMENTS[letters], self.offsets)
+
+
+def joined(parts: Sequence[Sequences]) -> Sequences:
+    """All sequences of all parts, of which there is at least one."""
+    names = [name for part in parts for name in part.names]
+    offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]), dtype=np.int64)
+    return Sequences(names, np.concatenate([part.letters for part in parts]), offsets)
+
+
+def read_sequences(path: str | ByteSource, threads: int = 1) -> Sequences:
+    """The records of a FASTA or FASTQ file, plain, gzip or bgzip; "-" is standard input.
+
+    threads: how many read or inflate.
+    Raises DataError where the file is neither, is empty, or has a record without a name, a broken one, or one with a
+    character that is no nucleotide; and OSError from reading.
+    """
+    with open_bytes(path, threads) as source:
+        # What tells the format is not to be lost: who parses the records reads it again.
+        buffer = bytearray(BLOCK_BYTES)
+        start = bytes(buffer[: source.readinto(memoryview(buffer))])
+        with PieceSource(source.name, _pieces(source, start)) as whole:
+            if start.startswith(b"@"):
+                return joined([*_read_fastq(whole)])
+            fasta = read_records(whole)
+    return Sequences(fasta.names, fasta.bases, fasta.offsets)
+
+
+def _pieces(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:
+    """All of a source whose first bytes have been read."""
+    if start:
+        yield start
+    target = memoryview(bytearray(BLOCK_BYTES))
+    while count := source.readinto(target):
+        yield bytes(target[:count])
+
+
+def _read_fastq(source: ByteSource) -> Iterator[Sequences]:
+    for chunk in read_chunks([source], lambda nbytes: np.empty(nbytes, np.uint8), CHUNK_BYTES):
+        yield _of_chunk(chunk)
+        chunk.release()
+
+
+def _of_chunk(chunk: Chunk) -> Sequences:
+    """A chunk of FASTQ, checked."""
+    data = chunk.parts[0]
+    ends = np.flatnonzero(data == NEWLINE).reshape(-1, chunk.format.value)
+    starts = np.concatenate([[0], ends.ravel()[:-1] + 1]).reshape(ends.shape)
+    # Of lines that end with CR LF.
+    ends = ends - ((ends > starts) & (data[ends - 1] == CARRIAGE_RETURN))
+    sizes = ends - starts
+    text = data.tobytes()
+    titles, sequences = (
+        [text[start:end] for start, end in zip(starts[:, line].tolist(), ends[:, line].tolist(), strict=True)]
+        for line in (0, 1)
+    )
+    letters = np.frombuffer(b"".join(sequences).translate(TO_BASE), np.uint8)
+    offsets = np.concatenate([[0], np.cumsum(sizes[:, 1])])
+    _refuse_bad(chunk, data[starts], sizes, letters, offsets)
+    return Sequences([_name(chunk, number, title) for number, title in enumerate(titles)], letters, offsets)
+
+
+def _refuse_bad(
+    chunk: Chunk,
+    marks: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+    letters: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+) -> None:
+    """Raise DataError for the first record that is no FASTQ. marks, sizes: first bytes and lengths of its lines."""
+    faults = (
+        (np.flatnonzero(marks[:, 0] != ord("@")), bad_records.NO_HEADER),
+        (np.flatnonzero(marks[:, 2] != ord("+")), bad_records.NO_SEPARATOR),
+        (np.flatnonzero(sizes[:, 1] != sizes[:, 3]), bad_records.QUALITY_LENGTH),
+        (offsets.searchsorted(np.flatnonzero(letters == 0), "right") - 1, bad_records.NOT_A_BASE),
+    )
+    if found := [BadRecord(int(records[0]), code) for records, code in faults if len(records)]:
+        raise chunk.error(min(found))
+
+
+def _name(chunk: Chunk, number: int, title: bytes) -> bytes:
+    """The name behind the '@' of a title line."""
+    if not title[1:2].strip():
+        record = chunk.first_record + number + 1
+        raise DataError(f"{chunk.paths[0]}, record {record}: expected a name behind '@', found none")
+    return title[1:].split(maxsplit=1)[0]

@@ -1,0 +1,103 @@
+"""Sequences of FASTA and FASTQ: all their spellings, an error for each thing that can be wrong, and what they give."""
+
+import gzip
+import random
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readmap.errors import DataError
+from readmap.formats import sequences
+from readmap.formats.sequences import Sequences, joined, read_sequences
+
+
+def read(folder: Path, data: bytes) -> Sequences:
+    """Reads a file that messages call x."""
+    (folder / "x").write_bytes(data)
+    return read_sequences(str(folder / "x"))
+
+
+def as_pairs(found: Sequences) -> list[tuple[str, str]]:
+    return [(found.names[i].decode(), found.part(i, i + 1).letters.tobytes().decode()) for i in range(len(found))]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b">a x\nACG\nTu\n>b\nnr\n", [("a", "ACGTT"), ("b", "NR")]),
+        (b">a\n>b\r\n\r\nAC\r\n>c", [("a", ""), ("b", "AC"), ("c", "")]),
+        (b">a\nA\n>a\nC\n", [("a", "A"), ("a", "C")]),
+        (b"\n>a\nA\n", [("a", "A")]),
+        (b"@a x\nACGu\n+\nIIII\n@b\nN\n+b\n@\n", [("a", "ACGT"), ("b", "N")]),
+        (b"@a\r\nAC\r\n+\r\nII\r\n@a\r\n\r\n+\r\n\r\n", [("a", "AC"), ("a", "")]),
+        (b"@a\nAC\n+\nII", [("a", "AC")]),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list[tuple[str, str]]) -> None:
+    assert as_pairs(read(tmp_path, gzip.compress(data) if compressed else data)) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "expected FASTA, found no sequence: the file is empty"),
+        (b"ACGT\n", "expected FASTA, which starts with '>', found 'A'"),
+        (b">a\nA\n>\nC\n", "record 2: expected a name behind '>', found none"),
+        (b">a\nA\n>b\nAC-T\n", "record 2 (b), position 3: expected a nucleotide (IUPAC), found '-'"),
+        (b"@a\nA\n+\nI\n@b\nAC\n+\nI\n", "record 2 (b): quality has 1 characters, sequence has 2"),
+        (b"@a\nA\n+\nI\n@b\nA-\n+\nII\n", "record 2 (b): expected a nucleotide at base 2, found '-'"),
+        (b"@a\nA\n+\nI\nb\nA\n+\nI\n", "record 2: expected a header that begins with '@', found 'b'"),
+        (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name behind '@', found none"),
+        (b"@a\nA\n+\nI\n@b\nA\n", "record 2 (b): record is truncated: expected 4 lines, found 2"),
+        (b"@a\nA\nI\nI\n", "record 1 (a): expected a line that begins with '+', found 'I'"),
+        (gzip.compress(b">a\nACGT\n")[:-6], "the gzip data break off"),
+    ],
+    ids=["empty", "letters", "name", "gap", "quality", "letter", "no @", "no name", "truncated", "no +", "gzip"],
+)
+def test_errors(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, data)
+    assert str(caught.value).startswith(f"{tmp_path}/x")
+    assert message in str(caught.value)
+
+
+def test_many_records_of_fastq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "CHUNK_BYTES", 2000)
+    generator = random.Random(1)
+    expected = [(f"r{i}", "".join(generator.choices("ACGT", k=generator.randrange(300)))) for i in range(500)]
+    data = "".join(f"@{name} c\n{letters}\n+\n{'I' * len(letters)}\n" for name, letters in expected)
+    assert as_pairs(read(tmp_path, data.encode())) == expected
+    bad = data.replace("@r400 c\nA", "@r400 c\n!").replace("@r400 c\nC", "@r400 c\n!")
+    with pytest.raises(DataError, match=r"record 401 \(r400\)"):
+        read(tmp_path, bad.replace("@r400 c\nG", "@r400 c\n!").replace("@r400 c\nT", "@r400 c\n!").encode())
+
+
+def test_a_long_sequence_is_an_array_and_no_text(tmp_path: Path) -> None:
+    bases = 20_000_000
+    (tmp_path / "x").write_bytes(b">a\n" + b"ACGT" * (bases // 4) + b"\n")
+    tracemalloc.start()
+    found = read_sequences(str(tmp_path / "x"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.lengths.tolist() == [bases]
+    assert peak < 1.6 * bases
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_reverse_complements(count: int) -> None:
+    generator = random.Random(count)
+    texts = ["".join(generator.choices("ACGTRYSWKMBDHVN", k=generator.randrange(30))) for _ in range(count)]
+    offsets = np.cumsum([0, *map(len, texts)])
+    found = Sequences([b"x"] * count, np.frombuffer("".join(texts).encode(), np.uint8), offsets).reverse_complements()
+    table = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
+    assert [text for _, text in as_pairs(found)] == [text[::-1].translate(table) for text in texts]
+    assert as_pairs(found.reverse_complements()) == [("x", text) for text in texts]
+
+
+def test_parts_put_together_again() -> None:
+    whole = Sequences([b"a", b"b", b"c"], np.frombuffer(b"ACGTT", np.uint8), np.array([0, 2, 2, 5]))
+    again = joined([whole.part(0, 1), whole.part(1, 1), whole.part(1, 3)])
+    assert as_pairs(again) == [("a", "AC"), ("b", ""), ("c", "GTT")]
