@@ -19,3 +19,7 @@ class IndexFolderError(ReadmapError):
 
 class UsageError(ReadmapError):
     """Options that contradict each other or name nothing; a command exits with 2."""
+
+
+class InternalError(Exception):
+    """readmap contradicts itself, which no user can mend: a command tells it as the bug that it is."""

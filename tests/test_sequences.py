@@ -20,7 +20,7 @@ def read(folder: Path, data: bytes) -> Sequences:
 
 
 def as_pairs(found: Sequences) -> list[tuple[str, str]]:
-    return [(found.names[i].decode(), found.part(i, i + 1).letters.tobytes().decode()) for i in range(len(found))]
+    return [(name.decode(), letters.tobytes().decode()) for name, letters in zip(found.names, found, strict=True)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from readmap import __version__
-from readmap.cli import compile, index, info, search
+from readmap.cli import compare, compile, index, info, search
 from readmap.cli.guard import MISUSED, guarded, leave, signals_interrupt
 from readmap.cli.options import FLAG
 from readmap.cli.report import Session
@@ -28,6 +28,7 @@ for name in ("search", "map"):
     # Its -h is bwa mem's.
     settings = {"help_option_names": ["--help"]}
     app.command(name, epilog=search.EXAMPLES, hidden=name == "map", context_settings=settings)(search.search)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("info", epilog=info.EXAMPLES)(info.info)
 app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 

@@ -1,8 +1,10 @@
-"""Options of readmap search that contradict each other, told before any work."""
+"""Options that contradict each other, told before any work: how, and which of readmap search do."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import typer
 
@@ -10,6 +12,16 @@ from readmap.cli import exact, pairing, reads, reporting, scoring
 from readmap.cli.options import given_options
 from readmap.errors import UsageError
 from readmap.search.exact import Format
+
+#: Names of parameters, whether giving one of them is wrong, and why.
+Conflict = tuple[Sequence[str], Any, str]
+
+
+def refuse(given: dict[str, Any], conflicts: Iterable[Conflict]) -> None:
+    """Raise UsageError for the first of the conflicts that the given options are in."""
+    for names, wrong, message in conflicts:
+        if found := [given[name].opts[0] for name in names if wrong and name in given]:
+            raise UsageError(f"{', '.join(found)}: {message}")
 
 
 def refuse_conflicts(context: typer.Context) -> None:
@@ -50,6 +62,4 @@ def refuse_conflicts(context: typer.Context) -> None:
         (["read_group"], table, "only SAM, BAM and CRAM have read groups"),
         (["header"], table, "only SAM, BAM and CRAM have such a header"),
     )
-    for names, wrong, message in conflicts:
-        if found := [given[name].opts[0] for name in names if wrong and name in given]:
-            raise UsageError(f"{', '.join(found)}: {message}")
+    refuse(given, conflicts)

@@ -106,7 +106,7 @@ def open_outputs(
     with contextlib.ExitStack() as stack:
         outputs = [stack.enter_context(open_sink(output, reference, threads, memory))]
         if unmapped is not None:
-            outputs.append(stack.enter_context(_open_plain(unmapped, threads)))
+            outputs.append(stack.enter_context(open_plain(unmapped, threads)))
         yield outputs
 
 
@@ -117,10 +117,10 @@ def open_sink(output: str | None, reference: Reference, threads: int, memory: in
     """
     if output and (output.endswith(CRAM_ENDING) or memory is not None):
         return open_samtools_output(output, reference.contigs, _letters(reference), threads, memory)
-    return _open_plain(output, threads)
+    return open_plain(output, threads)
 
 
-def _open_plain(path: str | None, threads: int) -> ByteSink:
+def open_plain(path: str | None, threads: int) -> ByteSink:
     """The output as it is written, or compressed where its name says so."""
     plain = open_output(path)
     return BgzfOutput(plain, threads) if path and path.endswith(COMPRESSED) else plain

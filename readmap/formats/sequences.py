@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,11 @@ class Sequences:
     def lengths(self) -> NDArray[np.int64]:
         """int64 [sequences], letters of each."""
         return np.diff(self.offsets)
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        """The letters of each, as views."""
+        offsets = self.offsets.tolist()
+        return (self.letters[start:end] for start, end in pairwise(offsets))
 
     def part(self, first: int, end: int) -> Sequences:
         """Those from `first` to before `end`, as views."""

@@ -1,0 +1,124 @@
+"""Whether alignments are what they say: each is scored again, from its operations and the letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
+from readmap.compare.columns import expand
+from readmap.compare.parameters import Mode, Scores
+from readmap.compare.results import LETTERS, Results
+from readmap.errors import InternalError
+from readmap.formats.sequences import Sequences
+
+KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
+
+# 1 for letters that match themselves.
+IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
+
+
+def check(results: Results, scores: Scores, mode: Mode) -> None:
+    """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score."""
+    _check_places(results, mode)
+    if results.score_only:
+        return
+    _check_operations(results)
+    _check_ends(results, mode)
+    _check_letters(results)
+    columns = {kind: results.columns(kind) for kind in KINDS}
+    score = scores.match * columns[EQUAL] - scores.mismatch * columns[DIFFERENT]
+    score -= scores.gap_open * results.openings + scores.gap_extend * (columns[INSERTED] + columns[DELETED])
+    _expect(results, "the score of its operations", score, results.alignments.scores)
+
+
+def _check_places(results: Results, mode: Mode) -> None:
+    """Within the sequences, and at their ends where the mode says so."""
+    alignments = results.alignments
+    sides = (
+        ("query", results.queries, alignments.query_starts, alignments.query_ends, mode is not Mode.LOCAL),
+        ("target", results.targets, alignments.target_starts, alignments.target_ends, mode is Mode.GLOBAL),
+    )
+    for name, sequences, starts, ends, whole in sides:
+        lengths = sequences.lengths
+        _expect(results, f"the end in the {name}", lengths if whole else np.clip(ends, 0, lengths), ends)
+        first = -1 if results.score_only else 0 if whole else np.clip(starts, 0, ends)
+        _expect(results, f"the start in the {name}", first, starts)
+    if mode is Mode.LOCAL:
+        _expect(results, "the score", np.maximum(alignments.scores, 0), alignments.scores)
+
+
+def _check_operations(results: Results) -> None:
+    """Known ones, none of them empty or the continuation of another, and as long as the alignment."""
+    alignments, operations = results.alignments, results.operations
+    is_wrong = ~np.isin(operations, KINDS) | (results.lengths == 0)
+    _expect(results, "the number of operations that are empty or none of I, D, = and X", 0, results.sums(is_wrong))
+    continues = np.zeros(len(operations), np.int64)
+    continues[1:] = operations[1:] == operations[:-1]
+    ends = alignments.operation_ends
+    continues[ends[ends < len(operations)]] = 0
+    _expect(results, "the number of operations that continue another", 0, results.sums(continues))
+    both = results.columns(EQUAL) + results.columns(DIFFERENT)
+    query, target = both + results.columns(INSERTED), both + results.columns(DELETED)
+    _expect(results, "the letters of the query in it", alignments.query_ends - alignments.query_starts, query)
+    _expect(results, "the letters of the target in it", alignments.target_ends - alignments.target_starts, target)
+
+
+def _check_ends(results: Results, mode: Mode) -> None:
+    """Nothing at an end that costs more than it is worth: a local alignment begins and ends with equal letters."""
+    ends = results.alignments.operation_ends
+    begins = np.concatenate([[0], ends[:-1]])
+    has_any = np.flatnonzero(ends > begins)
+    for name, places in (("first", begins[has_any]), ("last", ends[has_any] - 1)):
+        found = results.operations[places]
+        wrong = found != EQUAL if mode is Mode.LOCAL else (found == DELETED) & (mode is Mode.SEMIGLOBAL)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise _error(results, int(has_any[at]), f"the {name} operation is {LETTERS[found[at]]}")
+
+
+def _check_letters(results: Results) -> None:
+    """Equal where they are said to be equal, and nowhere else."""
+    alignments = results.alignments
+    query = _between(results.queries, alignments.query_starts, alignments.query_ends)
+    target = _between(results.targets, alignments.target_starts, alignments.target_ends)
+    columns = expand(alignments.operations, query, target)
+    is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
+    is_same = (columns.query == columns.target) & is_base
+    wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
+    if not len(wrong):
+        return
+    sizes = np.cumsum(results.sums(results.lengths))
+    pair = int(sizes.searchsorted(wrong[0], "right"))
+    column = int(wrong[0]) - (int(sizes[pair - 1]) if pair else 0) + 1
+    letters = f"{columns.query[wrong[0]]:c} and {columns.target[wrong[0]]:c}"
+    told = LETTERS[columns.operations[wrong[0]]]
+    raise _error(results, pair, f"column {column} has {letters}, and its operation is {told}")
+
+
+def _between(sequences: Sequences, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The letters of each sequence from its start to its end, behind each other."""
+    if len(sequences) == 1:
+        return sequences.letters[starts[0] : ends[0]]
+    # Steps up and down whose sum is 1 within the parts and 0 between them: no array of indices.
+    steps = np.zeros(len(sequences.letters) + 1, np.int8)
+    np.add.at(steps, sequences.offsets[:-1] + starts, 1)
+    np.subtract.at(steps, sequences.offsets[:-1] + ends, 1)
+    return sequences.letters[np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)]
+
+
+def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:
+    wrong = np.flatnonzero(found != expected)
+    if len(wrong):
+        pair = int(wrong[0])
+        value = np.broadcast_to(expected, found.shape)[pair]
+        raise _error(results, pair, f"{what} is {found[pair]}, expected {value}")
+
+
+def _error(results: Results, pair: int, what: str) -> InternalError:
+    names = (
+        sequences.names[pair].decode("utf-8", "backslashreplace") for sequences in (results.queries, results.targets)
+    )
+    return InternalError(f"{' against '.join(names)}: {what}")

@@ -1,0 +1,15 @@
+"""A JSON array with an object a pair; null stands for what is unknown or not there."""
+
+from __future__ import annotations
+
+import json
+
+from readmap.compare.formats.fields import fields
+from readmap.compare.results import Result
+
+BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
+
+
+def record(result: Result) -> bytes:
+    """An object, in one line."""
+    return json.dumps(fields(result)).encode()

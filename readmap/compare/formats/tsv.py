@@ -1,0 +1,14 @@
+"""A table with a header line and a line a pair; * stands for what is unknown or not there."""
+
+from __future__ import annotations
+
+from readmap.compare.formats.fields import NAMES, fields
+from readmap.compare.results import Result
+
+HEADER = "\t".join(NAMES).encode() + b"\n"
+
+
+def record(result: Result) -> bytes:
+    """A line."""
+    values = ("*" if value is None else str(value) for value in fields(result).values())
+    return "\t".join(values).encode() + b"\n"
