@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from readmap.compare.api import Comparison, compare
     from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aligner",
     "BackendError",
+    "Comparison",
     "DataError",
     "Hit",
     "Hits",
@@ -43,9 +45,11 @@ __all__ = [
     "UsageError",
     "__version__",
     "build_index",
+    "compare",
 ]
 
 _HOMES = {
+    "readmap.compare.api": ("Comparison",),
     "readmap.errors": ("BackendError", "DataError", "IndexFolderError", "ReadmapError", "UsageError"),
     "readmap.index.index": ("Index", "build_index"),
     "readmap.index.occurrences": ("Place", "Places"),
@@ -58,6 +62,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Loaded when asked for: the command has something to say before NumPy is (cli/numerics.py).
+    if name == "compare":
+        return importlib.import_module("readmap.compare")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

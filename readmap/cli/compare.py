@@ -32,7 +32,6 @@ from readmap.cli.comparing import (
     check_names,
     format_of,
     refuse_conflicts,
-    scores_of,
     settings_of,
 )
 from readmap.cli.comparison import Work, progress_line
@@ -42,7 +41,7 @@ from readmap.cli.report import Report, is_terminal, printable, refuse_same_outpu
 from readmap.cli.resources import Device, GpuMemory
 from readmap.compare.comparison import expect_partners
 from readmap.compare.formats import Writer, writer
-from readmap.compare.parameters import Mode, Settings
+from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.errors import ReadmapError
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.formats.sequences import read_sequences
@@ -96,7 +95,7 @@ def compare(
     """
     refuse_conflicts(context)
     written = format_of(named_format, output)
-    scores = scores_of(match, mismatch, gap_first, gap_extend)
+    scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
     settings = settings_of(scores, score_only, no_pruning, memory, checkpoint)
     gpu_bytes = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
     check_names(query, target, {"-o": output, "--plot": plot, "--json": json})

@@ -174,15 +174,6 @@ def format_of(named: str | None, output: str | None) -> Format:
     return Format(named) if named else promised(output) or Format.SUMMARY
 
 
-def scores_of(match: int, mismatch: int, gap_first: int, gap_extend: int) -> Scores:
-    """What the options ask for: inside, opening a gap costs beside its first letter."""
-    if gap_first < gap_extend:
-        raise UsageError(
-            f"--gap-first {gap_first} is less than --gap-extend {gap_extend}: the first letter costs as much"
-        )
-    return Scores(match, mismatch, gap_first - gap_extend, gap_extend)
-
-
 def settings_of(
     scores: Scores, score_only: bool, no_pruning: bool, memory: str | None, checkpoint: str | None
 ) -> Settings:

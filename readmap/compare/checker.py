@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
-from readmap.compare.columns import expand
 from readmap.compare.parameters import Mode, Scores
 from readmap.compare.results import LETTERS, Results
 from readmap.errors import InternalError
-from readmap.formats.sequences import Sequences
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
 
@@ -31,7 +29,7 @@ def check(results: Results, scores: Scores, mode: Mode) -> None:
     columns = {kind: results.columns(kind) for kind in KINDS}
     score = scores.match * columns[EQUAL] - scores.mismatch * columns[DIFFERENT]
     score -= scores.gap_open * results.openings + scores.gap_extend * (columns[INSERTED] + columns[DELETED])
-    _expect(results, "the score of its operations", score, results.alignments.scores)
+    _expect(results, "the score", score, results.alignments.scores)
 
 
 def _check_places(results: Results, mode: Mode) -> None:
@@ -62,8 +60,18 @@ def _check_operations(results: Results) -> None:
     _expect(results, "the number of operations that continue another", 0, results.sums(continues))
     both = results.columns(EQUAL) + results.columns(DIFFERENT)
     query, target = both + results.columns(INSERTED), both + results.columns(DELETED)
-    _expect(results, "the letters of the query in it", alignments.query_ends - alignments.query_starts, query)
-    _expect(results, "the letters of the target in it", alignments.target_ends - alignments.target_starts, target)
+    _expect(
+        results,
+        "the number of the query's letters in its operations",
+        alignments.query_ends - alignments.query_starts,
+        query,
+    )
+    _expect(
+        results,
+        "the number of the target's letters in its operations",
+        alignments.target_ends - alignments.target_starts,
+        target,
+    )
 
 
 def _check_ends(results: Results, mode: Mode) -> None:
@@ -81,10 +89,7 @@ def _check_ends(results: Results, mode: Mode) -> None:
 
 def _check_letters(results: Results) -> None:
     """Equal where they are said to be equal, and nowhere else."""
-    alignments = results.alignments
-    query = _between(results.queries, alignments.query_starts, alignments.query_ends)
-    target = _between(results.targets, alignments.target_starts, alignments.target_ends)
-    columns = expand(alignments.operations, query, target)
+    columns = results.expanded
     is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
     is_same = (columns.query == columns.target) & is_base
     wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
@@ -96,17 +101,6 @@ def _check_letters(results: Results) -> None:
     letters = f"{columns.query[wrong[0]]:c} and {columns.target[wrong[0]]:c}"
     told = LETTERS[columns.operations[wrong[0]]]
     raise _error(results, pair, f"column {column} has {letters}, and its operation is {told}")
-
-
-def _between(sequences: Sequences, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The letters of each sequence from its start to its end, behind each other."""
-    if len(sequences) == 1:
-        return sequences.letters[starts[0] : ends[0]]
-    # Steps up and down whose sum is 1 within the parts and 0 between them: no array of indices.
-    steps = np.zeros(len(sequences.letters) + 1, np.int8)
-    np.add.at(steps, sequences.offsets[:-1] + starts, 1)
-    np.subtract.at(steps, sequences.offsets[:-1] + ends, 1)
-    return sequences.letters[np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)]
 
 
 def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:

@@ -45,6 +45,15 @@ class Scores:
             if not least <= getattr(self, name) <= 1000:
                 raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to 1000")
 
+    @classmethod
+    def of_first_gap(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> Scores:
+        """Those of a gap whose first letter costs gap_first, and each further one gap_extend."""
+        if gap_first < gap_extend:
+            raise UsageError(
+                f"the first letter of a gap costs {gap_first}, expected {gap_extend} or more, as a further one"
+            )
+        return cls(match, mismatch, gap_first - gap_extend, gap_extend)
+
     def arguments(self) -> tuple[int, ...]:
         """In the order of COMPARISON_ARGUMENTS of kernels/comparison.cuh."""
         return self.match, self.mismatch, self.gap_open, self.gap_extend

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.compare.columns import Columns, expand
 from readmap.formats.sequences import Sequences
 
 #: Of operations, by their numbers in BAM.
@@ -123,6 +124,13 @@ class Results:
     def openings(self) -> Counts:
         """Gaps of each pair."""
         return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
+
+    @cached_property
+    def expanded(self) -> Columns:
+        """The columns of all pairs. Raises ValueError where operations are not as long as what they align."""
+        found = self.alignments
+        query = self.queries.between(found.query_starts, found.query_ends)
+        return expand(found.operations, query, self.targets.between(found.target_starts, found.target_ends))
 
     def __iter__(self) -> Iterator[Result]:
         # Lists and a tuple a pair: fields of arrays would take ten times as long.

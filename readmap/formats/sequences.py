@@ -51,6 +51,16 @@ class Sequences:
         offsets = self.offsets.tolist()
         return (self.letters[start:end] for start, end in pairwise(offsets))
 
+    def between(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The letters of each from its start to its end, behind each other."""
+        if len(self) == 1:
+            return self.letters[starts[0] : ends[0]]
+        # Steps up and down whose sum is 1 within the parts and 0 between them: no array of indices.
+        steps = np.zeros(len(self.letters) + 1, np.int8)
+        np.add.at(steps, self.offsets[:-1] + starts, 1)
+        np.subtract.at(steps, self.offsets[:-1] + ends, 1)
+        return self.letters[np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)]
+
     def part(self, first: int, end: int) -> Sequences:
         """Those from `first` to before `end`, as views."""
         offsets = self.offsets[first : end + 1]

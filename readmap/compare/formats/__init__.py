@@ -1,9 +1,10 @@
-"""How results are told: a module a format, each with `record`, the bytes of one result."""
+"""How results are told: a module a format, each with `record`, the bytes of one result, or `records`."""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,25 +40,31 @@ def promised(path: str | None) -> Format | None:
 
 @dataclass(frozen=True)
 class Writer:
-    """What stands before, between and behind the records, and what makes them."""
+    """What stands before, between and behind the records, and what makes those of some pairs."""
 
-    record: Callable[[Result], bytes]
+    records: Callable[[Results], Iterable[bytes]]
     begin: bytes = b""
     between: bytes = b""
     end: bytes = b""
 
     def write(self, results: Results, is_first: bool, write: Callable[[bytes], object]) -> None:
         """Write the records of some pairs. There is one at least. is_first: whether none have been written before."""
-        records = [self.record(result) for result in results]
-        write((b"" if is_first else self.between) + self.between.join(records))
+        write((b"" if is_first else self.between) + self.between.join(self.records(results)))
 
 
 def writer(format: Format, targets: Sequences, version: str, command_line: str) -> Writer:
     """The writer of a format. Raises DataError where the targets cannot be told by it."""
     if format is Format.SAM:
-        return Writer(sam.record, sam.header(targets, version, command_line))
+        return Writer(_each(sam.record), sam.header(targets, version, command_line))
     if format is Format.JSON:
-        return Writer(json_array.record, json_array.BEGIN, json_array.BETWEEN, json_array.END)
+        return Writer(_each(json_array.record), json_array.BEGIN, json_array.BETWEEN, json_array.END)
     if format is Format.TSV:
-        return Writer(tsv.record, tsv.HEADER)
-    return Writer({Format.PAF: paf.record, Format.TEXT: text.record, Format.SUMMARY: summary.record}[format])
+        return Writer(_each(tsv.record), tsv.HEADER)
+    if format is Format.TEXT:
+        return Writer(text.records)
+    return Writer(_each(paf.record if format is Format.PAF else summary.record))
+
+
+def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:
+    """What makes the records of some pairs one by one."""
+    return functools.partial(map, record)

@@ -2,54 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.compare.alignments import DELETED, EQUAL, INSERTED
-from readmap.compare.columns import expand
 from readmap.compare.formats import summary
-from readmap.compare.results import Result
+from readmap.compare.results import Counts, Results
 
 WIDTH = 60
 
 
-def record(result: Result) -> bytes:
-    """The summary, the blocks, and a blank line behind each."""
-    return summary.record(result) + (b"" if result.is_empty else b"".join(_blocks(result)))
+def records(results: Results) -> Iterator[bytes]:
+    """Of each pair the summary and the blocks, with a blank line behind each."""
+    columns = results.expanded
+    strokes = np.where(columns.operations == EQUAL, np.uint8(ord("|")), np.uint8(ord(" ")))
+    rows = columns.query.tobytes(), strokes.tobytes(), columns.target.tobytes()
+    sizes = results.sums(results.lengths)
+    blocks = -(-sizes // WIDTH)
+    # All pairs' blocks at once: their columns, and the places of their letters.
+    pair = np.repeat(np.arange(len(sizes)), blocks)
+    starts = (np.cumsum(sizes) - sizes)[pair] + WIDTH * _count_up(pair, blocks)
+    ends = np.minimum(starts + WIDTH, np.cumsum(sizes)[pair])
+    alignments = results.alignments
+    first = _places(columns.operations != DELETED, starts, alignments.query_starts, pair, blocks)
+    second = _places(columns.operations != INSERTED, starts, alignments.target_starts, pair, blocks)
+    lengths = (results.queries.lengths + 1)[pair]
+    first = [np.where(results.reverse[pair], lengths - places, places) for places in first]
+    facts = [each.tolist() for each in (starts, ends, *first, *second)]
+    end = 0
+    for result, count in zip(results, blocks.tolist(), strict=True):
+        begin, end = end, end + count
+        digits = len(str(max(len(result.query), len(result.target))))
+        lines = [_block(rows, digits, *block) for block in zip(*(each[begin:end] for each in facts), strict=True)]
+        yield summary.record(result) + b"".join(lines)
 
 
-def _blocks(result: Result) -> list[bytes]:
-    begin, end = result.aligned_query
-    start, stop = result.target_start, result.target_end
-    columns = expand(result.operations, result.query[begin:end], result.target[start:stop])
-    strokes = np.where(columns.operations == EQUAL, np.uint8(ord("|")), np.uint8(ord(" "))).tobytes()
-    rows = columns.query.tobytes(), strokes, columns.target.tobytes()
-    first = _places(columns.operations != DELETED, begin, len(result.query) if result.reverse else None)
-    second = _places(columns.operations != INSERTED, start, None)
-    digits = len(str(max(len(result.query), len(result.target))))
-    space = b" " * (digits + 9)
-    return [
-        b"Query   %*d %b %d\n%b%b\nTarget  %*d %b %d\n\n"
-        % (
-            *(digits, query[0], rows[0][at : at + WIDTH], query[1]),
-            *(space, rows[1][at : at + WIDTH].rstrip()),
-            *(digits, target[0], rows[2][at : at + WIDTH], target[1]),
-        )
-        for at, query, target in zip(range(0, len(strokes), WIDTH), first, second, strict=True)
-    ]
+def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *places: int) -> bytes:
+    """Three lines. places: the first and the last of the query's letters, and of the target's."""
+    query, strokes, target = (row[start:end] for row in rows)
+    return b"Query   %*d %b %d\n%*s%b\nTarget  %*d %b %d\n\n" % (
+        *(digits, places[0], query, places[1]),
+        *(digits + 9, b"", strokes.rstrip()),
+        *(digits, places[2], target, places[3]),
+    )
 
 
-def _places(has_letter: NDArray[np.bool_], begin: int, reverse_length: int | None) -> list[tuple[int, int]]:
-    """The first and the last letter of each line, from 1; both are the letter before where a line has none.
+def _count_up(pair: Counts, blocks: Counts) -> Counts:
+    """The number of each block in its pair, from 0."""
+    return np.arange(len(pair)) - (np.cumsum(blocks) - blocks)[pair]
 
-    reverse_length: of a sequence of which the reverse complement is aligned; its letters are counted from its other
-    end, downwards.
+
+def _places(
+    has_letter: NDArray[np.bool_], starts: Counts, begins: Counts, pair: Counts, blocks: Counts
+) -> list[Counts]:
+    """The first and the last letter of each block's line, from 1; the letter before where it has none.
+
+    starts: of the blocks' columns, which follow each other. begins: where the pairs' alignments begin.
     """
-    if not len(has_letter):
-        return []
-    counts = np.add.reduceat(has_letter, np.arange(0, len(has_letter), WIDTH), dtype=np.int64)
-    ends = begin + np.cumsum(counts)
-    starts = np.minimum(ends - counts + 1, ends)
-    if reverse_length is not None:
-        starts, ends = reverse_length + 1 - starts, reverse_length + 1 - ends
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+    if not len(starts):
+        return [starts, starts]
+    counts = np.add.reduceat(has_letter, starts, dtype=np.int64)
+    before = np.cumsum(counts) - counts
+    first_of_pair = np.minimum(np.cumsum(blocks) - blocks, len(before) - 1)
+    ends = begins[pair] + before - before[first_of_pair][pair] + counts
+    return [np.minimum(ends - counts + 1, ends), ends]

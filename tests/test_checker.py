@@ -1,0 +1,164 @@
+"""The checker lets right alignments pass, and finds each thing that can be wrong with one, anywhere in a batch."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import stand_in
+
+from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.compare.checker import check
+from readmap.compare.parameters import Mode, Scores
+from readmap.compare.results import Results
+from readmap.errors import InternalError
+from readmap.formats.sequences import Sequences
+
+SCORES = Scores()
+
+
+def sequences(texts: list[str]) -> Sequences:
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
+
+
+def results(queries: list[str], targets: list[str], mode: Mode, scores: Scores, score_only: bool = False) -> Results:
+    sides = sequences(queries), sequences(targets)
+    found = stand_in.align_batch(*sides, scores, mode, None, score_only)
+    return Results(*sides, np.zeros(len(queries), np.bool_), found, score_only, 0, 0)
+
+
+def random_pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
+    generator = random.Random(seed)
+    queries = ["".join(generator.choices("ACGTN", [9, 9, 9, 9, 1], k=generator.randrange(25))) for _ in range(count)]
+    targets = []
+    for query in queries:
+        cut = generator.randrange(len(query) + 1)
+        targets.append(query[:cut] + "".join(generator.choices("ACGTN", k=generator.randrange(6))) + query[cut + 2 :])
+    return queries, targets
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("scores", [SCORES, Scores(2, 0, 0, 1), Scores(5, 4, 8, 6)])
+def test_right_alignments_pass(mode: Mode, scores: Scores) -> None:
+    pairs = random_pairs(150, 1)
+    check(results(*pairs, mode, scores), scores, mode)
+    check(results(*pairs, mode, scores, score_only=True), scores, mode)
+    one = next(number for number, query in enumerate(pairs[0]) if len(query) > 20)
+    check(results([pairs[0][one]], [pairs[1][one]], mode, scores), scores, mode)
+
+
+#: A local alignment with one of each operation, and what it is made of.
+QUERY, TARGET = "TTACGTACGAGTTACCAGTACCATT", "GACGTACGACTTACCAGTACGTTCATCC"
+OPERATIONS = [(EQUAL, 8), (DIFFERENT, 1), (EQUAL, 9)]
+
+
+def planted(operations: list[tuple[int, int]], places: tuple[int, int, int, int], score: int) -> Results:
+    """A batch of three, of which the second is what is given."""
+    found = [stand_in.align(b"ACGT", b"ACGT", SCORES, Mode.LOCAL) for _ in range(3)]
+    found[1] = (score, *places, operations)
+    sides = sequences(["ACGT", QUERY, "ACGT"]), sequences(["ACGT", TARGET, "ACGT"])
+    return Results(*sides, np.zeros(3, np.bool_), stand_in.as_alignments(found, False), False, 0, 0)
+
+
+def test_what_is_planted_is_right_but_for_the_plants() -> None:
+    check(planted(OPERATIONS, (2, 20, 1, 19), 14), SCORES, Mode.LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("operations", "places", "score", "message"),
+    [
+        (OPERATIONS, (2, 20, 1, 19), 15, "the score is 15, expected 14"),
+        (OPERATIONS, (2, 20, 1, 19), -1, "the score is -1, expected 0"),
+        (OPERATIONS, (2, 21, 1, 19), 14, "query's letters in its operations is 18, expected 19"),
+        (OPERATIONS, (2, 20, 0, 19), 14, "target's letters in its operations is 18, expected 19"),
+        (OPERATIONS, (12, 30, 1, 19), 14, "the end in the query is 30, expected 25"),
+        (OPERATIONS, (2, 20, -1, 17), 14, "the start in the target is -1, expected 0"),
+        (OPERATIONS, (20, 2, 1, 19), 14, "the start in the query is 20, expected 2"),
+        (OPERATIONS, (3, 21, 1, 19), 14, "column 1 has C and A, and its operation is ="),
+        ([(EQUAL, 18)], (2, 20, 1, 19), 18, "column 9 has G and C, and its operation is ="),
+        ([(EQUAL, 8), (DIFFERENT, 2), (EQUAL, 8)], (2, 20, 1, 19), 10, "column 10 has T and T, and its operation is X"),
+        ([(DELETED, 1), *OPERATIONS], (2, 20, 0, 19), 9, "the first operation is D"),
+        ([*OPERATIONS, (INSERTED, 1)], (2, 21, 1, 19), 9, "the last operation is I"),
+        ([(DIFFERENT, 1), *OPERATIONS], (1, 20, 0, 19), 11, "the first operation is X"),
+        ([(EQUAL, 4), (EQUAL, 4), *OPERATIONS[1:]], (2, 20, 1, 19), 14, "operations that continue another is 1"),
+        ([*OPERATIONS, (DIFFERENT, 0)], (2, 20, 1, 19), 14, "none of I, D, = and X is 1, expected 0"),
+        ([(0, 18)], (2, 20, 1, 19), 14, "none of I, D, = and X is 1, expected 0"),
+    ],
+)
+def test_faults_are_found(
+    operations: list[tuple[int, int]], places: tuple[int, int, int, int], score: int, message: str
+) -> None:
+    with pytest.raises(InternalError) as caught:
+        check(planted(operations, places, score), SCORES, Mode.LOCAL)
+    assert str(caught.value).startswith("s1 against s1: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        (Mode.GLOBAL, "the end in the query is 20, expected 25"),
+        (Mode.SEMIGLOBAL, "the end in the query is 20, expected 25"),
+    ],
+)
+def test_the_mode_is_kept(mode: Mode, message: str) -> None:
+    with pytest.raises(InternalError, match=message):
+        check(planted(OPERATIONS, (2, 20, 1, 19), 14), SCORES, mode)
+
+
+def test_no_free_gap_at_the_end_of_a_semiglobal_alignment() -> None:
+    found = (-1, 0, 4, 0, 5, [(EQUAL, 4), (DELETED, 1)])
+    sides = sequences(["ACGT"]), sequences(["ACGTA"])
+    wrong = Results(*sides, np.zeros(1, np.bool_), stand_in.as_alignments([found], False), False, 0, 0)
+    with pytest.raises(InternalError, match="the last operation is D"):
+        check(wrong, SCORES, Mode.SEMIGLOBAL)
+    check(wrong, SCORES, Mode.GLOBAL)
+
+
+def test_ambiguous_letters_match_none() -> None:
+    sides = sequences(["ACNGT"]), sequences(["ACNGT"])
+    for operations, score, is_right in (([(7, 5)], 5, False), ([(7, 2), (8, 1), (7, 2)], 1, True)):
+        found = stand_in.as_alignments([(score, 0, 5, 0, 5, operations)], False)
+        wrong = Results(*sides, np.zeros(1, np.bool_), found, False, 0, 0)
+        if is_right:
+            check(wrong, SCORES, Mode.LOCAL)
+        else:
+            with pytest.raises(InternalError, match="column 3 has N and N, and its operation is ="):
+                check(wrong, SCORES, Mode.LOCAL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found, at: replace(found, scores=plus(found.scores, at, 1)),
+        lambda found, at: replace(found, query_ends=plus(found.query_ends, at, -1)),
+        lambda found, at: replace(found, target_starts=plus(found.target_starts, at, 1)),
+        lambda found, at: replace(found, operations=plus(found.operations, found.operation_ends[at] - 1, 16)),
+        lambda found, at: replace(found, operations=plus(found.operations, found.operation_ends[at] - 1, 1)),
+    ],
+    ids=["score", "query end", "target start", "length", "operation"],
+)
+def test_any_change_of_any_pair_is_found(change: Callable[[Alignments, int], Alignments]) -> None:
+    right = results(*random_pairs(40, 2), Mode.LOCAL, SCORES)
+    sizes = np.diff(right.alignments.operation_ends, prepend=0)
+    for at in np.flatnonzero(sizes):
+        wrong = replace(right, alignments=change(right.alignments, int(at)))
+        with pytest.raises(InternalError, match=rf"^s{at} against s{at}: "):
+            check(wrong, SCORES, Mode.LOCAL)
+
+
+def plus(values: Any, at: int, step: int) -> Any:
+    changed = values.copy()
+    changed[at] += step
+    return changed
+
+
+def test_scores_alone_are_checked_too() -> None:
+    right = results(["ACGT"], ["ACGT"], Mode.GLOBAL, SCORES, score_only=True)
+    for name in ("query_ends", "target_ends", "query_starts"):
+        wrong = replace(right.alignments, **{name: plus(getattr(right.alignments, name), 0, 1)})
+        with pytest.raises(InternalError):
+            check(replace(right, alignments=wrong), SCORES, Mode.GLOBAL)

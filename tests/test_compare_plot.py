@@ -1,0 +1,72 @@
+"""The paths that are drawn, against every column's place; the pictures themselves are for people."""
+
+import random
+
+import numpy as np
+import pytest
+import stand_in
+
+from readmap.compare.parameters import Mode, Scores
+from readmap.compare.paths import Paths, find_paths, joined
+from readmap.compare.results import Results
+from readmap.formats.sequences import Sequences
+
+
+def sequences(texts: list[str]) -> Sequences:
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
+
+
+def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: int, end: int) -> Results:
+    """The results of some pairs; those queries that are said to be reverse are."""
+    part = queries.part(first, end)
+    backwards = part.reverse_complements()
+    letters = np.where(np.repeat(reverse[first:end], part.lengths), backwards.letters, part.letters)
+    part = Sequences(part.names, letters, part.offsets)
+    found = stand_in.align_batch(part, targets.part(first, end), Scores(2, 3, 1, 1), Mode.LOCAL, None, False)
+    return Results(part, targets.part(first, end), reverse[first:end], found, False, first, first)
+
+
+def lines(paths: Paths) -> list[list[tuple[float, float, int]]]:
+    """The corners of each alignment, with the gap that begins there."""
+    found: list[list[tuple[float, float, int]]] = [[]]
+    for x, y, gap in zip(paths.x, paths.y, paths.gaps, strict=True):
+        if np.isnan(x):
+            found.append([])
+        else:
+            found[-1].append((x, y, int(gap)))
+    return [line for line in found if line]
+
+
+def test_paths() -> None:
+    generator = random.Random(1)
+    queries = sequences(["".join(generator.choices("ACGT", k=generator.randrange(30))) for _ in range(60)])
+    targets = sequences(["".join(generator.choices("ACGT", k=generator.randrange(30))) for _ in range(60)])
+    reverse = np.array(generator.choices([True, False], k=60))
+    parts = [batch(queries, targets, reverse, *cut) for cut in ((0, 20), (20, 21), (21, 60))]
+    drawn = lines(joined([find_paths(part, queries, targets) for part in parts]))
+    expected = []
+    for number, result in enumerate(result for part in parts for result in part):
+        if result.is_empty:
+            continue
+        x = int(targets.offsets[number]) + result.target_start
+        y = int(queries.offsets[number]) + (result.query_end if result.reverse else result.query_start)
+        line = []
+        for operation in result.operations.tolist():
+            kind, length = operation & 15, operation >> 4
+            line.append((x, y, {1: -length, 2: length}.get(kind, 0)))
+            x += length * (kind != 1)
+            y += length * (kind != 2) * (-1 if result.reverse else 1)
+        expected.append([*line, (x, y, 0)])
+    assert drawn == expected
+
+
+@pytest.mark.parametrize("count", [1, 3, 400])
+def test_pictures_of_few_and_many(count: int) -> None:
+    plot = pytest.importorskip("readmap.compare.plot")
+    queries, targets = sequences(["ACGT" * 5] * count), sequences(["ACGT" * 5, *["TTTT"] * (count - 1)])
+    queries.names[0] = b"not $a_1^ formula$ \xff"
+    drawing = plot.Plot(queries, targets)
+    assert drawing.draw("png").startswith(b"\x89PNG")
+    drawing.add(batch(queries, targets, np.zeros(count, np.bool_), 0, count))
+    assert drawing.draw("svg").startswith(b"<?xml")
