@@ -26,7 +26,7 @@ class Result(NamedTuple):
     query, target: their letters, uint8; the query's reverse complement where reverse is true.
     query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
         and where no letters are aligned.
-    operations: uint32, as in Alignments. cigar: the same as text. None, and "", where only the score is known.
+    operations: uint32, as in Alignments. cigar: the same as text. Both are empty where only the score is known.
     equal, different, inserted, deleted: columns of each kind. openings: gaps.
     """
 
