@@ -15,6 +15,7 @@ import pysam
 import pytest
 import stand_in
 
+from readmap.backend import Backend
 from readmap.cli import compare, main
 from readmap.compare import aligners
 
@@ -28,6 +29,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(aligners, "align_batch", stand_in.align_batch)
     monkeypatch.setattr(aligners, "align_long", stand_in.align_long)
+    monkeypatch.setattr(Backend, "prepare", lambda *_: None)
     for path, sequences in (("a.fa", QUERIES), ("b.fa", TARGETS)):
         Path(path).write_text("".join(f">{name} more\n{letters}\n" for name, letters in sequences.items()))
 

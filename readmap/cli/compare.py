@@ -109,6 +109,8 @@ def compare(
         with report.progress() as show:
             work = _read(query, target, in_pairs, Mode(mode), Strand(strand), settings, backend, workers, show)
             reading = report.seconds
+            # Of no index: the types that its suffixes decide are any.
+            backend.prepare((), report.say)
             told = writer(written, work.targets, __version__, report.command_line)
             held = _run(work, told, outputs, is_terminal(output), show)
         for piece in held:

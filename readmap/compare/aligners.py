@@ -22,9 +22,9 @@ def align_batch(
     queries: Sequences, targets: Sequences, scores: Scores, mode: Mode, backend: Backend, score_only: bool
 ) -> Alignments:
     """Of query i and target i."""
-    pairs, letters = map(importlib.import_module, ("readmap.compare.pairs", "readmap.compare.letters"))
-    sides = (letters.Letters.of_ascii(side.letters, side.offsets, backend) for side in (queries, targets))
-    return _on_host(pairs.align_pairs(*sides, scores, mode, backend, score_only), backend)
+    batches, letters = map(importlib.import_module, ("readmap.compare.batches", "readmap.compare.letters"))
+    sides = (letters.letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
+    return _on_host(batches.align_batch(*sides, scores, mode, backend, score_only), backend)
 
 
 def align_long(
@@ -33,8 +33,15 @@ def align_long(
     """Of one query and one target, a local alignment."""
     if not len(query) or not len(target):
         return _nothing(settings.score_only)
-    long_pairs = importlib.import_module("readmap.compare.long_pairs")
-    return _on_host(long_pairs.compare_sequences(query, target, settings, backend, progress), backend)
+    long_pairs, letters = map(importlib.import_module, ("readmap.compare.long_pairs", "readmap.compare.letters"))
+    sides = (
+        letters.letters_of_array(side, np.array([0, len(side)]), backend).codes[: len(side)] for side in (query, target)
+    )
+    how = {"memory": settings.memory, "pruning": settings.pruning, "progress": progress}
+    if settings.checkpoint:
+        how["checkpoint"] = settings.checkpoint
+    found = long_pairs.align_long(*sides, settings.scores, Mode.LOCAL, backend, settings.score_only, **how)
+    return _on_host(found, backend)
 
 
 def _on_host(alignments: Alignments, backend: Backend) -> Alignments:

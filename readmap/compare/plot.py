@@ -131,7 +131,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
         axis.set_tick_params(length=0)
         axis.set_label_text(f"{name}, {length / scale:,.4g} {unit}")
     else:
-        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10], integer=scale == 1))
+        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10], integer=scale == 1))
         axis.grid(visible=True)
         axis.set_major_formatter(FuncFormatter(lambda place, _: f"{place / scale:,.6g}"))
         axis.set_label_text(f"{name} ({unit})")
