@@ -35,7 +35,8 @@ app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 
 EXAMPLES = """[bold]Start with[/]
   $ readmap index ref.fa
-  $ readmap search reads.fq -x ref.fa -o out.sam"""
+  $ readmap search reads.fq -x ref.fa -o out.sam
+  $ readmap compare one.fa other.fa"""
 
 
 def _version(asked: bool) -> None:
@@ -50,7 +51,7 @@ def readmap(
         bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Map short DNA reads to a reference, on a GPU where there is one and on the CPU where there is none."""
+    """Map short DNA reads to a reference, or align sequences, on a GPU where there is one, else on the CPU."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -90,8 +90,9 @@ def compare(
 ) -> None:
     """Align two sequences of any length by Smith-Waterman, exactly, or many short pairs (--pairs).
 
-    Every sequence of QUERY is aligned with every one of TARGET. The output is the same on every device and for any
-    number of threads.
+    Every sequence of QUERY is aligned with every one of TARGET.
+
+    The output is the same on every device and for any number of threads.
     """
     refuse_conflicts(context)
     written = format_of(named_format, output)

@@ -72,7 +72,7 @@ class Plot:
         self._last: Result | None = None
 
     def add(self, results: Results) -> None:
-        """Take in results that have operations; the letters are not kept."""
+        """Take in results that have operations."""
         self._paths.append(find_paths(results, self._queries, self._targets))
         if len(self._queries) == len(self._targets) == 1:
             self._last = next(iter(results))

@@ -6,49 +6,35 @@ from readmap.compare.results import Result
 
 Value = str | int | float | None
 
+NAMES = (
+    *("query", "query_length", "query_start", "query_end", "strand"),
+    *("target", "target_length", "target_start", "target_end"),
+    *("score", "identity", "columns", "gap_openings", "gap_letters", "cigar"),
+)
+
 #: Digits of an identity behind the point.
 DIGITS = 6
 
 
-def fields(result: Result) -> dict[str, Value]:
-    """Places are 1-based and inclusive; None is what is unknown, or is not there where no letters are aligned."""
-    identity = result.identity
-    return {
-        "query": _text(result.query_name),
-        "query_length": len(result.query),
-        "query_start": _known(result.query_start, 1),
-        "query_end": _known(result.query_end),
-        "strand": None if result.is_empty else result.strand,
-        "target": _text(result.target_name),
-        "target_length": len(result.target),
-        "target_start": _known(result.target_start, 1),
-        "target_end": _known(result.target_end),
-        "score": result.score,
-        "identity": None if identity is None else round(identity, DIGITS),
-        "columns": result.columns or None,
-        "gap_openings": result.openings if result.cigar else None,
-        "gap_letters": result.gaps if result.cigar else None,
-        "cigar": result.cigar.decode() or None,
-    }
-
-
-NAMES = (
-    "query",
-    "query_length",
-    "query_start",
-    "query_end",
-    "strand",
-    "target",
-    "target_length",
-    "target_start",
-    "target_end",
-    "score",
-    "identity",
-    "columns",
-    "gap_openings",
-    "gap_letters",
-    "cigar",
-)
+def values(result: Result) -> tuple[Value, ...]:
+    """One for each name; places are 1-based and inclusive. None is what is unknown, or not there in an empty result."""
+    return (
+        _text(result.query_name),
+        len(result.query),
+        _known(result.query_start, 1),
+        _known(result.query_end),
+        None if result.is_empty else result.strand,
+        _text(result.target_name),
+        len(result.target),
+        _known(result.target_start, 1),
+        _known(result.target_end),
+        result.score,
+        None if result.identity is None else round(result.identity, DIGITS),
+        result.columns or None,
+        result.openings if result.cigar else None,
+        result.gaps if result.cigar else None,
+        result.cigar.decode() or None,
+    )
 
 
 def _known(place: int, from_one: int = 0) -> int | None:

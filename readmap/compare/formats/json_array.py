@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from readmap.compare.formats.fields import fields
+from readmap.compare.formats.fields import NAMES, values
 from readmap.compare.results import Result
 
 BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
@@ -12,4 +12,4 @@ BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
 
 def record(result: Result) -> bytes:
     """An object, in one line."""
-    return json.dumps(fields(result)).encode()
+    return json.dumps(dict(zip(NAMES, values(result), strict=True))).encode()
