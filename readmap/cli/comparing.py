@@ -76,8 +76,8 @@ Memory = Annotated[
     _option(
         LONG_PANEL,
         "--memory",
-        what="Memory for rows from which an alignment is traced back, as 8G or 500M (default: 1G). "
-        "The output is the same.",
+        what="Memory for rows from which an alignment is traced back, as 8G or 500M (default: a quarter "
+        "of what the GPU has free, or 1G on the CPU). The output is the same.",
         metavar="SIZE",
     ),
 ]
@@ -178,10 +178,8 @@ def settings_of(
     scores: Scores, score_only: bool, no_pruning: bool, memory: str | None, checkpoint: str | None
 ) -> Settings:
     """How long sequences are to be compared."""
-    settings = Settings(scores, score_only, not no_pruning, checkpoint=Path(checkpoint) if checkpoint else None)
-    if memory is None:
-        return settings
-    return Settings(scores, score_only, settings.pruning, parse_size("--memory", memory), settings.checkpoint)
+    size = parse_size("--memory", memory) if memory is not None else None
+    return Settings(scores, score_only, not no_pruning, size, Path(checkpoint) if checkpoint else None)
 
 
 def check_names(query: str, target: str, outputs: dict[str, str | None]) -> None:

@@ -37,10 +37,17 @@ def align_long(
     sides = (
         letters.letters_of_array(side, np.array([0, len(side)]), backend).codes[: len(side)] for side in (query, target)
     )
-    how = {"memory": settings.memory, "pruning": settings.pruning, "progress": progress}
-    if settings.checkpoint:
-        how["checkpoint"] = settings.checkpoint
-    found = long_pairs.align_long(*sides, settings.scores, Mode.LOCAL, backend, settings.score_only, **how)
+    found = align_long_pair(
+        *sides,
+        settings.scores,
+        Mode.LOCAL,
+        backend,
+        settings.score_only,
+        settings.memory,
+        settings.pruning,
+        progress,
+        settings.checkpoint,
+    )
     return _on_host(found, backend)
 
 

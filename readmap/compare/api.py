@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +82,7 @@ def compare(
     """
     if strand not in tuple(Strand):
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
-    settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning)
-    if memory is not None:
-        settings = replace(settings, memory=memory)
+    settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
     sides = _sequences("query", query), _sequences("target", target)
     backend = open_backend(device, threads)
     (results,) = compare_all(*sides, settings, Strand(strand), backend, lambda done, total: None)

@@ -6,14 +6,20 @@ Sandes and de Melo, CUDAlign (2010), with the alignment itself, which they leave
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.compare.alignments import DELETED, INSERTED, Alignments
+from readmap.compare.checkpoint import Checkpoint
 from readmap.compare.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.compare.parameters import Mode, Scores
 from readmap.compare.sweep import SCORE, Best, Borders, Cell, Matrix, outer_borders, walk_back
+
+#: Bytes for special rows and columns on a device that shares the host's memory.
+MEMORY = 1 << 30
 
 #: Cells that a group of the device sweeps between two reports, about; and strips that it has at least.
 GROUP_CELLS, GROUP_STRIPS = 1 << 31, 2
@@ -28,21 +34,29 @@ def align_long(
     mode: Mode,
     backend: Backend,
     score_only: bool = False,
-    memory: int = 1 << 30,
+    memory: int | None = None,
     pruning: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    checkpoint: Path | None = None,
 ) -> Alignments:
     """The alignment of two sequences, uint8 codes on the device: 0 to 3, and 4 for what matches nothing.
 
-    memory: bytes for special rows and columns. progress: hears of cells swept, and of all.
+    memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has none
+    of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted sweep goes on.
+    Raises DataError where the folder holds another comparison.
     """
     matrix = Matrix(query, target, scores, mode, backend)
     if not matrix.rows or not matrix.columns:
         best = _end_without_cells(matrix)
         return _alignments(matrix, best, None if score_only else Cell(best.row, best.column), [])
     borders = outer_borders(matrix)
+    device = backend.memory()
+    memory = memory or (device[0] // 4 if device else MEMORY)
     grid = _grid(matrix, borders, score_only, memory)
-    best = _best(matrix, grid, borders, pruning, progress)
+    kept = Checkpoint(checkpoint, matrix, grid, not score_only) if checkpoint else None
+    best = _best(matrix, grid, borders, pruning, progress or (lambda done, total: None), kept)
+    if kept:
+        kept.remove()
     if score_only:
         return _alignments(matrix, best, None, [])
     parts: list[Operations] = []
@@ -60,22 +74,32 @@ def _grid(matrix: Matrix, borders: Borders, score_only: bool, memory: int) -> Gr
 
 
 def _best(
-    matrix: Matrix, grid: Grid, borders: Borders, pruning: bool, progress: Callable[[int, int], None] | None
+    matrix: Matrix,
+    grid: Grid,
+    borders: Borders,
+    pruning: bool,
+    progress: Callable[[int, int], None],
+    checkpoint: Checkpoint | None,
 ) -> Best:
     """The end of the alignment; the grid gets its slabs."""
-    first, host = Best(0, -1, -1), matrix.backend.to_host
-    most = matrix.backend.full(1, 0, np.int32) if matrix.mode is Mode.LOCAL else None
+    backend, first = matrix.backend, Best(0, -1, -1)
+    most = backend.full(1, 0, np.int32) if matrix.mode is Mode.LOCAL else None
+    state = checkpoint.load() if checkpoint else None
+    if state:
+        grid.slabs.extend(state.slabs)
+        first, borders = state.first, replace(borders, row_h=state.row_h, row_f=state.row_f)
+        most = backend.to_device(np.array([state.most], np.int32)) if most is not None else None
     for slab in sweep_slabs(matrix, grid, borders, most, pruning):
         if slab.swept.best:
             found = slab.swept.best._replace(row=slab.swept.best.row + len(grid.slabs) * grid.steps.slab)
             first = found if found.before(first) else first
         grid.slabs.append(slab)
-        if progress:
-            done = min(len(grid.slabs) * grid.steps.slab, matrix.rows)
-            progress(done * matrix.columns, matrix.rows * matrix.columns)
+        if checkpoint:
+            checkpoint.save(grid, borders, int(backend.to_host(most)[0]) if most is not None else 0, first)
+        progress(min(len(grid.slabs) * grid.steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return first
-    row = host(borders.row_h)
+    row = backend.to_host(borders.row_h)
     column = matrix.columns - 1 if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return Best(int(row[column]), matrix.rows - 1, column)
 

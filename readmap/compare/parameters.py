@@ -65,13 +65,13 @@ class Settings:
 
     score_only: the score and where it ends, without the alignment.
     pruning: whether parts of the matrix that cannot reach the best score are left out.
-    memory: bytes for special rows, from which the alignment is traced back. The default holds two dozen rows of 5 Mbp
-        at eight bytes a cell, so that a part of the matrix traced back is a twentieth of it.
+    memory: bytes for special rows and columns, from which the alignment is traced back; None for a quarter of what a
+        GPU has free, or 1 GiB on the CPU: with 1 GiB a tenth of the matrix of two 5 Mbp sequences is computed again.
     checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
     """
 
     scores: Scores = Scores()
     score_only: bool = False
     pruning: bool = True
-    memory: int = 1 << 30
+    memory: int | None = None
     checkpoint: Path | None = None
