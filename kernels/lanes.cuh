@@ -1,15 +1,22 @@
 // Vectors of scores: one template over a lane type aligns `width` pairs at once. Narrow is 16-bit, two lanes a register
-// on the GPU and sixteen on the CPU; Single is one 32-bit lane, for scores that 16 bits cannot hold.
+// on the GPU and sixteen on the CPU; Wide is 32-bit, for scores that 16 bits cannot hold, one lane there and eight here;
+// Single is one 32-bit lane on both. Narrow and Wide take the same room.
 #pragma once
 #include "portable.cuh"
 
+// A letter's code, apart from every other's by more than a mismatch costs.
+const i32 SPACING = 2048;
+
 struct Single {
+    typedef i32 Item;
     static const i32 width = 1;
     i32 value;
 
     HOST_DEVICE static Single all(i32 x) { return Single{x}; }
     HOST_DEVICE void set(i32, i32 x) { value = x; }
     HOST_DEVICE i32 get(i32) const { return value; }
+    // What a letter is to be equal to in alike().
+    HOST_DEVICE static i32 opposite(i32 letter) { return letter; }
 };
 HOST_DEVICE Single operator+(Single a, Single b) { return Single{a.value + b.value}; }
 HOST_DEVICE Single operator^(Single a, Single b) { return Single{a.value ^ b.value}; }
@@ -17,12 +24,25 @@ HOST_DEVICE Single larger(Single a, Single b) { return Single{maximum(a.value, b
 // Lane by lane the larger of a + b and c; with _or_zero the largest of those and 0.
 HOST_DEVICE Single add_larger(Single a, Single b, Single c) { return Single{maximum(a.value + b.value, c.value)}; }
 HOST_DEVICE Single add_larger_or_zero(Single a, Single b, Single c) { return Single{maximum(maximum(a.value + b.value, c.value), 0)}; }
+HOST_DEVICE Single largest(Single a, Single b, Single c) { return larger(larger(a, b), c); }
+HOST_DEVICE Single largest_or_zero(Single a, Single b, Single c) { return larger(largest(a, b, c), Single{0}); }
 // Lane by lane: where a == b, x, else y.
 HOST_DEVICE Single if_equal(Single a, Single b, Single x, Single y) { return a.value == b.value ? x : y; }
+// Lane by lane: x where a letter, a multiple of SPACING, is the one whose opposite is given, else y, less than SPACING below.
+HOST_DEVICE Single alike(Single letter, Single opposite, Single x, Single y) { return if_equal(letter, opposite, x, y); }
+// All bits of the lanes where a < b, none of the others; a - b has no overflow.
+HOST_DEVICE Single below(Single a, Single b) { return Single{-(i32)(a.value < b.value)}; }
+HOST_DEVICE bool any(Single mask) { return mask.value != 0; }
+HOST_DEVICE Single select(Single mask, Single x, Single y) { return mask.value ? x : y; }
+// Lane by lane: the bits shifted up by one, and behind them whether a < b; a - b has no overflow.
+HOST_DEVICE Single pushed(Single bits, Single a, Single b) { return Single{bits.value * 2 + (a.value < b.value)}; }
 
 #ifdef __CUDACC__
 
+typedef Single Wide;
+
 struct Narrow {
+    typedef i16 Item;
     static const i32 width = 2;
     u32 value;
 
@@ -32,6 +52,7 @@ struct Narrow {
         value = (value & ~(0xFFFFu << shift)) | (u32)(x & 0xFFFF) << shift;
     }
     HOST_DEVICE i32 get(i32 lane) const { return (i16)(value >> (16 * lane)); }
+    HOST_DEVICE static i32 opposite(i32 letter) { return ~letter; }
 };
 HOST_DEVICE Narrow operator+(Narrow a, Narrow b) { return Narrow{__vadd2(a.value, b.value)}; }
 HOST_DEVICE Narrow operator^(Narrow a, Narrow b) { return Narrow{a.value ^ b.value}; }
@@ -40,27 +61,65 @@ HOST_DEVICE Narrow add_larger(Narrow a, Narrow b, Narrow c) { return Narrow{__vi
 HOST_DEVICE Narrow add_larger_or_zero(Narrow a, Narrow b, Narrow c) {
     return Narrow{__viaddmax_s16x2_relu(a.value, b.value, c.value)};
 }
+HOST_DEVICE Narrow largest(Narrow a, Narrow b, Narrow c) { return Narrow{__vimax3_s16x2(a.value, b.value, c.value)}; }
+HOST_DEVICE Narrow largest_or_zero(Narrow a, Narrow b, Narrow c) {
+    return Narrow{__vimax3_s16x2_relu(a.value, b.value, c.value)};
+}
 HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) {
     u32 mask = __vcmpeq2(a.value, b.value);
     return Narrow{(x.value & mask) | (y.value & ~mask)};
 }
+// The exclusive or with the complement is -1 where the letters are equal, and less than -SPACING where not.
+HOST_DEVICE Narrow alike(Narrow letter, Narrow opposite, Narrow x, Narrow y) {
+    return add_larger(letter ^ opposite, x + Narrow::all(1), y);
+}
+HOST_DEVICE Narrow below(Narrow a, Narrow b) {
+    return Narrow{__byte_perm(__vsub2(a.value, b.value), 0, 0xBB99)};  // the sign of each half, spread over it
+}
+HOST_DEVICE bool any(Narrow mask) { return mask.value != 0; }
+HOST_DEVICE Narrow select(Narrow mask, Narrow x, Narrow y) {
+    return Narrow{(x.value & mask.value) | (y.value & ~mask.value)};
+}
+HOST_DEVICE Narrow pushed(Narrow bits, Narrow a, Narrow b) {
+    return Narrow{bits.value * 2 + (__vsub2(a.value, b.value) >> 15 & 0x10001u)};
+}
 
 #else
 
-struct Narrow {
-    static const i32 width = 16;
-    typedef i16 vector __attribute__((vector_size(32)));
+template <class T, i32 WIDTH> struct Vector {
+    typedef T Item;
+    static const i32 width = WIDTH;
+    typedef T vector __attribute__((vector_size(WIDTH * sizeof(T))));
     vector value;
 
-    HOST_DEVICE static Narrow all(i32 x) { return Narrow{(i16)x - vector{}}; }
-    HOST_DEVICE void set(i32 lane, i32 x) { value[lane] = (i16)x; }
+    HOST_DEVICE static Vector all(i32 x) { return Vector{(T)x - vector{}}; }
+    HOST_DEVICE void set(i32 lane, i32 x) { value[lane] = (T)x; }
     HOST_DEVICE i32 get(i32 lane) const { return value[lane]; }
+    HOST_DEVICE static i32 opposite(i32 letter) { return letter; }
 };
-HOST_DEVICE Narrow operator+(Narrow a, Narrow b) { return Narrow{a.value + b.value}; }
-HOST_DEVICE Narrow operator^(Narrow a, Narrow b) { return Narrow{a.value ^ b.value}; }
-HOST_DEVICE Narrow larger(Narrow a, Narrow b) { return Narrow{a.value > b.value ? a.value : b.value}; }
-HOST_DEVICE Narrow add_larger(Narrow a, Narrow b, Narrow c) { return larger(a + b, c); }
-HOST_DEVICE Narrow add_larger_or_zero(Narrow a, Narrow b, Narrow c) { return larger(larger(a + b, c), Narrow{}); }
-HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) { return Narrow{a.value == b.value ? x.value : y.value}; }
+typedef Vector<i16, 16> Narrow;
+typedef Vector<i32, 8> Wide;
+
+#define VECTOR template <class T, i32 WIDTH> HOST_DEVICE
+#define V Vector<T, WIDTH>
+VECTOR V operator+(V a, V b) { return V{a.value + b.value}; }
+VECTOR V operator^(V a, V b) { return V{a.value ^ b.value}; }
+VECTOR V larger(V a, V b) { return V{a.value > b.value ? a.value : b.value}; }
+VECTOR V add_larger(V a, V b, V c) { return larger(a + b, c); }
+VECTOR V add_larger_or_zero(V a, V b, V c) { return larger(larger(a + b, c), V{}); }
+VECTOR V largest(V a, V b, V c) { return larger(larger(a, b), c); }
+VECTOR V largest_or_zero(V a, V b, V c) { return larger(largest(a, b, c), V{}); }
+VECTOR V if_equal(V a, V b, V x, V y) { return V{a.value == b.value ? x.value : y.value}; }
+VECTOR V alike(V letter, V opposite, V x, V y) { return if_equal(letter, opposite, x, y); }
+VECTOR V below(V a, V b) { return V{a.value < b.value}; }
+VECTOR bool any(V mask) {
+    typedef u64 words __attribute__((vector_size(32)));
+    words all = (words)mask.value;
+    return (all[0] | all[1] | all[2] | all[3]) != 0;
+}
+VECTOR V select(V mask, V x, V y) { return V{mask.value ? x.value : y.value}; }
+VECTOR V pushed(V bits, V a, V b) { return V{bits.value + bits.value - (a.value < b.value)}; }
+#undef V
+#undef VECTOR
 
 #endif

@@ -4,7 +4,8 @@
 // thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
 // item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here. Where an
 // item waits for memory more than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in
-// turns: one there, where other warps fill the wait, and up to BUNCH here.
+// turns: one there, where other warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose
+// arrays are to be registers.
 //
 // An item may wait for what another one publishes, if it took its number from a counter (`take_next`) and waits for smaller
 // numbers only: those are under way.
@@ -35,6 +36,7 @@ typedef unsigned long long u64;
 #define BUNCH 1
 #define FOR_EACH_BUNCH(first, size, begin, end) FOR_EACH(first, begin, end) if (constexpr i32 size = 1; true)
 #define PREFETCH(address) ((void)0)
+#define UNROLL _Pragma("unroll")
 
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
@@ -91,6 +93,7 @@ HOST_DEVICE i32 await(const i32* address, i32 least) {
     for (i64 first = (begin); first < (end); first += BUNCH) \
         if (i32 size = (i32)minimum((i64)BUNCH, (end) - first); true)
 #define PREFETCH(address) __builtin_prefetch(address)
+#define UNROLL _Pragma("GCC unroll 16")
 
 HOST_DEVICE i32 group_lane() { return 0; }
 HOST_DEVICE bool group_any(bool mine) { return mine; }

@@ -15,15 +15,13 @@
 
 const i32 NEVER = -4096;  // below any sum that still counts, and far from the end of 16 bits
 
-// A letter's code, apart from every other's by more than a mismatch costs; the text holds the complement, so that one
-// exclusive or with the query gives -1 where the letters are equal and less than -SPACING where not.
-const i32 SPACING = 2048;
-
 template <class Lane, i32 WIDTH> struct BandedScores {
     static const bool LONG_GAPS = has_long_gaps(WIDTH);
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
-    Lane text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
+    // A ring written twice: columns 0.. of row i at i % WIDTH.. It holds the letters' complements, so that one exclusive or
+    // with the query gives -1 where the letters are equal and less than -SPACING where not.
+    Lane text[2 * WIDTH];
 
     // `base` is what every score of the row contains: what the kept H lacks, and the bonus of a row at an end of the read.
     // `floor` is what a differing letter scores: less than a mismatch costs where the read is ambiguous.

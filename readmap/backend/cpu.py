@@ -47,6 +47,7 @@ class CpuBackend(Backend):
     xp = np
     lanes = 1
     narrow_lanes = 16
+    wide_lanes = 8
     scratch_bytes = 64 << 20
     chunk_bytes = 8 << 20
     host_bytes = 0

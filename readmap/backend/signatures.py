@@ -25,6 +25,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "Edge": np.dtype(np.uint32),
     "Entry": np.dtype(np.int64),
     "Found": np.dtype(np.int32),
+    "Frame": np.dtype(np.int32),
 }
 
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.

@@ -1,0 +1,63 @@
+"""Sequences for a comparison, as codes on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.errors import UsageError
+
+#: Bytes behind the last letter that kernels may read (kernels/pairwise.cuh).
+PAD = 16
+
+_ENCODE = Kernel("letters", "encode_letters")
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Sequences behind each other.
+
+    Attributes:
+        codes: uint8 [letters + PAD] on the device, 0 to 3 for A, C, G and T, 4 for any other letter, which matches none.
+        offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
+        host_offsets: the same on the host.
+    """
+
+    codes: Array
+    offsets: Array
+    host_offsets: Integers
+
+    def __len__(self) -> int:
+        return len(self.host_offsets) - 1
+
+    @property
+    def lengths(self) -> Integers:
+        """int64 [sequences], on the host."""
+        return np.diff(self.host_offsets)
+
+
+def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Letters:
+    """ASCII letters of either case, uint8, U for T; offsets: int64 [sequences + 1], ascending from 0 to their number.
+
+    Raises UsageError where the offsets are not so.
+    """
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(letters) or np.any(offsets[1:] < offsets[:-1]):
+        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {len(letters)}")
+    codes = backend.empty(len(letters) + PAD, np.uint8)
+    backend.launch(_ENCODE, len(letters), backend.to_device(letters), codes)
+    return Letters(codes, backend.to_device(offsets), offsets)
+
+
+def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
+    """Sequences as text."""
+    parts = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return letters_of_array(np.frombuffer(b"".join(parts), np.uint8), offsets, backend)
