@@ -4,8 +4,9 @@
 #include "pair_paths.cuh"
 #include "pair_scores.cuh"
 
-// Pairs that 16 bits do not suffice for come last.
-const i64 IN_32_BITS = (i64)1 << 62;
+// The highest bits of a pair's key: behind the pairs that 16 bits suffice for come those that take 32, and last those
+// that are too large.
+const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
 // Less than any H that a path needs.
 HOST_DEVICE i64 never_of(i64 query_length, i64 target_length, Mode mode, const Comparison& comparison) {
@@ -20,6 +21,14 @@ HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, co
     return most - 2 * never_of(query_length, target_length, mode, comparison) <= 32000 && target_length <= 32000;
 }
 
+// What the columns of a pair take is as if it had so many rows more.
+const i64 MARGIN = 24;
+
+HOST_DEVICE i64 class_of(i64 query_length, i64 target_length, i64 most_cells, Mode mode, const Comparison& comparison) {
+    if ((query_length + MARGIN) * (target_length + MARGIN) > most_cells) return TOO_LARGE;
+    return fits_16_bits(query_length, target_length, mode, comparison) ? 0 : IN_32_BITS;
+}
+
 template <class Lane>
 HOST_DEVICE i32 never_of(const Group<Lane>& group, const Pairs& pairs, Mode mode, const Comparison& comparison) {
     i64 never = 0;
@@ -30,30 +39,31 @@ HOST_DEVICE i32 never_of(const Group<Lane>& group, const Pairs& pairs, Mode mode
     return (i32)never;
 }
 
-// An item is a pair. keys: pairs of the same key are alike; wide: their number is added up.
-KERNEL void key_scores(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, i64* keys, u64* wide, i32 mode,
-                       COMPARISON_ARGUMENTS) {
+// An item is a pair. keys: neighbours in their order are alike; numbers: of pairs that take 32 bits, and of those that are
+// too large.
+KERNEL void key_scores(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, i64* keys, u64* numbers,
+                       i64 most_cells, i32 mode, COMPARISON_ARGUMENTS) {
     Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};
     FOR_EACH(pair, begin, end) {
         i64 rows = pairs.query_length(pair), columns = pairs.target_length(pair);
-        bool fits = fits_16_bits(rows, columns, (Mode)mode, COMPARISON);
-        if (!fits) atomic_add(wide, 1);
-        keys[pair] = (fits ? 0 : IN_32_BITS) | (rows + ROWS - 1) / ROWS << 32 | columns;
+        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, COMPARISON);
+        if (kind) atomic_add(numbers + (kind == TOO_LARGE), 1);
+        keys[pair] = kind | (rows + ROWS - 1) / ROWS << 32 | columns;
     }
 }
 
 // An item is a pair whose end is known. shifts, widths: of its frame.
 KERNEL void key_paths(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, const i32* scores,
-                      const i64* query_ends, const i64* target_ends, i32* shifts, i32* widths, i64* keys, i32 mode,
-                      COMPARISON_ARGUMENTS) {
+                      const i64* query_ends, const i64* target_ends, i32* shifts, i32* widths, i64* keys, i64 most_cells,
+                      i32 mode, COMPARISON_ARGUMENTS) {
     Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};
     FOR_EACH(pair, begin, end) {
         Reach reach = {(i32)query_ends[pair], (i32)target_ends[pair], mode == GLOBAL, COMPARISON};
         Diagonals diagonals = reach.diagonals(scores[pair]);
-        bool fits = fits_16_bits(pairs.query_length(pair), pairs.target_length(pair), (Mode)mode, COMPARISON);
         shifts[pair] = diagonals.low + 1;
         widths[pair] = diagonals.high - diagonals.low + 1;
-        keys[pair] = (fits ? 0 : IN_32_BITS) | (i64)(widths[pair] / ROWS) << 32 | reach.query_end;
+        i64 kind = class_of(pairs.query_length(pair), pairs.target_length(pair), most_cells, (Mode)mode, COMPARISON);
+        keys[pair] = kind | (i64)(widths[pair] / ROWS) << 32 | reach.query_end;
     }
 }
 

@@ -109,6 +109,5 @@ HOST_DEVICE void lay_border(const Group<Lane>& group, Columns<Lane> columns, i32
 // The scratch memory of a block in a launch over those from first_block on; block b has what ends at ends[b].
 template <class Lane> HOST_DEVICE Lane* block_memory(u8* scratch, const i64* ends, i64 first_block, i64 block) {
     i64 begin = block ? ends[block - 1] : 0, before = first_block ? ends[first_block - 1] : 0;
-    const u64 alignment = 64;
-    return (Lane*)((((u64)scratch + alignment - 1) & ~(alignment - 1)) + (begin - before));
+    return (Lane*)(scratch + (-(u64)scratch & 63) + (begin - before));  // vectors of the CPU want to be aligned
 }

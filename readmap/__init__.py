@@ -14,7 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from readmap.compare.alignments import Alignments
     from readmap.compare.api import Comparison, compare
+    from readmap.compare.api_pairs import align_pairs
     from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aligner",
+    "Alignments",
     "BackendError",
     "Comparison",
     "DataError",
@@ -44,12 +47,15 @@ __all__ = [
     "Scoring",
     "UsageError",
     "__version__",
+    "align_pairs",
     "build_index",
     "compare",
 ]
 
 _HOMES = {
+    "readmap.compare.alignments": ("Alignments",),
     "readmap.compare.api": ("Comparison",),
+    "readmap.compare.api_pairs": ("align_pairs",),
     "readmap.errors": ("BackendError", "DataError", "IndexFolderError", "ReadmapError", "UsageError"),
     "readmap.index.index": ("Index", "build_index"),
     "readmap.index.occurrences": ("Place", "Places"),

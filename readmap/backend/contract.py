@@ -51,8 +51,8 @@ class Backend(abc.ABC):
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
-        narrow_lanes, wide_lanes: alignments that one item of a 16-bit or a 32-bit alignment kernel scores (Narrow and Wide
-            of kernels/lanes.cuh).
+        narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
+            kernels/lanes.cuh.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together.
         host_bytes: memory of the host that the device's driver and libraries take.

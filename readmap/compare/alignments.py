@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from readmap.backend import Array
+from readmap.backend import Array, Backend
 
 #: Operations of a CIGAR as in BAM: a letter of the query against none, one of the target against none, equal letters,
 #: different ones.
 INSERTED, DELETED, EQUAL, DIFFERENT = 1, 2, 7, 8
+
+_NAMES = {INSERTED: "I", DELETED: "D", EQUAL: "=", DIFFERENT: "X"}
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,16 @@ class Alignments:
     target_ends: Array
     operation_ends: Array
     operations: Array
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def on_host(self, backend: Backend) -> Alignments:
+        """The same in arrays of NumPy's."""
+        return Alignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
+
+    def cigars(self) -> list[str]:
+        """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""
+        texts = [f"{operation >> 4}{_NAMES[operation & 15]}" for operation in self.operations.tolist()]
+        ends = self.operation_ends.tolist()
+        return ["".join(texts[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]

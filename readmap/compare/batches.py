@@ -15,9 +15,49 @@ from readmap.compare.parameters import Mode, Scores
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
 ALIGNMENT = 64
+#: Letters that count in addition to a sequence's own (kernels/batches.cu).
+MARGIN = 24
 
 _KEY_SCORES, _KEY_PATHS = Kernel("batches", "key_scores"), Kernel("batches", "key_paths")
 _FILL = Kernel("batches", "fill_operations")
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Query i is to be aligned with target i.
+
+    Attributes:
+        costs: mode and scores as kernels take them.
+        narrow, wide: the numbers of pairs whose scores 16 bits suffice for, and of those that take 32.
+    """
+
+    queries: Letters
+    targets: Letters
+    costs: tuple[int, ...]
+    narrow: int
+    wide: int
+
+    @property
+    def offsets(self) -> tuple[Array, ...]:
+        return self.queries.offsets, self.targets.offsets
+
+    @property
+    def letters(self) -> tuple[Array, ...]:
+        """What kernels take as PAIR_ARGUMENTS."""
+        return self.queries.codes, self.queries.offsets, self.targets.codes, self.targets.offsets
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Where alignments end, in the order of the input: scores int32, query_ends and target_ends int64, all [pairs]."""
+
+    scores: Array
+    query_ends: Array
+    target_ends: Array
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.scores, self.query_ends, self.target_ends
 
 
 @dataclass(frozen=True)
@@ -39,66 +79,90 @@ class _Order:
         return Kernel("batches", f"{name}_{self.bits}")
 
 
+def too_large(queries: Letters, targets: Letters, backend: Backend) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The numbers of the pairs that `align_batch` passes over: a block of such would not fit in the scratch memory."""
+    limit = _most_cells(backend)
+    if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
+        return np.empty(0, np.int64)
+    return np.flatnonzero((queries.lengths + MARGIN) * (targets.lengths + MARGIN) > limit)
+
+
+def _most_cells(backend: Backend) -> int:
+    """Cells of the largest pair, at four bits of directions each."""
+    return 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
+
+
 def align_batch(
     queries: Letters, targets: Letters, scores: Scores, mode: Mode, backend: Backend, score_only: bool = False
 ) -> Alignments:
     """The alignment of query i with target i, in the order of the input.
 
-    As many queries as targets, at least one, none of them longer than 2^28 letters; a group of pairs has to fit in the
-    scratch memory, or is given more.
+    As many queries as targets. Those that are `too_large` are passed over: an empty alignment stands for each of them.
     """
     count = len(queries)
+    keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
     costs = (mode.number, *scores.arguments())
-    offsets = (queries.offsets, targets.offsets)
-    letters = (queries.codes, queries.offsets, targets.codes, targets.offsets)
-    ends = (backend.empty(count, np.int32), backend.empty(count, np.int64), backend.empty(count, np.int64))
+    limit = _most_cells(backend)
+    backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *costs)
+    wide, large = map(int, backend.to_host(numbers))
+    batch = _Batch(queries, targets, costs, count - wide - large, wide)
+    ends = _find_ends(batch, keys, backend)
+    if not score_only:
+        return _trace(batch, ends, keys, backend)
+    unknown, none = backend.full(count, -1, np.int64), backend.full(count, 0, np.int64)
+    operations = backend.empty(0, np.uint32)
+    return Alignments(ends.scores, unknown, ends.query_ends, unknown, ends.target_ends, none, operations)
 
-    keys, wide = backend.empty(count, np.int64), backend.full(1, 0, np.uint64)
-    backend.launch(_KEY_SCORES, count, *offsets, keys, wide, *costs)
-    narrow = count - int(backend.to_host(wide)[0])
-    for order in _orders(keys, narrow, backend):
-        _run(order, "frame_scores", offsets, "score_pairs", (*letters,), ends, costs, backend)
 
-    starts = (backend.full(count, -1, np.int64), backend.full(count, -1, np.int64))
-    if score_only:
-        none = backend.full(count, 0, np.int64)
-        return Alignments(ends[0], starts[0], ends[1], starts[1], ends[2], none, backend.empty(0, np.uint32))
+def _find_ends(batch: _Batch, keys: Array, backend: Backend) -> _Ends:
+    count = len(batch.queries)
+    ends = _Ends(*(backend.full(count, 0, dtype) for dtype in (np.int32, np.int64, np.int64)))
+    for order in _orders(batch, keys, backend):
+        _run("frame_scores", batch.offsets, "score_pairs", batch.letters, ends.arrays, order, batch, backend)
+    return ends
 
+
+def _trace(batch: _Batch, ends: _Ends, keys: Array, backend: Backend) -> Alignments:
+    """The paths back from the ends; `keys` are written anew."""
+    count = len(batch.queries)
     shifts, widths = backend.empty(count, np.int32), backend.empty(count, np.int32)
-    backend.launch(_KEY_PATHS, count, *offsets, *ends, shifts, widths, keys, *costs)
-    total = int(queries.host_offsets[-1]) + int(targets.host_offsets[-1])
-    moves = backend.empty(total // 16 + count, np.uint32)
-    move_counts, counts = backend.empty(count, np.int32), backend.empty(count, np.int64)
-    for order in _orders(keys, narrow, backend):
-        shapes = (*ends[1:], shifts, widths)
-        results = (*starts, moves, move_counts, counts)
-        _run(order, "frame_paths", shapes, "trace_pairs", (*letters, *ends, shifts), results, costs, backend)
+    limit = _most_cells(backend)
+    backend.launch(_KEY_PATHS, count, *batch.offsets, *ends.arrays, shifts, widths, keys, limit, *batch.costs)
+    starts = backend.full(count, 0, np.int64), backend.full(count, 0, np.int64)
+    letters = batch.queries.count + batch.targets.count
+    moves = backend.empty(letters // 16 + count, np.uint32)
+    move_counts, counts = backend.full(count, 0, np.int32), backend.full(count, 0, np.int64)
+    shapes = ends.query_ends, ends.target_ends, shifts, widths
+    inputs = *batch.letters, *ends.arrays, shifts
+    results = *starts, moves, move_counts, counts
+    for order in _orders(batch, keys, backend):
+        _run("frame_paths", shapes, "trace_pairs", inputs, results, order, batch, backend)
     operation_ends, total = backend.ends(counts)
     operations = backend.empty(total, np.uint32)
-    backend.launch(_FILL, count, *offsets, moves, move_counts, counts, operation_ends, operations)
-    return Alignments(ends[0], starts[0], ends[1], starts[1], ends[2], operation_ends, operations)
+    backend.launch(_FILL, count, *batch.offsets, moves, move_counts, counts, operation_ends, operations)
+    return Alignments(ends.scores, starts[0], ends.query_ends, starts[1], ends.target_ends, operation_ends, operations)
 
 
-def _orders(keys: Array, narrow: int, backend: Backend) -> Iterator[_Order]:
-    """The pairs by their keys: those that 16 bits suffice for, of which there are `narrow`, and the others."""
+def _orders(batch: _Batch, keys: Array, backend: Backend) -> Iterator[_Order]:
+    """The pairs by their keys; the last ones are those that are passed over."""
     pairs = backend.xp.argsort(keys, kind="stable")
-    if narrow:
-        yield _Order(pairs[:narrow], 16, backend.narrow_lanes)
-    if narrow < len(keys):
-        yield _Order(pairs[narrow:], 32, backend.wide_lanes)
+    if batch.narrow:
+        yield _Order(pairs[: batch.narrow], 16, backend.narrow_lanes)
+    if batch.wide:
+        yield _Order(pairs[batch.narrow : batch.narrow + batch.wide], 32, backend.wide_lanes)
 
 
 def _run(
-    order: _Order,
     frame: str,
     shapes: tuple[Array, ...],
     kernel: str,
     inputs: tuple[Array, ...],
     results: tuple[Array, ...],
-    costs: tuple[int, ...],
+    order: _Order,
+    batch: _Batch,
     backend: Backend,
 ) -> None:
-    """Launch a kernel over slices of the pairs whose blocks fit in the scratch memory."""
+    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory; `frame` tells what they need."""
     count = len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.lanes)
@@ -109,12 +173,12 @@ def _run(
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
     for first, last, _ in slices:
         items = min(last * backend.lanes, groups) - first * backend.lanes
-        arguments = (*inputs, order.pairs, frames, ends, scratch, *results, first, count)
-        backend.launch(order.kernel(kernel), items, *arguments, *costs)
+        arguments = (*inputs, order.pairs, frames, ends, scratch, *results, first, count, *batch.costs)
+        backend.launch(order.kernel(kernel), items, *arguments)
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:
-    """Ranges of blocks, each at least one, and their bytes, at most `limit` where more than one block."""
+    """Ranges of blocks, and the bytes that each range needs: `limit` at most, or one block's."""
     slices, first, begin = [], 0, 0
     while first < len(ends):
         last = max(int(np.searchsorted(ends, begin + limit, side="right")), first + 1)

@@ -25,39 +25,42 @@ class Letters:
     """Sequences behind each other.
 
     Attributes:
-        codes: uint8 [letters + PAD] on the device, 0 to 3 for A, C, G and T, 4 for any other letter, which matches none.
+        codes: uint8 [letters + PAD] on the device, 0 to 3 for A, C, G and T, 4 for any other, which matches none.
         offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
-        host_offsets: the same on the host.
+        lengths: int64 [sequences] on the host; longest: of them, 0 where there are none.
     """
 
     codes: Array
     offsets: Array
-    host_offsets: Integers
+    lengths: Integers
+    longest: int
 
     def __len__(self) -> int:
-        return len(self.host_offsets) - 1
+        return len(self.lengths)
 
     @property
-    def lengths(self) -> Integers:
-        """int64 [sequences], on the host."""
-        return np.diff(self.host_offsets)
+    def count(self) -> int:
+        """Letters of all sequences."""
+        return len(self.codes) - PAD
 
 
 def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Letters:
-    """ASCII letters of either case, uint8, U for T; offsets: int64 [sequences + 1], ascending from 0 to their number.
+    """Sequences as one array of ASCII letters, uint8, of either case, U for T.
 
-    Raises UsageError where the offsets are not so.
+    offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
     """
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(letters) or np.any(offsets[1:] < offsets[:-1]):
-        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {len(letters)}")
+    given = backend.to_device(letters)
     codes = backend.empty(len(letters) + PAD, np.uint8)
-    backend.launch(_ENCODE, len(letters), backend.to_device(letters), codes)
-    return Letters(codes, backend.to_device(offsets), offsets)
+    backend.launch(_ENCODE, len(letters), given, codes)
+    lengths = np.diff(offsets)  # while the letters are on their way
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(letters) or np.any(lengths < 0):
+        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {len(letters)}")
+    return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
 
 def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
     """Sequences as text."""
-    parts = [text.encode() if isinstance(text, str) else bytes(text) for text in texts]
+    parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     return letters_of_array(np.frombuffer(b"".join(parts), np.uint8), offsets, backend)
