@@ -119,9 +119,10 @@ FRAME_PATHS(frame_paths_32, Wide)
             i64 number = first_block * GROUP_WIDTH + item, block = number / GROUP_WIDTH;                                \
             Lane* memory = block_memory<Lane>(scratch, block_ends, first_block, block) + number % GROUP_WIDTH;          \
             auto group = Group<Lane>::of(pairs, order, number, count);                                                  \
+            Frame frame = frames[block];                                                                                \
             End found[Lane::width];                                                                                     \
             i32 never = never_of(group, pairs, (Mode)mode, COMPARISON);                                                 \
-            score_group(group, frames[block], memory, (Mode)mode, COMPARISON, never, found);                            \
+            score_group(group, frame, memory, (Mode)mode, COMPARISON, never, found);                                    \
             for (i32 lane = 0; lane < Lane::width; ++lane) {                                                            \
                 i64 pair = group.pairs[lane];                                                                           \
                 scores[pair] = found[lane].score;                                                                       \
@@ -151,16 +152,17 @@ HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
             Lane* memory = block_memory<Lane>(scratch, block_ends, first_block, block) + number % GROUP_WIDTH;          \
             auto group = Group<Lane>::of(pairs, order, number, count);                                                  \
             i32 never = never_of(group, pairs, (Mode)mode, COMPARISON);                                                 \
+            Frame frame = frames[block];                                                                                \
             for (i32 lane = 0; lane < Lane::width; ++lane) {                                                            \
                 group.query_ends[lane] = (i32)query_ends[group.pairs[lane]];                                            \
                 group.target_ends[lane] = (i32)target_ends[group.pairs[lane]];                                          \
                 group.shifts[lane] = shifts[group.pairs[lane]];                                                         \
             }                                                                                                           \
-            Lane* words = direct_group(group, frames[block], memory, (Mode)mode, COMPARISON, never);                    \
+            Lane* words = direct_group(group, frame, memory, (Mode)mode, COMPARISON, never);                            \
             for (i32 lane = 0; lane < Lane::width && number * Lane::width + lane < count; ++lane) {                     \
                 i64 pair = group.pairs[lane];                                                                           \
                 Moves made = {moves + first_word(pairs, pair), 0, 0, 0, 0};                                             \
-                Walk<Lane> walk = {group, frames[block], words, lane, group.query_ends[lane], group.target_ends[lane]}; \
+                Walk<Lane> walk = {group, frame, words, lane, group.query_ends[lane], group.target_ends[lane]};         \
                 walk.run(made, scores[pair], (Mode)mode, COMPARISON);                                                   \
                 made.finish();                                                                                          \
                 query_starts[pair] = walk.i;                                                                            \

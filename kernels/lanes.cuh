@@ -28,7 +28,8 @@ HOST_DEVICE Single largest(Single a, Single b, Single c) { return larger(larger(
 HOST_DEVICE Single largest_or_zero(Single a, Single b, Single c) { return larger(largest(a, b, c), Single{0}); }
 // Lane by lane: where a == b, x, else y.
 HOST_DEVICE Single if_equal(Single a, Single b, Single x, Single y) { return a.value == b.value ? x : y; }
-// Lane by lane: x where a letter, a multiple of SPACING, is the one whose opposite is given, else y, less than SPACING below.
+// Lane by lane: x where a letter, a multiple of SPACING, is the one whose opposite is given, else y, which is less than
+// SPACING below x.
 HOST_DEVICE Single alike(Single letter, Single opposite, Single x, Single y) { return if_equal(letter, opposite, x, y); }
 // All bits of the lanes where a < b, none of the others; a - b has no overflow.
 HOST_DEVICE Single below(Single a, Single b) { return Single{-(i32)(a.value < b.value)}; }

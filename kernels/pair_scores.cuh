@@ -29,7 +29,8 @@ HOST_DEVICE void find_best_cells(const Group<Lane>& group, const Frame& frame, C
         group.load_query(strip.query, number);
         for (i32 lane = 0; lane < Lane::width; ++lane)
             strip.best.set(lane, maximum(ends[lane].score - 1, 0) - comparison.first_gap());
-        for (i32 step = 0; step < frame.steps(number); step += ROWS) strip.advance(columns, step, step, {}, prices);
+        for (i32 step = 0, steps = frame.steps(number); step < steps; step += ROWS)
+            strip.advance(columns, step, step, {}, prices);
         take_best(strip, number, comparison.first_gap(), ends);
     }
 }
@@ -47,7 +48,8 @@ HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame,
             strip.ends[row].set(lane, behind == 1 || (row == ROWS - 1 && behind > 1) ? -1 : 0);
         }
     }
-    for (i32 step = 0; step < frame.steps(number); step += ROWS) strip.advance(columns, step, step, {}, prices);
+    for (i32 step = 0, steps = frame.steps(number); step < steps; step += ROWS)
+        strip.advance(columns, step, step, {}, prices);
 }
 
 template <class Lane>

@@ -86,10 +86,11 @@ template <class Lane> struct Group {
 };
 static_assert(ROWS == 8, "a strip of the query is eight bytes");
 
-// Row 0 of the matrix, where its gap is kept as its score is.
+// Of row 0 of the matrix, as scores are kept.
 HOST_DEVICE i32 first_row(i64 column, Mode mode, const Comparison& comparison, i32 never) {
     if (column < 0) return never;
-    return (mode == GLOBAL && column > 0 ? -comparison.gap_open - (i32)column * comparison.gap_extend : 0) - comparison.first_gap();
+    i32 gap = mode == GLOBAL && column > 0 ? comparison.gap_open + (i32)column * comparison.gap_extend : 0;
+    return -gap - comparison.first_gap();
 }
 
 // The border above the first strip, of columns before `end`; those behind it are out of reach.

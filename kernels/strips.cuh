@@ -82,7 +82,8 @@ template <class Lane, Purpose PURPOSE> struct Strip {
     }
 
     // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
-    HOST_DEVICE void advance(Columns<Lane> columns, i32 first, i32 step, Directions<Lane> directions, const Prices<Lane>& prices) {
+    HOST_DEVICE void advance(Columns<Lane> columns, i32 first, i32 step, Directions<Lane> directions,
+                             const Prices<Lane>& prices) {
         Lane letters[ROWS], scores_above[ROWS], insertions_above[ROWS];
         UNROLL for (i32 i = 0; i < ROWS; ++i) {
             letters[i] = columns.letter(first + i);
