@@ -145,6 +145,8 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, backend: Backend) -> Alignme
 
 def _orders(batch: _Batch, keys: Array, backend: Backend) -> Iterator[_Order]:
     """The pairs by their keys; the last ones are those that are passed over."""
+    if batch.narrow + batch.wide == 0:
+        return
     pairs = backend.xp.argsort(keys, kind="stable")
     if batch.narrow:
         yield _Order(pairs[: batch.narrow], 16, backend.narrow_lanes)
