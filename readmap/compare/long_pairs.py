@@ -41,9 +41,9 @@ def align_long(
 ) -> Alignments:
     """The alignment of two sequences, uint8 codes on the device: 0 to 3, and 4 for what matches nothing.
 
-    memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has none
-    of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted sweep goes on.
-    Raises DataError where the folder holds another comparison.
+    memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has
+    none of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted sweep
+    goes on. Raises DataError where the folder holds another comparison.
     """
     matrix = Matrix(query, target, scores, mode, backend)
     if not matrix.rows or not matrix.columns:

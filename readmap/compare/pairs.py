@@ -8,6 +8,7 @@ from readmap.backend import Backend
 from readmap.compare.alignments import Alignments
 from readmap.compare.batches import align_batch, too_large
 from readmap.compare.letters import Integers, Letters
+from readmap.compare.long_pairs import align_long
 from readmap.compare.parameters import Mode, Scores
 
 
@@ -19,8 +20,6 @@ def align_pairs(
     large = too_large(queries, targets, backend)
     if len(large) == 0:
         return batch
-    from readmap.compare.long_pairs import align_long
-
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
     found = [align_long(query, target, scores, mode, backend, score_only) for query, target in codes]
     return _merged(batch, large, found, backend)
