@@ -11,8 +11,7 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
                                const u8* joint, LINE_ARGUMENTS, const i64* operation_ends, const i64* rooms,
                                const u32* operations, const i32* operation_counts, const i64* reference_starts,
                                i64* reference_ends, i32* contigs, i32* scores,
-                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i64 most_windows, i32 min_score,
-                               i32 joint_score, SCORING_ARGUMENTS) {
+                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i32 min_score, i32 joint_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -21,9 +20,9 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
         scores[line] = edit_distances[line] = 0;
         reversed[line] = 0;
         reference_ends[line] = 0;
-        if (ranks[line] < 0) continue;
+        if (line_windows[line] < 0) continue;
         i64 slot = line_slots[line];
-        const Window& window = windows[slot * most_windows + ranks[line]];
+        const Window& window = windows[line_windows[line]];
         Aligned aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
                            queries.mask(slot, window.orientation), reference_starts[line],
                            operations + operation_ends[line] - rooms[line], operation_counts[line]};

@@ -2,15 +2,15 @@
 #include "smith_waterman.cuh"
 #include "traceback.cuh"
 
-// An item is Lane::width tasks; a task is the number of a window, slot * most_windows + its rank.
+// An item is Lane::width tasks; a task is the number of a window, task_slots its read.
 template <class Lane, i32 WIDTH>
-HOST_DEVICE void score_group(const Reference& reference, const Queries& queries, const i64* tasks, Window* windows,
-                             i64 group, i64 task_count, i64 most_windows, const Scoring& scoring) {
+HOST_DEVICE void score_group(const Reference& reference, const Queries& queries, const i64* tasks,
+                             const i32* task_slots, Window* windows, i64 group, i64 task_count, const Scoring& scoring) {
     Band bands[Lane::width];
     i32 results[Lane::width];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
-        i64 task = tasks[minimum(group * Lane::width + lane, task_count - 1)];
-        bands[lane] = band_of(reference, queries, task / most_windows, windows[task]);
+        i64 number = minimum(group * Lane::width + lane, task_count - 1);
+        bands[lane] = band_of(reference, queries, task_slots[number], windows[tasks[number]]);
     }
     BandedScores<Lane, WIDTH> scores;
     scores.align(bands, scoring, results);
@@ -23,12 +23,12 @@ HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
 
 // Tasks of different bands do not meet in a launch.
 #define SCORE_WINDOWS(name, Lane, KIND)                                                                                 \
-    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* tasks, Window* windows,      \
-                     i64 task_count, i64 most_windows, SCORING_ARGUMENTS) {                                            \
+    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* tasks, const i32* task_slots, \
+                     Window* windows, i64 task_count, SCORING_ARGUMENTS) {                                             \
         Reference reference = REFERENCE;                                                                               \
         Queries queries = QUERIES;                                                                                     \
         FOR_EACH(group, begin, end)                                                                                    \
-            score_group<Lane, KIND>(reference, queries, tasks, windows, group, task_count, most_windows, SCORING);     \
+            score_group<Lane, KIND>(reference, queries, tasks, task_slots, windows, group, task_count, SCORING);       \
     }
 
 SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
@@ -53,15 +53,15 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
 // 2^lane_bits items have block_words words of `steps`, interleaved.
 #define TRACE_ALIGNMENTS(name, WIDTH)                                                                                    \
     KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows, \
-                     const i32* line_slots, const i32* ranks, const i64* operation_ends, const i64* rooms, u64* steps,   \
-                     u32* operations, i32* operation_counts, i64* reference_starts, i64 first, i64 block_words,          \
-                     i64 most_windows, SCORING_ARGUMENTS) {                                                              \
+                     const i32* line_slots, const i64* line_windows, const i64* operation_ends, const i64* rooms,        \
+                     u64* steps, u32* operations, i32* operation_counts, i64* reference_starts, i64 first,               \
+                     i64 block_words, SCORING_ARGUMENTS) {                                                               \
         Reference reference = REFERENCE;                                                                                 \
         Queries queries = QUERIES;                                                                                       \
         i64 lanes = (i64)1 << lane_bits;                                                                                 \
         FOR_EACH(item, begin, end) {                                                                                     \
             i64 line = traced[first + item], slot = line_slots[line];                                                    \
-            Band band = band_of(reference, queries, slot, windows[slot * most_windows + ranks[line]]);                   \
+            Band band = band_of(reference, queries, slot, windows[line_windows[line]]);                                  \
             Steps<WIDTH> own = {steps + (item >> lane_bits) * block_words + (item & (lanes - 1)), lanes};                \
             Path path = trace(band, SCORING, own, operations + operation_ends[line] - rooms[line]);                      \
             operation_counts[line] = path.operations;                                                                    \
@@ -76,16 +76,16 @@ TRACE_ALIGNMENTS(trace_widest, 256)
 
 // An item is a line: the CIGAR of a window whose ungapped segment is its alignment.
 KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,
-                           const i32* ranks, const i64* operation_ends, const i64* rooms, u32* operations,
-                           i32* operation_counts, i64* reference_starts, i64 most_windows) {
+                           const i64* line_windows, const i64* operation_ends, const i64* rooms, u32* operations,
+                           i32* operation_counts, i64* reference_starts) {
     FOR_EACH(line, begin, end) {
-        i64 slot = line_slots[line];
         operation_counts[line] = 0;
         reference_starts[line] = 0;
-        if (ranks[line] < 0) continue;
-        const Window& window = windows[slot * most_windows + ranks[line]];
+        if (line_windows[line] < 0) continue;
+        const Window& window = windows[line_windows[line]];
         if (window.gapped()) continue;
-        operation_counts[line] = lay_segment(window, lengths[slot], operations + operation_ends[line] - rooms[line]);
+        u32* own = operations + operation_ends[line] - rooms[line];
+        operation_counts[line] = lay_segment(window, lengths[line_slots[line]], own);
         reference_starts[line] = window.diagonal + window.begin;
     }
 }

@@ -150,8 +150,8 @@ HOST_DEVICE i64 room_of(i32 length, bool gapped, const Scoring& scoring) {
 
 // line_offsets: what count_lines counted, summed. bands: of the line's window if its alignment has gaps, else NO_BAND.
 // rooms: for its operations.
-KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, i32* line_slots, i32* ranks, u8* roles,
-                       i32* owners, u8* line_mapqs, i32* line_seconds, u8* bands, i64* rooms, i64 most_windows,
+KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, i32* line_slots, i64* line_windows,
+                       u8* roles, i32* owners, u8* line_mapqs, i32* line_seconds, u8* bands, i64* rooms, i64 most_windows,
                        REPORTING_ARGUMENTS, SCORING_ARGUMENTS) {
     Scoring scoring = SCORING;
     FOR_EACH(record, begin, end) {
@@ -164,7 +164,7 @@ KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_
             if (line.role == NOTHING) continue;
             bool gapped = line.rank >= 0 && selection.windows[line.rank].gapped();
             line_slots[next] = (i32)slot;
-            ranks[next] = line.rank;
+            line_windows[next] = line.rank < 0 ? -1 : slot * most_windows + line.rank;
             roles[next] = (u8)line.role;
             owners[next] = line.role > PIECE ? places[line.owner] : (i32)next;
             line_mapqs[next] = (u8)line.mapq;

@@ -13,10 +13,10 @@ enum Role {
 struct Lines {
     const i64* offsets;  // records + 1: where each record's lines begin
     const i32* slots;
-    const i32* ranks;    // of the line's window, -1 for none
+    const i64* windows;  // the number of the line's window, -1 for none
     const u8* roles;
     const i32* owners;   // the line of the part of which this is another place
 };
 
-#define LINE_ARGUMENTS const i64 *line_offsets, const i32 *line_slots, const i32 *ranks, const u8 *roles, const i32 *owners
-#define LINES Lines{line_offsets, line_slots, ranks, roles, owners}
+#define LINE_ARGUMENTS const i64 *line_offsets, const i32 *line_slots, const i64 *line_windows, const u8 *roles, const i32 *owners
+#define LINES Lines{line_offsets, line_slots, line_windows, roles, owners}

@@ -126,12 +126,15 @@ KERNEL void count_tasks(i64 begin, i64 end, const i32* selected, const Window* w
     }
 }
 
-// task_ends: the inclusive prefix sum of task_counts. A task is the number of a window.
+// task_ends: the inclusive prefix sum of task_counts. A task is the number of a window, task_slots its read.
 KERNEL void list_tasks(i64 begin, i64 end, const i32* selected, const Window* windows, const i32* counts, const i64* task_ends,
-                       i64* tasks, i64 most_windows, i32 kind) {
+                       i64* tasks, i32* task_slots, i64 most_windows, i32 kind) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item], next = item ? task_ends[item - 1] : 0;
-        for (i32 i = 0; i < counts[slot]; ++i)
-            if (windows[slot * most_windows + i].band == -kind) tasks[next++] = slot * most_windows + i;
+        for (i32 i = 0; i < counts[slot]; ++i) {
+            if (windows[slot * most_windows + i].band != -kind) continue;
+            tasks[next] = slot * most_windows + i;
+            task_slots[next++] = (i32)slot;
+        }
     }
 }

@@ -117,7 +117,7 @@ class Arrays:
         self.order, self.lengths = put(order, np.int32), put(lengths, np.int32)
         self.offsets = put(offsets, np.int64)
         self.slots = put([slot_of[number] for number, read in enumerate(reads) for _ in read.lines], np.int32)
-        self.ranks, self.roles = put([0] * len(lines), np.int32), put([line.role for line in lines], np.uint8)
+        self.windows, self.roles = put([0] * len(lines), np.int64), put([line.role for line in lines], np.uint8)
         begins = [begin for read, begin in zip(reads, offsets.tolist(), strict=False) for _ in read.lines]
         self.owners = put([begin + line.owner for begin, line in zip(begins, lines, strict=True)], np.int32)
         self.cigars = (
@@ -190,7 +190,7 @@ def test_flags(backends: str, paired: bool, pieces_secondary: bool, library: lis
     arrays = Arrays(reads, backend, random.Random(2))
     flags = backend.empty(arrays.lines, np.uint16)
     backend.launch(
-        *(FLAG, arrays.lines, arrays.order, arrays.offsets, arrays.slots, arrays.ranks, arrays.roles, arrays.owners),
+        *(FLAG, arrays.lines, arrays.order, arrays.offsets, arrays.slots, arrays.windows, arrays.roles, arrays.owners),
         *place_inserts(library, backend).arguments,
         *(arrays.contigs, arrays.starts, arrays.ends, arrays.reversed, flags, int(paired), int(pieces_secondary)),
     )

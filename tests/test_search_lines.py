@@ -15,7 +15,7 @@ from window_bench import Bench, World, draw_world
 
 from readmap.errors import UsageError
 from readmap.search.lines import MENTION, PIECE, PLACE, PRIMARY, Lines, select_lines
-from readmap.search.parameters import Reporting, Scoring
+from readmap.search.parameters import WINDOWS, Reporting, Scoring
 
 RANDOM = random.Random(121)
 CONTIGS = [random_bases(RANDOM, 2_000), random_bases(RANDOM, 300)]
@@ -35,10 +35,15 @@ def told(bench: Bench, world: World, reporting: Reporting, scoring: Scoring) -> 
     offsets = host(lines.offsets).tolist()
     rows = list(
         zip(
-            *(host(a).tolist() for a in (lines.ranks, lines.roles, lines.owners, lines.mapqs, lines.seconds)),
+            *(host(a).tolist() for a in (lines.windows, lines.slots, lines.roles, lines.owners)),
+            *(host(a).tolist() for a in (lines.mapqs, lines.seconds)),
             strict=True,
         )
     )
+    rows = [
+        (row - slot * WINDOWS if row >= 0 else -1, role, owner, mapq, second)
+        for row, slot, role, owner, mapq, second in rows
+    ]
     return [
         [(rank, role, owner - begin, mapq, second) for rank, role, owner, mapq, second in rows[begin:end]]
         for begin, end in itertools.pairwise(offsets)
@@ -57,10 +62,10 @@ def check_arrays(bench: Bench, world: World, lines: Lines) -> None:
     assert (read_of[owners] == read_of).all()
     assert (roles[owners] <= PIECE).all()
     assert ((owners == np.arange(lines.count)) == (roles <= PIECE)).all()
-    for read, rank, band, room in zip(
-        read_of, *(host(a).tolist() for a in (lines.ranks, lines.bands, lines.rooms)), strict=True
+    for read, slot, row, band, room in zip(
+        read_of, *(host(a).tolist() for a in (lines.slots, lines.windows, lines.bands, lines.rooms)), strict=True
     ):
-        window = world.mates[read].candidates[rank] if rank >= 0 else None
+        window = world.mates[read].candidates[row - slot * WINDOWS] if row >= 0 else None
         gapped = window is not None and window.gapped
         assert band == (window.band if window and gapped else 0)
         assert room > 3 if gapped else room == 3

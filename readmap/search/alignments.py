@@ -12,7 +12,7 @@ from readmap.index.device import DeviceIndex
 from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
 from readmap.search.lines import Lines
-from readmap.search.parameters import WINDOWS, Reporting, Scoring
+from readmap.search.parameters import Reporting, Scoring
 from readmap.search.placement import Placements
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
@@ -99,7 +99,6 @@ def measure_alignments(
         alignments.reversed,
         alignments.mapqs,
         alignments.seconds,
-        WINDOWS,
         scoring.min_score,
         min(scoring.min_score, JOINT_SCORE * scoring.match),
         *scoring.arguments(),

@@ -68,28 +68,28 @@ def score_windows(
     for kind, band in BANDS.items():
         if (kind == WIDEST and queries.longest <= LONG_READ) or (kind == WIDE and not long_gaps):
             continue
-        tasks = _tasks(windows, selected, kind, backend)
+        tasks, slots = _tasks(windows, selected, kind, backend)
         backend.launch(
             Kernel("extension", f"score_{16 if narrow else 32}_bits_{band.name}"),
             -(-len(tasks) // lanes),
             *queries.arguments,
             *index.reference,
             tasks,
+            slots,
             windows.rows,
             len(tasks),
-            WINDOWS,
             *scoring.arguments(),
         )
 
 
-def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> Array:
-    """The numbers of the windows that want a band of one kind, int64, in the order of their slots."""
+def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> tuple[Array, Array]:
+    """The rows of the windows that want a band of one kind, int64, and their slots, int32, in the order of the slots."""
     counts = backend.empty(len(selected), np.int64)
     backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS, kind)
     ends, total = backend.ends(counts)
-    tasks = backend.empty(total, np.int64)
-    backend.launch(_LIST, len(selected), selected, windows.rows, windows.counts, ends, tasks, WINDOWS, kind)
-    return tasks
+    tasks, slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
+    backend.launch(_LIST, len(selected), selected, windows.rows, windows.counts, ends, tasks, slots, WINDOWS, kind)
+    return tasks, slots
 
 
 def align_lines(
@@ -104,9 +104,9 @@ def align_lines(
         backend.empty(lines.count, np.int32),
         backend.empty(lines.count, np.int64),
     )
-    where = (lines.slots, lines.ranks, ends, lines.rooms)
+    where = (lines.slots, lines.windows, ends, lines.rooms)
     results = (extensions.operations, extensions.counts, extensions.reference_starts)
-    backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *where, *results, WINDOWS)
+    backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *where, *results)
     bands, slots = backend.to_host(lines.bands), backend.to_host(lines.slots)
     for kind in BANDS:
         traced = np.flatnonzero(bands == kind)
@@ -150,7 +150,6 @@ def _trace(
             *results,
             begin,
             block_words,
-            WINDOWS,
             *scoring.arguments(),
         )
         begin += part

@@ -24,7 +24,7 @@ class Lines:
 
     Attributes:
         offsets: int64 [reads + 1], where each read's lines begin.
-        slots: int32 [lines]; ranks: int32 [lines], of the line's window, -1 where the read has no place.
+        slots: int32 [lines]; windows: int64 [lines], the row of the line's window, -1 where the read has no place.
         roles: uint8 [lines], PRIMARY to NOTHING.
         owners: int32 [lines], the line of the part of which this is another place; of parts, themselves.
         mapqs: uint8 [lines]; seconds: int32 [lines], the score of the best place beside it, 0 for none.
@@ -35,7 +35,7 @@ class Lines:
 
     offsets: Array
     slots: Array
-    ranks: Array
+    windows: Array
     roles: Array
     owners: Array
     mapqs: Array
@@ -47,7 +47,7 @@ class Lines:
     @property
     def arguments(self) -> tuple[Array, ...]:
         """What kernels take as LINE_ARGUMENTS."""
-        return self.offsets, self.slots, self.ranks, self.roles, self.owners
+        return self.offsets, self.slots, self.windows, self.roles, self.owners
 
 
 def select_lines(
@@ -84,7 +84,7 @@ def select_lines(
     lines = Lines(
         offsets,
         backend.empty(total, np.int32),
-        backend.empty(total, np.int32),
+        backend.empty(total, np.int64),
         backend.empty(total, np.uint8),
         backend.empty(total, np.int32),
         backend.empty(total, np.uint8),
