@@ -66,15 +66,15 @@ HOST_DEVICE Span aligned_span(const u32* operations, i32 count, bool reversed, i
     return reversed ? Span{clips.right, length - clips.left} : Span{clips.left, length - clips.right};
 }
 
-// An item is a record. Its lines come to nothing where its primary one has no place, where they have none, and where their
-// CIGARs show that they are one place twice, or a part that is no part of its own.
+// An item is a record. Its lines but for places come to nothing where its primary one has no place, where they have none, and
+// where their CIGARs show that they are one place twice, or a part that is no part of its own.
 KERNEL void settle_lines(i64 begin, i64 end, const i32* lengths, const i64* line_offsets, const i32* line_slots, u8* roles,
                          const i32* owners, const i64* operation_ends, const i64* rooms, const u32* operations,
                          const i32* operation_counts, const i64* reference_starts, const i64* reference_ends,
                          const i32* contigs, const u8* reversed) {
     FOR_EACH(record, begin, end) {
         i64 first = line_offsets[record];
-        for (i64 line = first + 1; line < line_offsets[record + 1]; ++line) {
+        for (i64 line = first + 1; line < line_offsets[record + 1] && roles[line] != PLACE; ++line) {
             bool holds = contigs[first] >= 0 && contigs[line] >= 0 && roles[owners[line]] != NOTHING;
             Span span = {0, 0};
             i32 length = lengths[line_slots[line]];
@@ -92,8 +92,55 @@ KERNEL void settle_lines(i64 begin, i64 end, const i32* lengths, const i64* line
             if (!holds) roles[line] = NOTHING;
         }
         // A part may stand behind its other places, where the leftmost one became primary.
-        for (i64 line = first + 1; line < line_offsets[record + 1]; ++line)
+        for (i64 line = first + 1; line < line_offsets[record + 1] && roles[line] != PLACE; ++line)
             if (roles[owners[line]] == NOTHING) roles[line] = NOTHING;
+    }
+}
+
+const i64 TWIN_REACH = 512;  // diagonals between windows of which the bands may hold the same alignment
+
+struct Twins {
+    const Window* windows;
+    const i64* line_windows;
+    const i64* reference_starts;
+    const i64* reference_ends;
+    const i32* contigs;
+    const u8* reversed;
+    const i32* scores;
+
+    // Whether the alignments begin or end at the same place.
+    HOST_DEVICE bool are(i64 line, i64 other) const {
+        return contigs[other] == contigs[line] && reversed[other] == reversed[line] &&
+               (reference_starts[other] == reference_starts[line] || reference_ends[other] == reference_ends[line]);
+    }
+    HOST_DEVICE bool near(i64 line, i64 other) const {
+        const Window &a = windows[line_windows[line]], &b = windows[line_windows[other]];
+        i64 offset = a.diagonal - b.diagonal;
+        return a.orientation == b.orientation && offset <= TWIN_REACH && -offset <= TWIN_REACH;
+    }
+    HOST_DEVICE bool ahead(i64 other, i64 line) const {
+        return scores[other] != scores[line] ? scores[other] > scores[line] : other < line;
+    }
+};
+
+// An item is a line. Places come to nothing where they have none, or the read has none, and where a part or a better place
+// is their twin; they are ordered by their windows' diagonals. settled: the roles then, apart from those that neighbours see.
+KERNEL void settle_places(i64 begin, i64 end, const i32* order, const Window* windows, LINE_ARGUMENTS,
+                          const i64* reference_starts, const i64* reference_ends, const i32* contigs, const u8* reversed,
+                          const i32* scores, u8* settled) {
+    Twins twins = {windows, line_windows, reference_starts, reference_ends, contigs, reversed, scores};
+    FOR_EACH(line, begin, end) {
+        settled[line] = roles[line];
+        if (roles[line] != PLACE) continue;
+        i64 record = order[line_slots[line]], first = line_offsets[record], last = line_offsets[record + 1];
+        bool holds = contigs[first] >= 0 && contigs[line] >= 0;
+        for (i64 part = first; holds && roles[part] != PLACE; ++part) holds = roles[part] > PIECE || !twins.are(line, part);
+        for (i64 step = -1; step <= 1; step += 2)
+            for (i64 other = line + step; holds && other >= first && other < last && roles[other] == PLACE; other += step) {
+                if (!twins.near(line, other)) break;
+                holds = !twins.are(line, other) || twins.ahead(line, other);
+            }
+        if (!holds) settled[line] = NOTHING;
     }
 }
 

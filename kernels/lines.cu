@@ -10,15 +10,14 @@ struct Line {
 
 // What a user wants told.
 struct Reporting {
-    i32 most_places;       // secondary lines a part
     i32 most_mentions;     // a part with more other places mentions none
     i32 mention_share;     // percent of the part's score that a mentioned place has
     i32 min_score;
     i32 leftmost_primary;  // of a split read the part that begins first in the read is the primary one
 };
 
-#define REPORTING_ARGUMENTS i32 most_places, i32 most_mentions, i32 mention_share, i32 min_score, i32 leftmost_primary
-#define REPORTING Reporting{most_places, most_mentions, mention_share, min_score, leftmost_primary}
+#define REPORTING_ARGUMENTS i32 most_mentions, i32 mention_share, i32 min_score, i32 leftmost_primary
+#define REPORTING Reporting{most_mentions, mention_share, min_score, leftmost_primary}
 
 struct Selection {
     const Window* windows;
@@ -47,7 +46,7 @@ struct Selection {
         rivals.add(missed_loss(missed, window.score, variant, scoring));
         return Line{rank, PIECE, line_count, minimum(rivals.mapping_quality(), lines[0].mapq), second};
     }
-    // The line of another part or place; its role is NOTHING where it is neither.
+    // The line of another part, or of a place to be mentioned; its role is NOTHING where it is neither.
     HOST_DEVICE Line other(i32 rank, const Reporting& reporting, const Scoring& scoring) const {
         const Window& window = windows[rank];
         Span span = span_of(window, length);
@@ -61,18 +60,16 @@ struct Selection {
             bool beside = window.orientation == told.orientation && same_place(window, told, length);
             if (beside || same_alignment(window, told)) return line;
         }
-        if (reporting.most_places) line.role = PLACE;
-        else if (window.score * 100 >= windows[lines[owner].rank].score * reporting.mention_share) line.role = MENTION;
+        if (window.score * 100 >= windows[lines[owner].rank].score * reporting.mention_share) line.role = MENTION;
         return line;
     }
-    // Drops the lines of a role of those parts that have more than `most` (all of them, or the surplus).
-    HOST_DEVICE void limit(i32 role, i32 most, bool all) {
+    // Drops the mentions of those parts that have more than `most`.
+    HOST_DEVICE void limit_mentions(i32 most) {
         for (i32 part = 0; part < line_count; ++part) {
             i32 found = 0;
-            for (i32 i = 0; i < line_count; ++i)
-                if (lines[i].role == role && lines[i].owner == part && ++found > most && !all) lines[i].role = NOTHING;
-            for (i32 i = 0; all && found > most && i < line_count; ++i)
-                if (lines[i].role == role && lines[i].owner == part) lines[i].role = NOTHING;
+            for (i32 i = 0; i < line_count; ++i) found += lines[i].role == MENTION && lines[i].owner == part;
+            for (i32 i = 0; found > most && i < line_count; ++i)
+                if (lines[i].role == MENTION && lines[i].owner == part) lines[i].role = NOTHING;
         }
     }
     // What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.
@@ -114,8 +111,7 @@ struct Selection {
             Line line = other(next, reporting, scoring);
             if (line.role != NOTHING) lines[line_count++] = line;
         }
-        limit(MENTION, reporting.most_mentions, true);
-        limit(PLACE, reporting.most_places, false);
+        limit_mentions(reporting.most_mentions);
         if (reporting.leftmost_primary) make_leftmost_primary(reporting, scoring);
     }
 };
@@ -148,29 +144,62 @@ HOST_DEVICE i64 room_of(i32 length, bool gapped, const Scoring& scoring) {
     return gapped ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 3;
 }
 
-// line_offsets: what count_lines counted, summed. bands: of the line's window if its alignment has gaps, else NO_BAND.
-// rooms: for its operations.
-KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, i32* line_slots, i64* line_windows,
-                       u8* roles, i32* owners, u8* line_mapqs, i32* line_seconds, u8* bands, i64* rooms, i64 most_windows,
-                       REPORTING_ARGUMENTS, SCORING_ARGUMENTS) {
-    Scoring scoring = SCORING;
+// Lines to be filled. bands: of the line's window if its alignment has gaps, else NO_BAND. rooms: for its operations.
+struct LineResults {
+    i32* slots;
+    i64* windows;
+    u8* roles;
+    i32* owners;
+    u8* mapqs;
+    i32* seconds;
+    u8* bands;
+    i64* rooms;
+
+    // window: null for none.
+    HOST_DEVICE void put(i64 line, i64 slot, i32 length, const Window* window, i64 row, i32 role, i64 owner, i32 mapq,
+                         i32 second, const Scoring& scoring) {
+        bool gapped = window && window->gapped();
+        slots[line] = (i32)slot;
+        windows[line] = window ? row : -1;
+        roles[line] = (u8)role;
+        owners[line] = (i32)owner;
+        mapqs[line] = (u8)mapq;
+        seconds[line] = second;
+        bands[line] = gapped ? (u8)window->band : (u8)NO_BAND;
+        rooms[line] = room_of(length, gapped, scoring);
+    }
+};
+
+#define LINE_RESULT_ARGUMENTS                                                                                        \
+    i32 *line_slots, i64 *line_windows, u8 *roles, i32 *owners, u8 *line_mapqs, i32 *line_seconds, u8 *bands, i64 *rooms
+#define LINE_RESULTS LineResults{line_slots, line_windows, roles, owners, line_mapqs, line_seconds, bands, rooms}
+
+// line_offsets: where each record's lines begin; what count_lines counted is the least that it has.
+KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, LINE_RESULT_ARGUMENTS,
+                       i64 most_windows, REPORTING_ARGUMENTS, SCORING_ARGUMENTS) {
+    LineResults results = LINE_RESULTS;
     FOR_EACH(record, begin, end) {
         SELECT(record)
-        i64 next = line_offsets[record];
-        i32 places[MOST_WINDOWS], place = (i32)next;
+        i64 next = line_offsets[record], places[MOST_WINDOWS], place = next;
         for (i32 i = 0; i < selection.line_count; ++i) places[i] = selection.lines[i].role == NOTHING ? -1 : place++;
         for (i32 i = 0; i < selection.line_count; ++i) {
             const Line& line = selection.lines[i];
             if (line.role == NOTHING) continue;
-            bool gapped = line.rank >= 0 && selection.windows[line.rank].gapped();
-            line_slots[next] = (i32)slot;
-            line_windows[next] = line.rank < 0 ? -1 : slot * most_windows + line.rank;
-            roles[next] = (u8)line.role;
-            owners[next] = line.role > PIECE ? places[line.owner] : (i32)next;
-            line_mapqs[next] = (u8)line.mapq;
-            line_seconds[next] = line.second;
-            bands[next] = gapped ? (u8)selection.windows[line.rank].band : (u8)NO_BAND;
-            rooms[next++] = room_of(selection.length, gapped, scoring);
+            const Window* window = line.rank < 0 ? nullptr : selection.windows + line.rank;
+            i64 owner = line.role > PIECE ? places[line.owner] : next;
+            results.put(next++, slot, selection.length, window, slot * most_windows + line.rank, line.role, owner, line.mapq,
+                        line.second, SCORING);
         }
+    }
+}
+
+// An item is a place; place_lines: the line that it gets.
+KERNEL void add_places(i64 begin, i64 end, const i32* lengths, const Window* windows, const Place* places,
+                       const i64* place_lines, LINE_RESULT_ARGUMENTS, SCORING_ARGUMENTS) {
+    LineResults results = LINE_RESULTS;
+    FOR_EACH(item, begin, end) {
+        const Place& place = places[item];
+        results.put(place_lines[item], place.slot, lengths[place.slot], windows + place.row, place.row, PLACE, place.owner, 0, 0,
+                    SCORING);
     }
 }

@@ -18,5 +18,12 @@ struct Lines {
     const i32* owners;   // the line of the part of which this is another place
 };
 
+// Another place of a part: the row of its window, and what decides its rank and its order.
+struct Place {
+    i64 row, diagonal;
+    u64 tie;
+    i32 slot, owner, score, orientation;  // owner: the line of the part
+};
+
 #define LINE_ARGUMENTS const i64 *line_offsets, const i32 *line_slots, const i64 *line_windows, const u8 *roles, const i32 *owners
 #define LINES Lines{line_offsets, line_slots, line_windows, roles, owners}

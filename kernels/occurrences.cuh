@@ -2,6 +2,7 @@
 // complement), a column each pattern's slot. A record's occurrences are those of the first row, then those of the second,
 // each in the order of the suffix array.
 #pragma once
+#include "owner.cuh"
 #include "reference.cuh"
 
 struct Occurrence {
@@ -31,17 +32,3 @@ struct Occurrences {
 #define OCCURRENCE_ARGUMENTS \
     const i32 *slot_of, const suffix_t *ranks, const suffix_t *counts, i64 pattern_count, i32 first_strand, i32 strand_count
 #define OCCURRENCES Occurrences{slot_of, ranks, counts, pattern_count, first_strand, strand_count}
-
-// The record that owns an item, given how many items there are up to and with each record; `guess` is that of the item
-// before, or -1.
-HOST_DEVICE i64 owner(const i64* ends, i64 records, i64 item, i64 guess) {
-    if (guess >= 0 && item < ends[guess]) return guess;
-    if (guess >= 0 && item < ends[guess + 1]) return guess + 1;
-    i64 low = 0, high = records - 1;
-    while (low < high) {
-        i64 middle = (low + high) >> 1;
-        if (ends[middle] > item) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}

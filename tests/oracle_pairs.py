@@ -243,7 +243,7 @@ class Line:
 
 
 def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Scoring) -> list[Line]:
-    """The lines of a read, of which the first is its primary one."""
+    """The lines of a read but for its places, the primary one first; beside places there are no mentions."""
     windows, length = read.candidates, read.length
     lines = [Line(read.chosen, "primary", None, mapq, second)]
     if read.chosen < 0:
@@ -261,15 +261,12 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
         told = [windows[line.rank] for line in lines]
         if owner is None:
             lines.append(_piece(rank, read, mapq, scoring))
-        elif not any(
+        elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share and not any(
             same_alignment(window, other)
             or (same_place(window, other, length) and window.orientation == other.orientation)
             for other in told
         ):
-            if reporting.most_places:
-                lines.append(Line(rank, "place", owner, 0, 0))
-            elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share:
-                lines.append(Line(rank, "mention", owner, 0, 0))
+            lines.append(Line(rank, "mention", owner, 0, 0))
     lines = _limited(lines, reporting)
     parts = [line for line in lines[1:] if line.role == "piece" and _is_sure(read, line, scoring)]
     first = min([lines[0], *parts], key=lambda part: _read_begin(read, part))
@@ -292,13 +289,12 @@ def _piece(rank: int, read: Mate, mapq: int, scoring: Scoring) -> Line:
 
 
 def _limited(lines: list[Line], reporting: Reporting) -> list[Line]:
-    """All mentions of a part or none, and the first places of it."""
+    """All mentions of a part or none."""
+    most = 0 if reporting.most_places else reporting.most_mentions
     kept: list[Line] = []
     for line in lines:
         same = [other for other in lines if (other.role, other.owner) == (line.role, line.owner)]
-        if line.role == "mention" and len(same) > reporting.most_mentions:
-            continue
-        if line.role == "place" and same.index(line) >= reporting.most_places:
+        if line.role == "mention" and len(same) > most:
             continue
         kept.append(line)
     return kept

@@ -15,8 +15,10 @@ from oracle_pairs import rivals_for, size_penalty
 from readmap.backend import Backend, Kernel, open_backend
 from readmap.search.inserts import InsertSize, place_inserts
 from readmap.search.lines import MENTION, NOTHING, PIECE, PLACE, PRIMARY
+from readmap.search.windows import WINDOW
 
 SETTLE, FLAG = Kernel("alignments", "settle_lines"), Kernel("alignments", "flag_lines")
+SETTLE_PLACES = Kernel("alignments", "settle_places")
 LIBRARY = [InsertSize("FR", 300, 40, 140, 460), InsertSize("RF", 200, 30, 100, 320), InsertSize("FF", 90, 20, 10, 170)]
 
 
@@ -30,6 +32,7 @@ class Line:
     start: int
     reverse: bool
     cigar: str
+    score: int = 0
 
     @property
     def end(self) -> int:
@@ -53,19 +56,31 @@ class Read:
 def settled(read: Read) -> list[int]:
     """The roles of a read's lines, where those that are nothing of their own have come to nothing."""
     primary, roles = read.lines[0], [line.role for line in read.lines]
-    for number, line in enumerate(read.lines[1:], 1):
+    own = [(number, line) for number, line in enumerate(read.lines) if number and line.role != PLACE]
+    for number, line in own:
         before = [(other, role) for other, role in zip(read.lines[:number], roles, strict=False) if role != NOTHING]
-        twice = any(
-            (other.contig, other.reverse) == (line.contig, line.reverse)
-            and (other.start == line.start or other.end == line.end)
-            for other, _ in before
-        )
+        twice = any(are_twins(line, other) for other, _ in before)
         parts = [other for other, role in before if role in (PRIMARY, PIECE)]
         overlaps = line.role == PIECE and any(rivals_for(line.span, other.span) for other in parts)
         placed = primary.contig >= 0 and line.contig >= 0 and roles[line.owner] != NOTHING
         if not placed or twice or overlaps:
             roles[number] = NOTHING
+    parts = [line for line, role in zip(read.lines, roles, strict=True) if role in (PRIMARY, PIECE)]
+    places = [line for line in read.lines if line.role == PLACE]
+    for number, line in enumerate(read.lines):
+        # Of places that score the same the first stays.
+        better = [other for other in places if other.score > line.score]
+        better += [other for other in read.lines[:number] if other.role == PLACE and other.score == line.score]
+        twice = any(are_twins(line, other) for other in [*parts, *better])
+        if line.role == PLACE and (primary.contig < 0 or line.contig < 0 or twice):
+            roles[number] = NOTHING
     return roles
+
+
+def are_twins(one: Line, other: Line) -> bool:
+    """Whether they begin or end at the same place."""
+    same = (other.contig, other.reverse) == (one.contig, one.reverse)
+    return same and (other.start == one.start or other.end == one.end)
 
 
 def draw_cigar(generator: random.Random, length: int) -> str:
@@ -78,17 +93,28 @@ def draw_cigar(generator: random.Random, length: int) -> str:
     return "".join((f"{left}S" if left else "", middle, f"{right}S" if right else ""))
 
 
+def draw_places(generator: random.Random, length: int) -> list[Line]:
+    """Ordered by strand and place, as the windows are."""
+    places = []
+    for _ in range((0, 0, 1, 9)[below(generator, 4)]):
+        contig, start, score = below(generator, 2), 10 * below(generator, 30), 30 + below(generator, 9)
+        strand, cigar = bool(below(generator, 2)), draw_cigar(generator, length)
+        places.append(Line(PLACE, 0, contig if below(generator, 6) else -1, start, strand, cigar, score))
+    return sorted(places, key=lambda line: (line.reverse, line.start))
+
+
 def draw_reads(generator: random.Random, count: int) -> list[Read]:
     reads = []
     for _ in range(count):
         read = Read(30 + below(generator, 100))
         for number in range(1 + below(generator, 7)):
             parts = [i for i, line in enumerate(read.lines) if line.role <= PIECE]
-            role = (PIECE, PIECE, PLACE, MENTION)[below(generator, 4)] if number else PRIMARY
+            role = (PIECE, PIECE, MENTION)[below(generator, 3)] if number else PRIMARY
             owner = parts[below(generator, len(parts))] if role > PIECE else number
             contig = below(generator, 2) if below(generator, 6) else -1
             cigar, start = draw_cigar(generator, read.length), 10 * below(generator, 12)
             read.lines.append(Line(role, owner, contig, start, bool(below(generator, 2)), cigar))
+        read.lines += draw_places(generator, read.length)
         reads.append(read)
     return reads
 
@@ -117,7 +143,13 @@ class Arrays:
         self.order, self.lengths = put(order, np.int32), put(lengths, np.int32)
         self.offsets = put(offsets, np.int64)
         self.slots = put([slot_of[number] for number, read in enumerate(reads) for _ in read.lines], np.int32)
-        self.windows, self.roles = put([0] * len(lines), np.int64), put([line.role for line in lines], np.uint8)
+        self.windows, self.roles = put(range(len(lines)), np.int64), put([line.role for line in lines], np.uint8)
+        rows = np.zeros(len(lines), WINDOW)
+        rows["diagonal"], rows["orientation"] = [line.start for line in lines], [line.reverse for line in lines]
+        self.rows, self.scores = (
+            put(rows.view(np.int64).reshape(-1, 5), np.int64),
+            put([x.score for x in lines], np.int32),
+        )
         begins = [begin for read, begin in zip(reads, offsets.tolist(), strict=False) for _ in read.lines]
         self.owners = put([begin + line.owner for begin, line in zip(begins, lines, strict=True)], np.int32)
         self.cigars = (
@@ -136,7 +168,13 @@ def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
         *(SETTLE, arrays.count, arrays.lengths, arrays.offsets, arrays.slots, arrays.roles, arrays.owners),
         *(*arrays.cigars, arrays.starts, arrays.ends, arrays.contigs, arrays.reversed),
     )
-    roles = iter(backend.to_host(arrays.roles).tolist())
+    settled = backend.empty(arrays.lines, np.uint8)
+    backend.launch(
+        *(SETTLE_PLACES, arrays.lines, arrays.order, arrays.rows, arrays.offsets, arrays.slots, arrays.windows),
+        *(arrays.roles, arrays.owners, arrays.starts, arrays.ends, arrays.contigs, arrays.reversed, arrays.scores),
+        settled,
+    )
+    roles = iter(backend.to_host(settled).tolist())
     return [[next(roles) for _ in read.lines] for read in reads]
 
 
@@ -157,10 +195,23 @@ A, B = Line(PRIMARY, 0, 0, 100, False, "60M40S"), Line(PIECE, 1, 0, 500, True, "
         ([A, B], [PRIMARY, PIECE]),
         # Without a primary alignment there is none.
         ([Line(PRIMARY, 0, -1, 0, False, "100S"), B], [PRIMARY, NOTHING]),
-        # A part without a place, and what belongs to it.
+        # A part without a place, and what belongs to it; but another place of the read's stays.
+        (
+            [A, Line(PIECE, 1, -1, 0, True, "45M55S"), Line(MENTION, 1, 0, 900, True, "45M55S")],
+            [PRIMARY, NOTHING, NOTHING],
+        ),
         (
             [A, Line(PIECE, 1, -1, 0, True, "45M55S"), Line(PLACE, 1, 0, 900, True, "45M55S")],
-            [PRIMARY, NOTHING, NOTHING],
+            [PRIMARY, NOTHING, PLACE],
+        ),
+        # Of two places that begin at the same base the better one, and of two that are as good the first.
+        (
+            [A, Line(PLACE, 0, 0, 300, False, "50M50S", 40), Line(PLACE, 0, 0, 300, False, "60M40S", 44)],
+            [PRIMARY, NOTHING, PLACE],
+        ),
+        (
+            [A, Line(PLACE, 0, 0, 300, False, "50M50S", 40), Line(PLACE, 0, 0, 300, False, "60M40S", 40)],
+            [PRIMARY, PLACE, NOTHING],
         ),
         # The primary alignment once more, and one that begins or ends where it does; on the other strand it is another.
         ([A, Line(PLACE, 0, 0, 100, False, "60M40S")], [PRIMARY, NOTHING]),

@@ -22,6 +22,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype(np.uint64),
     "Diagonal": np.dtype(np.int64),  # an array of structures travels as rows of words
     "Window": np.dtype(np.int64),
+    "Place": np.dtype(np.int64),
     "Edge": np.dtype(np.uint32),
     "Entry": np.dtype(np.int64),
     "Found": np.dtype(np.int32),

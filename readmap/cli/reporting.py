@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from readmap.cli.options import FLAG, in_range
-from readmap.search.parameters import WINDOWS, Reporting
+from readmap.search.parameters import EVERY_PLACE, Reporting
 
 PANEL = "Records"
 
@@ -61,7 +61,7 @@ def reporting_of(
     leftmost_primary: bool,
 ) -> Reporting:
     """What the options ask for."""
-    most_places = max_secondary if max_secondary is not None else WINDOWS if all_places else 0
+    most_places = max_secondary if max_secondary is not None else EVERY_PLACE if all_places else 0
     return Reporting(
         most_places=most_places,
         most_mentions=DEFAULT.most_mentions if max_alternatives is None else max_alternatives,

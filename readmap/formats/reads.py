@@ -54,6 +54,11 @@ class Reads:
         """What kernels take as READ_TEXT_ARGUMENTS."""
         return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
 
+    def part(self, first: int, last: int) -> Reads:
+        """The records [first, last) alone."""
+        names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in names})
+
 
 def find_reads(
     data: Array, records: int, lines_a_record: int, backend: Backend, layout: Layout = Layout.SINGLE
@@ -106,8 +111,7 @@ def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
         return reads
     bad = BadRecord(found >> 8, found & 255)
     count = bad.place - bad.place % 2 if reads.paired else bad.place
-    names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-    return replace(reads, count=count, bad=bad, **{name: getattr(reads, name)[:count] for name in names})
+    return replace(reads.part(0, count), bad=bad)
 
 
 def reads_of_sequences(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pysam
@@ -13,21 +14,22 @@ from readmap.formats.reads import Reads, Texts, reads_of_pairs, reads_of_sequenc
 from readmap.index.index import Index
 from readmap.search.alignments import PROPER_PAIR, Alignments
 from readmap.search.hits import Hits, Pairs
-from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
+from readmap.search.inserts import Inserts, InsertSize, estimate, given_insert_size, place_inserts
 from readmap.search.mapping import SAMPLE
 from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.pipeline import Searched, align_reads, search_reads
+from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
+from readmap.search.searched import Searched
 from readmap.search.segments import header_of, parse_records
 
 
 @dataclass(frozen=True)
-class _Aligned:
-    """A batch of `count` reads or pairs, or of the empty ones that stand for none; insert_sizes: of the pairs."""
+class _Batch:
+    """`count` reads or pairs that were searched, or the empty ones that stand for none; insert_sizes: of the pairs."""
 
     searched: Searched
-    alignments: Alignments
+    inserts: Inserts
     insert_sizes: tuple[InsertSize, ...]
     count: int
 
@@ -67,8 +69,8 @@ class Aligner:
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        aligned = self._align(*reads_of_sequences(sequences, qualities, self.backend))
-        return self._hits(aligned.alignments, np.arange(aligned.count))
+        batch = self._search(*reads_of_sequences(sequences, qualities, self.backend))
+        return self._hits(self._primary(batch), np.arange(batch.count))
 
     def map_pairs(
         self,
@@ -87,13 +89,13 @@ class Aligner:
         Raises DataError as `map` does, and where a mate or the qualities of one are missing; UsageError where the
         insert size is none.
         """
-        aligned = self._align_pairs(first, second, first_qualities, second_qualities, insert_size, None)
-        records = 2 * np.arange(aligned.count)
-        hits = self._hits(aligned.alignments, records), self._hits(aligned.alignments, records + 1)
-        flags = self.backend.to_host(aligned.alignments.flags)
-        offsets = self.backend.to_host(aligned.alignments.lines.offsets)
+        batch = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
+        alignments, records = self._primary(batch), 2 * np.arange(batch.count)
+        hits = self._hits(alignments, records), self._hits(alignments, records + 1)
+        flags = self.backend.to_host(alignments.flags)
+        offsets = self.backend.to_host(alignments.lines.offsets)
         proper = flags[offsets[records]] & PROPER_PAIR > 0
-        return Pairs(*hits, proper, _template_lengths(*hits), aligned.insert_sizes)
+        return Pairs(*hits, proper, _template_lengths(*hits), batch.insert_sizes)
 
     def segments(
         self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
@@ -104,7 +106,7 @@ class Aligner:
         names: each up to its first blank, without /1 and /2; without names they are *.
         Raises DataError as `map` does, and where names are missing.
         """
-        return self._segments(self._align(*reads_of_sequences(sequences, qualities, self.backend, names)))
+        return self._segments(self._search(*reads_of_sequences(sequences, qualities, self.backend, names)))
 
     def pair_segments(
         self,
@@ -119,9 +121,9 @@ class Aligner:
 
         Raises DataError as `map_pairs` does, and where names are missing.
         """
-        return self._segments(self._align_pairs(first, second, first_qualities, second_qualities, insert_size, names))
+        return self._segments(self._search_pairs(first, second, first_qualities, second_qualities, insert_size, names))
 
-    def _align_pairs(
+    def _search_pairs(
         self,
         first: Texts,
         second: Texts,
@@ -129,19 +131,26 @@ class Aligner:
         second_qualities: Texts | None,
         insert_size: tuple[float, float] | None,
         names: Texts | None,
-    ) -> _Aligned:
+    ) -> _Batch:
         reads = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
-        return self._align(*reads, insert_size or self.pairing.insert_size)
+        return self._search(*reads, insert_size or self.pairing.insert_size)
 
-    def _align(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Aligned:
-        backend, index, scoring = self.backend, self.index, self.scoring
-        searched = search_reads(reads, index, scoring, backend)
+    def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Batch:
+        searched = search_reads(reads, self.index, self.scoring, self.backend)
         sizes: tuple[InsertSize, ...] = ()
         if reads.paired:
             sizes = given_insert_size(*insert_size) if insert_size else self._estimate(searched)
-        inserts = place_inserts(sizes, backend)
-        alignments = align_reads(searched, inserts, index, scoring, self.pairing, self.reporting, backend)
-        return _Aligned(searched, alignments, sizes, count)
+        return _Batch(searched, place_inserts(sizes, self.backend), sizes, count)
+
+    def _primary(self, batch: _Batch) -> Alignments:
+        """The alignments without other places, of which hits tell nothing."""
+        ((_, alignments),) = self._align(batch, replace(self.reporting, most_places=0))
+        return alignments
+
+    def _align(self, batch: _Batch, reporting: Reporting) -> Iterator[tuple[Searched, Alignments]]:
+        return align_reads(
+            batch.searched, batch.inserts, self.index, self.scoring, self.pairing, reporting, self.backend
+        )
 
     def _estimate(self, searched: Searched) -> tuple[InsertSize, ...]:
         """The insert sizes that the first pairs show."""
@@ -150,12 +159,13 @@ class Aligner:
         )
         return estimate(directions[:SAMPLE], sizes[:SAMPLE])
 
-    def _segments(self, aligned: _Aligned) -> list[pysam.AlignedSegment]:
-        if not aligned.count:
-            return []
-        reads, queries = aligned.searched.reads, aligned.searched.queries
-        records = format_records(aligned.alignments, reads, queries, self.index, self.reporting, Style(), self.backend)
-        return parse_records(records, self.header, self.backend)
+    def _segments(self, batch: _Batch) -> list[pysam.AlignedSegment]:
+        segments: list[pysam.AlignedSegment] = []
+        for part, alignments in self._align(batch, self.reporting) if batch.count else ():
+            own = alignments, part.reads, part.queries
+            records = format_records(*own, self.index, self.reporting, Style(), self.backend)
+            segments += parse_records(records, self.header, self.backend)
+        return segments
 
     def _hits(self, alignments: Alignments, records: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hits:
         """The arrays of some reads' primary alignments on the host."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from readmap.search.placement import Placements
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
-_MEASURE, _SETTLE = Kernel("alignments", "measure_alignments"), Kernel("alignments", "settle_lines")
-_FLAG = Kernel("alignments", "flag_lines")
+_MEASURE, _FLAG = Kernel("alignments", "measure_alignments"), Kernel("alignments", "flag_lines")
+_SETTLE, _SETTLE_PLACES = Kernel("alignments", "settle_lines"), Kernel("alignments", "settle_places")
 
 #: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
 JOINT_SCORE = 19
@@ -115,6 +115,12 @@ def measure_alignments(
         *places,
         alignments.reversed,
     )
+    if reporting.most_places:
+        settled = backend.empty(lines.count, np.uint8)
+        where = (*lines.arguments, *places, alignments.reversed, alignments.scores)
+        backend.launch(_SETTLE_PLACES, lines.count, queries.order, windows.rows, *where, settled)
+        lines = replace(lines, roles=settled)
+        alignments = replace(alignments, lines=lines)
     backend.launch(
         _FLAG,
         lines.count,

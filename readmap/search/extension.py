@@ -63,27 +63,50 @@ def score_windows(
 
     long_gaps: windows that hope for one are aligned too; a read that has one is searched again without that.
     """
-    narrow = scoring.fits_16_bits(queries.longest)
-    lanes = backend.narrow_lanes if narrow else 1
-    for kind, band in BANDS.items():
+    for kind in BANDS:
         if (kind == WIDEST and queries.longest <= LONG_READ) or (kind == WIDE and not long_gaps):
             continue
-        tasks, slots = _tasks(windows, selected, kind, backend)
-        backend.launch(
-            Kernel("extension", f"score_{16 if narrow else 32}_bits_{band.name}"),
-            -(-len(tasks) // lanes),
-            *queries.arguments,
-            *index.reference,
-            tasks,
-            slots,
-            windows.rows,
-            len(tasks),
-            *scoring.arguments(),
-        )
+        _score(*_tasks(windows, selected, kind, backend), kind, windows.rows, queries, index, scoring, backend)
+
+
+def score_rows(
+    rows: Array, slots: Array, bands: Array, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend
+) -> None:
+    """The same for windows of any number a slot; slots: int32 [rows]; bands: uint8 [rows], the kinds that they want."""
+    host_bands, host_slots = backend.to_host(bands), backend.to_host(slots)
+    for kind in BANDS:
+        tasks = np.flatnonzero(host_bands == kind)
+        where = backend.to_device(tasks), backend.to_device(host_slots[tasks])
+        _score(*where, kind, rows, queries, index, scoring, backend)
+
+
+def _score(
+    tasks: Array,
+    slots: Array,
+    kind: int,
+    rows: Array,
+    queries: Queries,
+    index: DeviceIndex,
+    scoring: Scoring,
+    backend: Backend,
+) -> None:
+    """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
+    narrow = scoring.fits_16_bits(queries.longest)
+    backend.launch(
+        Kernel("extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
+        -(-len(tasks) // (backend.narrow_lanes if narrow else 1)),
+        *queries.arguments,
+        *index.reference,
+        tasks,
+        slots,
+        rows,
+        len(tasks),
+        *scoring.arguments(),
+    )
 
 
 def _tasks(windows: Windows, selected: Array, kind: int, backend: Backend) -> tuple[Array, Array]:
-    """The rows of the windows that want a band of one kind, int64, and their slots, int32, in the order of the slots."""
+    """The rows of the windows that want a band of one kind, int64, and their slots, int32, in order."""
     counts = backend.empty(len(selected), np.int64)
     backend.launch(_COUNT, len(selected), selected, windows.rows, windows.counts, counts, WINDOWS, kind)
     ends, total = backend.ends(counts)

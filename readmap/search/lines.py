@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,20 @@ from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
 _COUNT, _LIST = Kernel("lines", "count_lines"), Kernel("lines", "list_lines")
+_ADD = Kernel("lines", "add_places")
+
+#: struct Place of kernels/lines.cuh, five 64-bit words.
+PLACE_ROW = np.dtype(
+    [
+        ("row", np.int64),
+        ("diagonal", np.int64),
+        ("tie", np.uint64),
+        ("slot", np.int32),
+        ("owner", np.int32),
+        ("score", np.int32),
+        ("orientation", np.int32),
+    ]
+)
 
 #: The roles of kernels/lines.cuh, by number.
 PRIMARY, PIECE, PLACE, MENTION, NOTHING = range(5)
@@ -49,13 +64,85 @@ class Lines:
         """What kernels take as LINE_ARGUMENTS."""
         return self.offsets, self.slots, self.windows, self.roles, self.owners
 
+    @property
+    def results(self) -> tuple[Array, ...]:
+        """What kernels that fill them take as LINE_RESULT_ARGUMENTS."""
+        return (*self.arguments[1:], self.mapqs, self.seconds, self.bands, self.rooms)
+
 
 def select_lines(
     placements: Placements, windows: Windows, queries: Queries, reporting: Reporting, scoring: Scoring, backend: Backend
 ) -> Lines:
-    """The lines of all reads."""
+    """The lines of all reads, but for places."""
     reads = len(queries.host_lengths)
-    arguments = (
+    counts = backend.empty(reads, np.int64)
+    arguments, settings = _arguments(placements, windows, queries), _settings(reporting, scoring)
+    backend.launch(_COUNT, reads, *arguments, counts, *settings)
+    ends, total = backend.ends(counts)
+    offsets = backend.full(reads + 1, 0, np.int64)
+    offsets[1:] = ends
+    lines = _no_lines(offsets, total, backend)
+    backend.launch(_LIST, reads, *arguments, offsets, *lines.results, *settings)
+    return lines
+
+
+def add_places(
+    lines: Lines,
+    places: Any,
+    placements: Placements,
+    windows: Windows,
+    queries: Queries,
+    reporting: Reporting,
+    scoring: Scoring,
+    backend: Backend,
+) -> Lines:
+    """The same lines and, behind those of each read, its places in their order: by orientation, then by diagonal.
+
+    places: PLACE_ROW on the host, of which the owners are lines of `lines`.
+    """
+    reads, own = len(queries.host_lengths), backend.to_host(lines.offsets)
+    records = backend.to_host(queries.order)[places["slot"]]
+    order = np.lexsort((places["diagonal"], places["orientation"], records))
+    places, records = places[order], records[order]
+    before = np.zeros(reads + 1, np.int64)
+    np.cumsum(np.bincount(records, minlength=reads), out=before[1:])
+    offsets = backend.to_device(own + before)
+    more = _no_lines(offsets, lines.count + len(places), backend)
+    arguments, settings = _arguments(placements, windows, queries), _settings(reporting, scoring)
+    backend.launch(_LIST, reads, *arguments, offsets, *more.results, *settings)
+    places["owner"] += before[records].astype(np.int32)
+    backend.launch(
+        _ADD,
+        len(places),
+        queries.lengths,
+        windows.rows,
+        backend.to_device(places.view(np.int64).reshape(-1, 5)),
+        backend.to_device(own[records + 1] + np.arange(len(places))),
+        *more.results,
+        *scoring.arguments(),
+    )
+    return more
+
+
+def _no_lines(offsets: Array, count: int, backend: Backend) -> Lines:
+    """Room for so many lines."""
+    return Lines(
+        offsets,
+        backend.empty(count, np.int32),
+        backend.empty(count, np.int64),
+        backend.empty(count, np.uint8),
+        backend.empty(count, np.int32),
+        backend.empty(count, np.uint8),
+        backend.empty(count, np.int32),
+        backend.empty(count, np.uint8),
+        backend.empty(count, np.int64),
+        count,
+    )
+
+
+def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tuple[Array, ...]:
+    """What kernels take as SELECTION_ARGUMENTS."""
+    return (
         queries.slot_of,
         queries.lengths,
         queries.flags,
@@ -67,32 +154,15 @@ def select_lines(
         placements.seconds,
         placements.mapqs,
     )
-    settings = (
+
+
+def _settings(reporting: Reporting, scoring: Scoring) -> tuple[int, ...]:
+    """What they take behind the arrays."""
+    return (
         WINDOWS,
-        reporting.most_places,
-        reporting.most_mentions,
+        0 if reporting.most_places else reporting.most_mentions,
         reporting.mention_share,
         scoring.min_score,
         int(reporting.leftmost_primary),
         *scoring.arguments(),
     )
-    counts = backend.empty(reads, np.int64)
-    backend.launch(_COUNT, reads, *arguments, counts, *settings)
-    ends, total = backend.ends(counts)
-    offsets = backend.full(reads + 1, 0, np.int64)
-    offsets[1:] = ends
-    lines = Lines(
-        offsets,
-        backend.empty(total, np.int32),
-        backend.empty(total, np.int64),
-        backend.empty(total, np.uint8),
-        backend.empty(total, np.int32),
-        backend.empty(total, np.uint8),
-        backend.empty(total, np.int32),
-        backend.empty(total, np.uint8),
-        backend.empty(total, np.int64),
-        total,
-    )
-    results = (*lines.arguments[1:], lines.mapqs, lines.seconds, lines.bands, lines.rooms)
-    backend.launch(_LIST, reads, *arguments, offsets, *results, *settings)
-    return lines

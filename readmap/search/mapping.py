@@ -17,8 +17,9 @@ from readmap.search.inserts import InsertSize, estimate, given_insert_size, plac
 from readmap.search.lines import PLACE, PRIMARY
 from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.pipeline import Searched, align_reads, search_reads
+from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
+from readmap.search.searched import Searched
 from readmap.search.unmapped import format_unmapped
 
 #: Pairs that tell the insert sizes.
@@ -122,20 +123,17 @@ class Mapping:
         self.summary.insert_sizes = sizes
         self._inserts = place_inserts(sizes, self._backend)
 
-    def _pieces(self, searched: Searched) -> list[stream.Piece]:
+    def _pieces(self, searched: Searched) -> Iterator[stream.Piece]:
         """The records of a batch, and its reads without a place where those are wanted."""
-        backend, reads = self._backend, searched.reads
-        alignments = align_reads(
-            searched, self._inserts, self._index, self._scoring, self._pairing, self._reporting, backend
-        )
-        records = format_records(
-            alignments, reads, searched.queries, self._index, self._reporting, self._style, backend
-        )
-        pieces = [stream.Piece(records, RECORDS)]
-        if self._style.unmapped and len(unmapped := format_unmapped(alignments, reads, backend)):
-            pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
-        self._count(alignments, searched)
-        return pieces
+        backend, index, reporting = self._backend, self._index, self._reporting
+        parts = align_reads(searched, self._inserts, index, self._scoring, self._pairing, reporting, backend)
+        for part, alignments in parts:
+            records = format_records(alignments, part.reads, part.queries, index, reporting, self._style, backend)
+            pieces = [stream.Piece(records, RECORDS)]
+            if self._style.unmapped and len(unmapped := format_unmapped(alignments, part.reads, backend)):
+                pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
+            self._count(alignments, part)
+            yield from pieces
 
     def _count(self, alignments: Alignments, searched: Searched) -> None:
         # Without selections of lines, which would take as long as a fifth of all else on a GPU.

@@ -46,12 +46,16 @@ class Scoring:
         )
 
 
+EVERY_PLACE = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Reporting:
     """What is told of a read beside its place.
 
     Attributes:
-        most_places: other places that get a line of their own, each part of a read; 0 for none.
+        most_places: other places that get a line of their own, each part of a read; 0 for none, in which case they may
+            be mentioned.
         most_mentions: other places that are told in the tag XA; where there are more, none is: they say little then.
         mention_share: percent of the best place's score that a mentioned one has.
         leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
@@ -123,13 +127,22 @@ class Effort:
         return min(max(self.stride * length // 150, self.least_stride), self.stride)
 
 
+def _chance(suffixes: int) -> int:
+    """Bases that chance finds once in the reference."""
+    return math.ceil(math.log(max(suffixes, 4), 4))
+
+
+def dense_seed(suffixes: int) -> int:
+    """Bases of the shortest seeds."""
+    return min(max(_chance(suffixes) + 2, 10), 19)
+
+
 def efforts(suffixes: int) -> tuple[Effort, ...]:
     """The passes over the reads of a batch; each takes what those before left unsettled.
 
     Seeds are as short as chance allows: two or three bases more than tell one place in the reference.
     """
-    chance = math.ceil(math.log(max(suffixes, 4), 4))
-    sparse, dense = min(max(chance + 3, 12), 19), min(max(chance + 2, 10), 19)
+    sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed(suffixes)
     return (
         Effort(CROWDED | DISTANT, 12, 3, sparse, 16),
         Effort(CROWDED, 12, 3, sparse, 64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,15 @@ from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
 from readmap.search.lines import select_lines
+from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
+from readmap.search.places import tell_places
 from readmap.search.queries import Queries, pack_queries
+from readmap.search.searched import Searched
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import Windows, add_diagonals, join_diagonals, no_windows
-
-
-@dataclass(frozen=True)
-class Searched:
-    """A batch of which each read has been searched for itself."""
-
-    reads: Reads
-    queries: Queries
-    windows: Windows
-    placements: Placements
 
 
 def search_reads(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Searched:
@@ -56,14 +49,35 @@ def align_reads(
     pairing: Pairing,
     reporting: Reporting,
     backend: Backend,
-) -> Alignments:
-    """The alignments of a batch; those of mates suit each other, if the library's insert sizes are known."""
+) -> Iterator[tuple[Searched, Alignments]]:
+    """The alignments of a batch; those of mates suit each other, if the library's insert sizes are known.
+
+    They come in parts of the batch, one unless all places are told.
+    """
     reads, queries, windows, placements = searched.reads, searched.queries, searched.windows, searched.placements
     if inserts.sizes and pairing.rescue:
         rescue_mates(windows, placements, inserts, reads, queries, index, scoring, backend)
     if inserts.sizes and pairing.joint:
         pair_mates(placements, windows, inserts, queries, index, scoring, backend)
+    for part, matches in with_matches(searched, index, backend) if reporting.most_places else [(searched, None)]:
+        yield part, _align(part, matches, inserts, index, scoring, reporting, backend)
+
+
+def _align(
+    searched: Searched,
+    matches: Matches | None,
+    inserts: Inserts,
+    index: DeviceIndex,
+    scoring: Scoring,
+    reporting: Reporting,
+    backend: Backend,
+) -> Alignments:
+    """matches: where all places are told."""
+    reads, queries, windows, placements = searched.reads, searched.queries, searched.windows, searched.placements
     lines = select_lines(placements, windows, queries, reporting, scoring, backend)
+    if matches:
+        crowd = list_diagonals(matches, queries, index, scoring, backend)
+        lines, windows = tell_places(crowd, lines, placements, windows, queries, reporting, index, scoring, backend)
     extensions = align_lines(lines, windows, queries, index, scoring, backend)
     return measure_alignments(
         extensions, lines, placements, windows, inserts, reads, queries, index, scoring, reporting, backend
