@@ -19,13 +19,13 @@ def _option(*names: str, what: str, metavar: str = FLAG, **more: Any) -> Any:
 
 
 AllPlaces = Annotated[
-    bool, _option("-a", "--all", what="Write the other places of a read too, as secondary alignments.")
+    bool, _option("-a", "--all", what="Write all other places that reach -T too, as secondary alignments.")
 ]
 MaxSecondary = Annotated[
     int | None,
     _option(
         "--max-secondary",
-        what="Most secondary alignments of a read, the best first; implies -a.",
+        what="Most secondary alignments of each part of a read, the best ones; implies -a.",
         metavar="N",
         callback=in_range(0, 1 << 30),
     ),
