@@ -63,9 +63,9 @@ struct Crowd {
     const Diagonal *diagonals, const i32 *diagonal_slots, const i32 *lengths, REFERENCE_ARGUMENTS, i64 diagonal_count
 #define CROWD Crowd{diagonals, diagonal_slots, diagonal_count, lengths, reference, scoring}
 
-// An item is a diagonal, with its head as far as it is known, and as far as it is known then; what is open is counted.
-// The heads are those that a walk over all diagonals from the best on would find, in whatever order they come.
-KERNEL void choose_heads(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads, i64* heads_then, u64* open,
+// An item is a diagonal. heads: as far as they are known; next_heads: as far as these decide them; those still open are
+// counted. In the end they are what a walk over all diagonals from the best on would find.
+KERNEL void choose_heads(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads, i64* next_heads, u64* open,
                          SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Scoring scoring = SCORING;
@@ -73,7 +73,7 @@ KERNEL void choose_heads(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads, 
     FOR_EACH(item, begin, end) {
         i64 head = heads[item] == OPEN ? crowd.head_of(item, heads) : heads[item];
         if (head == OPEN) atomic_add(open, 1);
-        heads_then[item] = head;
+        next_heads[item] = head;
     }
 }
 
@@ -118,8 +118,8 @@ KERNEL void count_windows(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads,
 }
 
 // told_ends: the inclusive prefix sum of what count_windows gave. bands: the kinds that the windows are to be aligned in.
-KERNEL void list_windows(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads, const i64* told_ends, Window* found,
-                         i32* slots, u8* bands, SCORING_ARGUMENTS) {
+KERNEL void list_windows(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* told_ends, Window* found, i32* slots, u8* bands,
+                         SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Scoring scoring = SCORING;
     Crowd crowd = CROWD;

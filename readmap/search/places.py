@@ -81,19 +81,19 @@ def _find_windows(
     ends, total = backend.ends(told)
     found = Found(backend.empty((total, 5), np.int64), backend.empty(total, np.int32))
     bands = backend.empty(total, np.uint8)
-    backend.launch(_LIST_WINDOWS, count, *arguments, heads, ends, found.rows, found.slots, bands, *scoring.arguments())
+    backend.launch(_LIST_WINDOWS, count, *arguments, ends, found.rows, found.slots, bands, *scoring.arguments())
     score_rows(found.rows, found.slots, bands, queries, index, scoring, backend)
     return found
 
 
 def _heads(arguments: tuple[Any, ...], count: int, scoring: Scoring, backend: Backend) -> Array:
-    """The diagonal that each diagonal belongs to, int64."""
-    heads, then = backend.full(count, OPEN, np.int64), backend.empty(count, np.int64)
+    """The diagonal that each diagonal belongs to, its own number for a window's best one, int64."""
+    heads, following = backend.full(count, OPEN, np.int64), backend.empty(count, np.int64)
     left = count
     while left:
         still_open = backend.full(1, 0, np.uint64)
-        backend.launch(_CHOOSE, count, *arguments, heads, then, still_open, *scoring.arguments())
-        heads, then = then, heads
+        backend.launch(_CHOOSE, count, *arguments, heads, following, still_open, *scoring.arguments())
+        heads, following = following, heads
         left = int(backend.to_host(still_open)[0])
     return heads
 
