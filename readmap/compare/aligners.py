@@ -22,8 +22,8 @@ def align_batch(
     queries: Sequences, targets: Sequences, scores: Scores, mode: Mode, backend: Backend, score_only: bool
 ) -> Alignments:
     """Of query i and target i."""
-    sides = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
-    return pairs.align_pairs(*sides, scores, mode, backend, score_only).on_host(backend)
+    rows, columns = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
+    return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).on_host(backend)
 
 
 def align_long(

@@ -99,9 +99,9 @@ def _best(
         progress(min(len(grid.slabs) * grid.steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return first
-    row = backend.to_host(borders.row_h)
-    column = matrix.columns - 1 if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
-    return Best(int(row[column]), matrix.rows - 1, column)
+    row = np.concatenate([backend.to_host(grid.left_h[-1:]), backend.to_host(borders.row_h)])
+    end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
+    return Best(int(row[end]), matrix.rows - 1, end - 1)
 
 
 def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
