@@ -63,7 +63,9 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value)
 HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
 // What another group may have written meanwhile.
 HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
-// Writes of the group before `publish` are seen by the group that has seen its value through `await`.
+// Writes of the group before `publish` are seen by the group that has seen its value through `await`, if it reads them by
+// `published`.
+HOST_DEVICE i32 published(const i32* address) { return fresh(address); }
 HOST_DEVICE void publish(i32* address, i32 value) {
     __threadfence();
     __syncwarp();
@@ -128,6 +130,7 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
 }
 HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 published(const i32* address) { return *address; }
 HOST_DEVICE void publish(i32* address, i32 value) { __atomic_store_n(address, value, __ATOMIC_RELEASE); }
 HOST_DEVICE i32 await(const i32* address, i32 least) {
     i32 seen;

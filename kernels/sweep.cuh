@@ -8,7 +8,7 @@
 #pragma once
 #include "wave.cuh"
 
-const i32 WAVE_ROWS = 16;      // of a lane
+const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? 16 : 32;  // of a lane
 const i32 STEP_ROWS = 4;       // where each cell's source is kept: of one word
 const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
 const i32 NO_SCORE = -(1 << 30);
@@ -107,7 +107,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         for (i32 i = 0; i < borders; ++i) {
             i32 column = begin + i * GROUP_WIDTH + group_lane();
             border[i] = Border{NO_SCORE, NO_SCORE};
-            if (column < region.columns) border[i] = Border{fresh(region.row_h + column), fresh(region.row_f + column)};
+            if (column < region.columns) border[i] = Border{published(region.row_h + column), published(region.row_f + column)};
         }
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {

@@ -136,14 +136,14 @@ HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{(a.value != b.value
 HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
 HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 
+// The last lane of a vector of `first` comes in front: two instructions.
 HOST_DEVICE Narrow moved_down(Narrow x, i32 first) {
+    Narrow above = Narrow::all(first);
 #ifdef __clang__
-    x.value = __builtin_shufflevector(x.value, x.value, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+    return Narrow{__builtin_shufflevector(x.value, above.value, 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)};
 #else
-    x.value = __builtin_shuffle(x.value, Narrow::vector{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14});
+    return Narrow{__builtin_shuffle(x.value, above.value, Narrow::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
 #endif
-    x.value[0] = (i16)first;
-    return x;
 }
 HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Border above) { h = moved_down(h, above.h), f = moved_down(f, above.f); }
 HOST_DEVICE void pass_down(Single& h, Single& f, Border above) { h.value = above.h, f.value = above.f; }

@@ -163,7 +163,7 @@ def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) 
     """Each is a symbol of the compiled module, with parameters of types that can be checked."""
     found = signatures.signatures(module)
     text = (ROOT / "kernels" / f"{module}.cu").read_text()
-    written = set(re.findall(r"KERNEL void (\w+)\(", text)) - {"name"}
+    written = set(re.findall(r"KERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(", text)) - {"name"}
     assert written <= set(found)
     assert found
     for name, signature in found.items():

@@ -18,7 +18,7 @@ from oracle_comparison import Alignment, Comparison, rescored
 import readmap
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
-from readmap.compare import api
+from readmap.compare import api_pairs
 from readmap.compare.batches import align_batch, too_large
 from readmap.compare.letters import letters_of_array, letters_of_texts
 from readmap.compare.pairs import align_pairs
@@ -289,7 +289,7 @@ def test_the_api_takes_texts_and_arrays(backends: str) -> None:
 
 
 def test_the_apis_example() -> None:
-    done = doctest.testmod(api, raise_on_error=False)
+    done = doctest.testmod(api_pairs, raise_on_error=False)
     assert done.attempted > 2
     assert done.failed == 0
 

@@ -126,7 +126,7 @@ def test_an_interrupted_comparison_goes_on(
     backend: Backend, mode: Mode, score_only: bool, fine: None, tmp_path: Path
 ) -> None:
     draw = random.Random(7)
-    text = random_bases(draw, 5000 if backend.lanes == 1 else 40_000)
+    text = random_bases(draw, 8000 if backend.lanes == 1 else 40_000)
     pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
     expected = align(pair, Scores(), mode, backend, score_only=score_only)
     told: list[int] = []
@@ -156,7 +156,7 @@ def test_a_checkpoint_that_is_none(backend: Backend, tmp_path: Path) -> None:
 def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
     backend: Backend, fine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = random_bases(random.Random(8), 3000 if backend.lanes == 1 else 30_000)
+    text = random_bases(random.Random(8), 6000 if backend.lanes == 1 else 30_000)
     folder, calls, savez = tmp_path / "work", [0], np.savez
 
     def fail(file: Any, **arrays: Any) -> None:

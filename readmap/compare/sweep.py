@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.compare.parameters import Mode, Scores
 
-WAVE_ROWS, STEP_ROWS, CHUNK = 16, 4, 64  # of kernels/sweep.cuh
+STEP_ROWS, CHUNK = 4, 64  # of kernels/sweep.cuh
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -85,14 +85,14 @@ class Matrix:
     @property
     def strip(self) -> int:
         """Rows that a wave sweeps."""
-        return self.lanes * WAVE_ROWS
+        return self.lanes * self._wave_rows
 
     @property
     def bits(self) -> int:
         """16 where scores of neighbouring cells differ so little, else 32."""
         scores = self.scores
         width = self.backend.lanes * self.backend.narrow_lanes
-        reach = width * WAVE_ROWS + width + CHUNK
+        reach = width * self._wave_rows + width + CHUNK
         first_gap = scores.gap_open + scores.gap_extend
         fits = reach * (scores.match + 2 * scores.gap_extend) + 4 * scores.gap_open + scores.mismatch <= SPAN
         return 16 if fits and scores.match + first_gap < 128 and scores.mismatch - first_gap <= 128 else 32
@@ -101,6 +101,11 @@ class Matrix:
     def lanes(self) -> int:
         """Of a wave."""
         return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
+
+    @property
+    def _wave_rows(self) -> int:
+        """Of a lane, WAVE_ROWS of kernels/sweep.cuh."""
+        return 16 if self.backend.lanes > 1 else 32
 
     def kernel(self, module: str, what: str) -> Kernel:
         """The entry point for this matrix's mode and scores."""
