@@ -22,7 +22,7 @@ from readmap.compare.sweep import SCORE, Best, Borders, Cell, Matrix, outer_bord
 MEMORY = 1 << 30
 
 #: Cells that a group of the device sweeps between two reports, about; and strips that it has at least.
-GROUP_CELLS, GROUP_STRIPS = 1 << 31, 2
+GROUP_CELLS, GROUP_STRIPS = 1 << 31, 4
 
 Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
