@@ -1,5 +1,5 @@
 // The way back through a region of which every cell's source is known.
-#include "sweep.cuh"
+#include "wave.cuh"
 
 // In which of the three scores of a cell the way back is.
 enum Score { IN_H = 0, IN_E = 1, IN_F = 2, AT_BEGINNING = 3 };

@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.compare.parameters import Mode, Scores
 
-STEP_ROWS, CHUNK = 4, 64  # of kernels/sweep.cuh
+STEP_ROWS, CHUNK = 4, 64  # of kernels/wave.cuh
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -104,7 +104,7 @@ class Matrix:
 
     @property
     def _wave_rows(self) -> int:
-        """Of a lane, WAVE_ROWS of kernels/sweep.cuh."""
+        """Of a lane, WAVE_ROWS of kernels/wave.cuh."""
         return 16 if self.backend.lanes > 1 else 32
 
     def kernel(self, module: str, what: str) -> Kernel:
