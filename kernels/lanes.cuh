@@ -74,9 +74,14 @@ HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) {
 HOST_DEVICE Narrow alike(Narrow letter, Narrow opposite, Narrow x, Narrow y) {
     return add_larger(letter ^ opposite, x + Narrow::all(1), y);
 }
-HOST_DEVICE Narrow below(Narrow a, Narrow b) {
-    return Narrow{__byte_perm(__vsub2(a.value, b.value), 0, 0xBB99)};  // the sign of each half, spread over it
+// Bytes of a (0 to 3) and b (4 to 7), as the hexadecimal digits of `chosen` tell from the lowest on; 8 more takes the sign of
+// that byte alone, which __byte_perm does not.
+HOST_DEVICE u32 chosen_bytes(u32 a, u32 b, u32 chosen) {
+    u32 bytes;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(chosen));
+    return bytes;
 }
+HOST_DEVICE Narrow below(Narrow a, Narrow b) { return Narrow{chosen_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Narrow mask) { return mask.value != 0; }
 HOST_DEVICE Narrow select(Narrow mask, Narrow x, Narrow y) {
     return Narrow{(x.value & mask.value) | (y.value & ~mask.value)};

@@ -74,8 +74,7 @@ template <i32 ROWS> struct Letters<Narrow, ROWS> {
     }
     HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) { return window[place - first_lane<Narrow>()]; }
     template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, Columns columns) const {
-        u32 scores;
-        asm("prmt.b32 %0, %1, %2, %3;" : "=r"(scores) : "r"(low[row]), "r"(high[row]), "r"(columns));  // __byte_perm keeps no signs
+        u32 scores = chosen_bytes(low[row], high[row], columns);
         if (PLAIN) return Narrow{scores};
         u32 without = (columns >> 16 & 1) * 0xFFFFu | (columns >> 17 & 1) * 0xFFFF0000u;
         return Narrow{(scores & ~without) | (Narrow::all(differing).value & without)};

@@ -25,7 +25,9 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
 def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
-    return open_backend(backends, threads=request.param)
+    opened = open_backend(backends, threads=request.param)
+    opened.groups = 1  # slabs of few rows
+    return opened
 
 
 @pytest.fixture
