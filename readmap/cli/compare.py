@@ -102,7 +102,8 @@ def compare(
     check_names(query, target, {"-o": output, "--plot": plot, "--json": json})
     refuse_same_output("--json", json, output)
     refuse_same_output("--plot", plot, output)
-    refuse_same_output("--json", json, plot, "the plot goes")
+    if plot is not None:  # None is the standard output, where no plot goes
+        refuse_same_output("--json", json, plot, "the plot goes")
     expect_matplotlib(plot)
     workers = threads or available_processors()
     with Report(context.obj, quiet, json) as report, _open_outputs(output, plot, workers) as outputs:
