@@ -3,8 +3,6 @@
 import doctest
 import itertools
 import random
-import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -229,24 +227,11 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("score_only", [False, True], ids=["paths", "scores"])
-def test_large_pairs_go_another_way(
-    backends: str, mode: Mode, score_only: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool) -> None:
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
     draw = random.Random(10)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
-
-    def align_long(query: Any, target: Any, *arguments: Any) -> Alignments:
-        sides = [letters_of_codes(backend.to_host(codes)) for codes in (query, target)]
-        return align_batch(*sides, *arguments[:2], roomy, score_only)
-
-    def letters_of_codes(codes: Any) -> Any:
-        return letters_of_texts([np.frombuffer(b"ACGTN", np.uint8)[codes].tobytes()], roomy)
-
-    module = types.ModuleType("readmap.compare.long_pairs")
-    module.align_long = align_long  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
     queries, targets = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
     assert 5 < len(too_large(queries, targets, backend)) < 50
     found = align(pairs, Scores(), mode, backend, score_only, align_pairs)
