@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import stand_in
 
+from readmap.backend import open_backend
+from readmap.compare.aligners import align_batch
 from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
 from readmap.compare.checker import check
 from readmap.compare.parameters import Mode, Scores
@@ -26,7 +27,7 @@ def sequences(texts: list[str]) -> Sequences:
 
 def results(queries: list[str], targets: list[str], mode: Mode, scores: Scores, score_only: bool = False) -> Results:
     sides = sequences(queries), sequences(targets)
-    found = stand_in.align_batch(*sides, scores, mode, None, score_only)
+    found = align_batch(*sides, scores, mode, open_backend("cpu", threads=2), score_only)
     return Results(*sides, np.zeros(len(queries), np.bool_), found, score_only, 0, 0)
 
 
@@ -50,6 +51,18 @@ def test_right_alignments_pass(mode: Mode, scores: Scores) -> None:
     check(results([pairs[0][one]], [pairs[1][one]], mode, scores), scores, mode)
 
 
+#: Score, query start and end, target start and end, and operations with their lengths.
+Given = tuple[int, int, int, int, int, list[tuple[int, int]]]
+
+
+def alignments(given: list[Given]) -> Alignments:
+    """What is given, as aligners tell it."""
+    places = [np.array([each[k] for each in given], np.int64) for k in range(1, 5)]
+    ends = np.cumsum([len(each[5]) for each in given], dtype=np.int64)
+    operations = [length << 4 | kind for each in given for kind, length in each[5]]
+    return Alignments(np.array([each[0] for each in given], np.int32), *places, ends, np.array(operations, np.uint32))
+
+
 #: A local alignment with one of each operation, and what it is made of.
 QUERY, TARGET = "TTACGTACGAGTTACCAGTACCATT", "GACGTACGACTTACCAGTACGTTCATCC"
 OPERATIONS = [(EQUAL, 8), (DIFFERENT, 1), (EQUAL, 9)]
@@ -57,10 +70,10 @@ OPERATIONS = [(EQUAL, 8), (DIFFERENT, 1), (EQUAL, 9)]
 
 def planted(operations: list[tuple[int, int]], places: tuple[int, int, int, int], score: int) -> Results:
     """A batch of three, of which the second is what is given."""
-    found = [stand_in.align(b"ACGT", b"ACGT", SCORES, Mode.LOCAL) for _ in range(3)]
-    found[1] = (score, *places, operations)
+    right: Given = (4, 0, 4, 0, 4, [(EQUAL, 4)])
+    found = alignments([right, (score, *places, operations), right])
     sides = sequences(["ACGT", QUERY, "ACGT"]), sequences(["ACGT", TARGET, "ACGT"])
-    return Results(*sides, np.zeros(3, np.bool_), stand_in.as_alignments(found, False), False, 0, 0)
+    return Results(*sides, np.zeros(3, np.bool_), found, False, 0, 0)
 
 
 def test_what_is_planted_is_right_but_for_the_plants() -> None:
@@ -110,9 +123,9 @@ def test_the_mode_is_kept(mode: Mode, message: str) -> None:
 
 
 def test_no_free_gap_at_the_end_of_a_semiglobal_alignment() -> None:
-    found = (-1, 0, 4, 0, 5, [(EQUAL, 4), (DELETED, 1)])
+    found = alignments([(-1, 0, 4, 0, 5, [(EQUAL, 4), (DELETED, 1)])])
     sides = sequences(["ACGT"]), sequences(["ACGTA"])
-    wrong = Results(*sides, np.zeros(1, np.bool_), stand_in.as_alignments([found], False), False, 0, 0)
+    wrong = Results(*sides, np.zeros(1, np.bool_), found, False, 0, 0)
     with pytest.raises(InternalError, match="the last operation is D"):
         check(wrong, SCORES, Mode.SEMIGLOBAL)
     check(wrong, SCORES, Mode.GLOBAL)
@@ -121,7 +134,7 @@ def test_no_free_gap_at_the_end_of_a_semiglobal_alignment() -> None:
 def test_ambiguous_letters_match_none() -> None:
     sides = sequences(["ACNGT"]), sequences(["ACNGT"])
     for operations, score, is_right in (([(7, 5)], 5, False), ([(7, 2), (8, 1), (7, 2)], 1, True)):
-        found = stand_in.as_alignments([(score, 0, 5, 0, 5, operations)], False)
+        found = alignments([(score, 0, 5, 0, 5, operations)])
         wrong = Results(*sides, np.zeros(1, np.bool_), found, False, 0, 0)
         if is_right:
             check(wrong, SCORES, Mode.LOCAL)

@@ -7,16 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import stand_in
 
 import readmap
-from readmap.compare import aligners
 from readmap.errors import DataError, UsageError
-
-
-@pytest.fixture(autouse=True)
-def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aligners, "align_long", stand_in.align_long)
 
 
 def test_what_comes_out() -> None:

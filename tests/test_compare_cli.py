@@ -1,4 +1,4 @@
-"""readmap compare in this process, with a stand-in for the aligners: what it writes, tells and refuses."""
+"""readmap compare in this process: what it writes, tells and refuses."""
 
 import errno
 import gzip
@@ -13,9 +13,7 @@ from typing import Any
 
 import pysam
 import pytest
-import stand_in
 
-from readmap.backend import Backend
 from readmap.cli import compare, main
 from readmap.compare import aligners
 
@@ -25,11 +23,8 @@ TARGETS = {"t1": "TTACGTTTGACCATT", "t2": "GGGTTCC"}
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder with two files of sequences, and aligners that need no kernels."""
+    """In a folder with two files of sequences."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(aligners, "align_batch", stand_in.align_batch)
-    monkeypatch.setattr(aligners, "align_long", stand_in.align_long)
-    monkeypatch.setattr(Backend, "prepare", lambda *_: None)
     for path, sequences in (("a.fa", QUERIES), ("b.fa", TARGETS)):
         Path(path).write_text("".join(f">{name} more\n{letters}\n" for name, letters in sequences.items()))
 
@@ -70,6 +65,8 @@ def test_every_query_with_every_target(capfd: pytest.CaptureFixture[str]) -> Non
     assert report["query"] == {"source": "a.fa", "sequences": 2, "letters": 21}
     assert {"read", "compare"} <= set(report["seconds"])
     assert report["output"] == "standard output"
+    assert run("a.fa", "b.fa", "-o", "out.tsv", "-q", "--json", "-") == 0
+    assert json.loads(capfd.readouterr().out)["output"] == "out.tsv"
 
 
 def test_pairs(capfd: pytest.CaptureFixture[str]) -> None:
@@ -152,11 +149,11 @@ def test_standard_input_and_compressed_files(
 
 
 def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    seen, align_long = [], aligners.align_long
 
     def remember(query: Any, target: Any, settings: Any, *rest: Any) -> Any:
         seen.append(settings)
-        return stand_in.align_long(query, target, settings, *rest)
+        return align_long(query, target, settings, *rest)
 
     monkeypatch.setattr(aligners, "align_long", remember)
     assert run("a.fa", "b.fa", "-q", "--no-pruning", "--memory", "3M", "--checkpoint", "work", "-o", "out") == 0
@@ -225,8 +222,10 @@ def test_files_that_are_not_to_be_compared(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    align_batch = aligners.align_batch
+
     def wrong(*arguments: Any) -> Any:
-        found = stand_in.align_batch(*arguments)
+        found = align_batch(*arguments)
         found.scores[1] += 1
         return found
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
-import stand_in
 
-from readmap.compare import aligners
+from readmap.backend import open_backend
+from readmap.compare.aligners import align_batch
 from readmap.compare.alignments import Alignments
 from readmap.compare.comparison import compare_pairs
 from readmap.compare.formats import Format, promised, writer
@@ -21,6 +21,8 @@ from readmap.compare.results import Results
 from readmap.errors import DataError
 from readmap.formats.sequences import Sequences
 from readmap.index.occurrences import Strand
+
+BACKEND = open_backend("cpu", threads=2)
 
 #: One with a gap in each and a different letter, one on the reverse strand, one where nothing is aligned.
 QUERIES = ["CCACGTACGTTTGACCATTGACCAGATTACAGATTACCANGTAA", "GGGGGAACCC", ""]
@@ -36,11 +38,8 @@ def sequences(texts: list[str], prefix: str) -> Sequences:
 def compare(
     queries: list[str], targets: list[str], settings: Settings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
 ) -> list[Results]:
-    backend: Any = None
     sides = sequences(queries, "q"), sequences(targets, "t")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aligners, "align_batch", stand_in.align_batch)
-        return list(compare_pairs(*sides, settings, mode, strand, backend, lambda done, total: None))
+    return list(compare_pairs(*sides, settings, mode, strand, BACKEND, lambda done, total: None))
 
 
 def told(format: Format, found: list[Results], targets: list[str]) -> str:
@@ -248,7 +247,7 @@ def test_pairs_take_microseconds(format: Format) -> None:
 
 def test_names_that_are_no_text() -> None:
     side = Sequences([b"\xff\xc3\xa9"], np.frombuffer(b"ACGT", np.uint8), np.array([0, 4]))
-    found = stand_in.align_batch(side, side, Settings().scores, Mode.LOCAL, None, False)
+    found = align_batch(side, side, Settings().scores, Mode.LOCAL, BACKEND, False)
     results = Results(side, side, np.zeros(1, np.bool_), found, False, 0, 0)
     for format in Format:
         maker = writer(format, side, "1", "")

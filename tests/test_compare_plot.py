@@ -4,8 +4,9 @@ import random
 
 import numpy as np
 import pytest
-import stand_in
 
+from readmap.backend import open_backend
+from readmap.compare.aligners import align_batch
 from readmap.compare.parameters import Mode, Scores
 from readmap.compare.paths import Paths, find_paths, joined
 from readmap.compare.results import Results
@@ -23,7 +24,8 @@ def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: in
     backwards = part.reverse_complements()
     letters = np.where(np.repeat(reverse[first:end], part.lengths), backwards.letters, part.letters)
     part = Sequences(part.names, letters, part.offsets)
-    found = stand_in.align_batch(part, targets.part(first, end), Scores(2, 3, 1, 1), Mode.LOCAL, None, False)
+    backend = open_backend("cpu", threads=2)
+    found = align_batch(part, targets.part(first, end), Scores(2, 3, 1, 1), Mode.LOCAL, backend, False)
     return Results(part, targets.part(first, end), reverse[first:end], found, False, first, first)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import parasail
 import pytest
-import stand_in
+from oracle_comparison import Comparison
 
+from readmap.backend import Backend, open_backend
 from readmap.compare import aligners, comparison
 from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.compare.results import Result
@@ -19,10 +19,9 @@ from readmap.index.occurrences import Strand
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
 
-@pytest.fixture(autouse=True)
-def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aligners, "align_batch", stand_in.align_batch)
-    monkeypatch.setattr(aligners, "align_long", stand_in.align_long)
+@pytest.fixture(scope="module")
+def backend(backends: str) -> Backend:
+    return open_backend(backends, threads=2)
 
 
 def sequences(texts: list[str]) -> Sequences:
@@ -36,6 +35,7 @@ def random_texts(count: int, seed: int) -> list[str]:
 
 
 def pairwise(
+    backend: Backend,
     queries: list[str],
     targets: list[str],
     mode: Mode = Mode.LOCAL,
@@ -43,7 +43,6 @@ def pairwise(
     settings: Settings | None = None,
 ) -> list[Result]:
     sides = sequences(queries), sequences(targets)
-    backend: Any = None
     found = comparison.compare_pairs(*sides, settings or Settings(), mode, strand, backend, lambda done, total: None)
     return [result for results in found for result in results]
 
@@ -54,24 +53,28 @@ def plain(result: Result) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_the_stand_in_scores_as_parasail_does(mode: Mode) -> None:
-    matrix = parasail.matrix_create("ACGT", 2, -3)
-    score = {Mode.LOCAL: parasail.sw, Mode.GLOBAL: parasail.nw, Mode.SEMIGLOBAL: parasail.sg_dx}[mode]
-    queries, targets = [[text + "A" for text in random_texts(60, seed)] for seed in (1, 2)]
-    found = pairwise(queries, targets, mode, settings=Settings(Scores(2, 3, 4, 1)))
-    expected = [score(q, t, 5, 1, matrix).score for q, t in zip(queries, targets, strict=True)]
-    assert [result.score for result in found] == expected
+def test_pairs_are_the_oracles(backend: Backend, mode: Mode) -> None:
+    queries, targets, scores = random_texts(60, 1), random_texts(60, 2), Scores(2, 3, 4, 1)
+    found = pairwise(backend, queries, targets, mode, settings=Settings(scores))
+    for query, target, result in zip(queries, targets, found, strict=True):
+        expected = Comparison(query, target, scores, mode).alignment
+        assert result.score == expected.score
+        assert result.cigar.decode() == "".join(f"{length}{kind}" for length, kind in expected.cigar)
+        if not result.is_empty:
+            places = result.query_start, result.query_end, result.target_start, result.target_end
+            ends = expected.query_start, expected.query_end, expected.target_start, expected.target_end
+            assert places == ends
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_strands(mode: Mode) -> None:
+def test_strands(backend: Backend, mode: Mode) -> None:
     queries, targets = random_texts(80, 3), random_texts(80, 4)
     backwards = [query[::-1].translate(COMPLEMENT) for query in queries]
     forward, reverse, both = (
-        pairwise(queries, targets, mode, strand) for strand in (Strand.FORWARD, Strand.REVERSE, Strand.BOTH)
+        pairwise(backend, queries, targets, mode, strand) for strand in (Strand.FORWARD, Strand.REVERSE, Strand.BOTH)
     )
     assert {result.reverse for result in both} == {False, True}
-    for i, result in enumerate(pairwise(backwards, targets, mode)):
+    for i, result in enumerate(pairwise(backend, backwards, targets, mode)):
         if not result.is_empty:
             ends = len(queries[i]) - result.query_end, len(queries[i]) - result.query_start
             result = result._replace(query_start=ends[0], query_end=ends[1])
@@ -85,22 +88,23 @@ def test_strands(mode: Mode) -> None:
 
 @pytest.mark.parametrize("limits", [(1, 1 << 30, 1 << 40), (7, 1 << 30, 1 << 40), (99, 90, 1 << 40), (99, 999, 900)])
 @pytest.mark.parametrize("strand", list(Strand))
-def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int, int], strand: Strand) -> None:
+def test_batches_change_nothing(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int, int], strand: Strand
+) -> None:
     queries, targets = random_texts(50, 5), random_texts(50, 6)
-    whole = pairwise(queries, targets, strand=strand)
+    whole = pairwise(backend, queries, targets, strand=strand)
     for name, limit in zip(("BATCH_PAIRS", "BATCH_LETTERS", "BATCH_CELLS"), limits, strict=True):
         monkeypatch.setattr(comparison, name, limit)
-    assert list(map(plain, pairwise(queries, targets, strand=strand))) == list(map(plain, whole))
+    assert list(map(plain, pairwise(backend, queries, targets, strand=strand))) == list(map(plain, whole))
 
 
-def test_every_query_with_every_target() -> None:
+def test_every_query_with_every_target(backend: Backend) -> None:
     queries, targets = random_texts(4, 7), random_texts(3, 8)
     sides = sequences(queries), sequences(targets)
     told: list[tuple[int, int]] = []
-    backend: Any = None
     found = list(comparison.compare_all(*sides, Settings(), Strand.BOTH, backend, lambda *cells: told.append(cells)))
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
-    in_pairs = pairwise([q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
+    in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
     names = [(b"s%d" % i, b"s%d" % j) for i in range(4) for j in range(3)]
     expected = [
         plain(result._replace(query_name=query, target_name=target))
@@ -113,17 +117,18 @@ def test_every_query_with_every_target() -> None:
     assert {all_cells for _, all_cells in told} == {total}
 
 
-def test_checkpoints_are_of_a_pair_and_a_strand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = []
+def test_checkpoints_are_of_a_pair_and_a_strand(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen, align_long = [], aligners.align_long
 
     def remember(query: Any, target: Any, settings: Settings, *rest: Any) -> Any:
         seen.append(settings)
-        return stand_in.align_long(query, target, settings, *rest)
+        return align_long(query, target, settings, *rest)
 
     monkeypatch.setattr(aligners, "align_long", remember)
     asked = Settings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
-    backend: Any = None
     list(comparison.compare_all(*sides, asked, Strand.BOTH, backend, lambda *cells: None))
     assert [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen] == [
         "work/1-1-forward",
@@ -141,17 +146,17 @@ def test_checkpoints_are_of_a_pair_and_a_strand(monkeypatch: pytest.MonkeyPatch,
         ((2, 1), "record 2 .s1. of the queries has no"),
     ],
 )
-def test_records_without_partners(counts: tuple[int, int], message: str) -> None:
+def test_records_without_partners(backend: Backend, counts: tuple[int, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        pairwise(*(["A"] * count for count in counts))
+        pairwise(backend, *(["A"] * count for count in counts))
 
 
-def test_a_score_alone_has_the_end_of_its_alignment() -> None:
+def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
     queries, targets = random_texts(50, 9), random_texts(50, 10)
     for strand in Strand:
-        whole = pairwise(queries, targets, strand=strand)
+        whole = pairwise(backend, queries, targets, strand=strand)
         for one, other in zip(
-            whole, pairwise(queries, targets, strand=strand, settings=Settings(score_only=True)), strict=True
+            whole, pairwise(backend, queries, targets, strand=strand, settings=Settings(score_only=True)), strict=True
         ):
             assert (one.score, one.reverse, one.target_end) == (other.score, other.reverse, other.target_end)
             known = (one.query_start, -1) if one.reverse else (-1, one.query_end)
@@ -160,10 +165,8 @@ def test_a_score_alone_has_the_end_of_its_alignment() -> None:
 
 
 @pytest.mark.parametrize("score_only", [False, True])
-def test_an_empty_sequence_needs_no_aligner(monkeypatch: pytest.MonkeyPatch, score_only: bool) -> None:
-    monkeypatch.undo()
+def test_an_empty_sequence(backend: Backend, score_only: bool) -> None:
     sides = sequences([""]), sequences(["ACGT"])
-    backend: Any = None
     settings = Settings(score_only=score_only)
     ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, backend, lambda *cells: None)
     assert result.is_empty
