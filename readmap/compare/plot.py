@@ -185,7 +185,9 @@ def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None
     small = (right - left < width * VISIBLE_ALIGNMENT) & (high - low < height * VISIBLE_ALIGNMENT)
     if 0 < small.sum() <= MOST_CIRCLES:
         centres = (left + right)[small] / 2, (low + high)[small] / 2
-        axes.plot(*centres, "o", markersize=9, markerfacecolor="none", markeredgecolor=GREY, markeredgewidth=0.8)
+        form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
+        # Whole also where they reach over the frame.
+        axes.plot(*centres, "o", clip_on=False, zorder=3, markeredgewidth=0.8, **form)
 
 
 def _counted(count: int, one: str, several: str) -> str:
