@@ -149,10 +149,26 @@ def test_an_interrupted_comparison_goes_on(
     assert not folder.exists()
 
 
-def test_a_checkpoint_that_is_none(backend: Backend, tmp_path: Path) -> None:
-    (tmp_path / "state.npz").write_bytes(b"no archive")
-    with pytest.raises(DataError, match="expected what a comparison keeps"):
-        align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4 a half one"])
+@pytest.mark.parametrize("name", ["state.npz", "slab-0.npz"])
+def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Path, name: str, content: bytes) -> None:
+    def interrupt(*_: int) -> None:
+        raise Interrupted
+
+    text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 30_000)
+    with pytest.raises(Interrupted):
+        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
+    assert (tmp_path / name).exists()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name}: expected what a comparison keeps, found something else"):
+        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+
+
+def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> None:
+    (tmp_path / "notes").touch()
+    found = align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+    assert found.cigars() == ["4="]
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
 def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import zipfile
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,18 +44,15 @@ class Checkpoint:
 
     def load(self) -> State | None:
         """What is kept, on the device; None where nothing is. Raises DataError where it is of another comparison."""
-        try:
-            with np.load(self._folder / _STATE) as state:
-                name, count, most, first = str(state["name"]), int(state["slabs"]), int(state["most"]), state["first"]
-                row_h, row_f = (self._backend.to_device(state[row]) for row in ("row_h", "row_f"))
-        except FileNotFoundError:
+        if not (self._folder / _STATE).exists():
             return None
-        except (OSError, ValueError, KeyError) as error:
-            raise DataError(f"{self._folder / _STATE}: expected what a comparison keeps, found {error}") from error
+        with _kept(self._folder / _STATE) as state:
+            name, count, most, first = str(state["name"]), int(state["slabs"]), int(state["most"]), state["first"]
+            row_h, row_f = (self._backend.to_device(state[row]) for row in ("row_h", "row_f"))
         if name != self._name:
             raise DataError(
                 f"{self._folder}: expected work on this comparison, found that of other sequences, scores, or tiles "
-                "(--memory, --device): remove the folder, or name another"
+                "(--memory, --threads, --device): remove the folder, or name another"
             )
         slabs = [_slab(self._folder / _file(number), self._backend) for number in range(count)]
         return State(slabs, row_h, row_f, most, Best(*map(int, first)))
@@ -68,7 +69,9 @@ class Checkpoint:
         """Drop all that is kept: the comparison has been made."""
         for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:
             path.unlink(missing_ok=True)
-        self._folder.rmdir()
+        # Others may have put something there.
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
 
 
 def _file(number: object) -> str:
@@ -99,8 +102,18 @@ def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
     return swept | {"above_h": backend.to_host(slab.above_h), "above_f": backend.to_host(slab.above_f)}
 
 
+@contextlib.contextmanager
+def _kept(path: Path) -> Iterator[Any]:
+    """The arrays of a file. Raises DataError where it is damaged or none of ours, OSError where it cannot be read."""
+    try:
+        with np.load(path) as kept:
+            yield kept
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error
+
+
 def _slab(path: Path, backend: Backend) -> Slab:
-    with np.load(path) as kept:
+    with _kept(path) as kept:
         arrays = {name: backend.to_device(kept[name]) for name in kept.files}
     none = backend.empty((0, 0), np.int32)
     swept = Swept(None, 0, *(arrays.get(name, none) for name in _KEPT))
