@@ -12,7 +12,7 @@ from readmap.backend import Backend, open_backend
 from readmap.compare import aligners, comparison
 from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.compare.results import Result
-from readmap.errors import DataError
+from readmap.errors import DataError, UsageError
 from readmap.formats.sequences import Sequences
 from readmap.index.occurrences import Strand
 
@@ -149,6 +149,32 @@ def test_checkpoints_are_of_a_pair_and_a_strand(
 def test_records_without_partners(backend: Backend, counts: tuple[int, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         pairwise(backend, *(["A"] * count for count in counts))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "mode", "most"),
+    [
+        ((2_000_000, 1_073_742), Mode.LOCAL, "1,073,742,000"),
+        ((600_000, 500_000), Mode.GLOBAL, "1,100,002,000"),
+        ((1_100_000, 2), Mode.SEMIGLOBAL, "1,100,002,000"),
+    ],
+)
+def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str) -> None:
+    scores, few = Scores(1000, 1, 1000, 1000), [np.array([length]) for length in lengths]
+    with pytest.raises(UsageError, match=f"may reach {most}, expected less than 1,073,741,824"):
+        scores.expect_room(*few, mode)
+    Scores().expect_room(*few, mode)
+    scores.expect_room(np.array([1, 1_000]), np.array([1_000_000, 3_000]), mode)
+
+
+def test_scores_that_may_not_fit_are_refused_at_once() -> None:
+    side: Any = sequences(["A" * 1_100_000])
+    settings, asked = Settings(Scores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
+    backend: Any = None
+    with pytest.raises(UsageError, match="choose smaller scores"):
+        next(comparison.compare_all(side, side, settings, Strand.FORWARD, backend, lambda *cells: None))
+    with pytest.raises(UsageError, match="choose smaller scores"):
+        next(comparison.compare_pairs(side, side, settings, *asked, backend, lambda *cells: None))
 
 
 def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:

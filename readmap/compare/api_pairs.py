@@ -58,6 +58,7 @@ def align_pairs(
     sides = _letters(queries, backend), _letters(targets, backend)
     if len(sides[0]) != len(sides[1]):
         raise UsageError(f"expected as many targets as queries, found {len(sides[1])} and {len(sides[0])}")
+    scores.expect_room(sides[0].lengths, sides[1].lengths, chosen)
     return align_letters(*sides, scores, chosen, backend, score_only).on_host(backend)
 
 

@@ -54,7 +54,10 @@ def compare_all(
     """The local alignment of every query with every target, one at a time, checked.
 
     progress: is told cells. Of a checkpoint each pair and strand has a folder, as 1-1-forward.
+    Raises UsageError where scores may not fit.
     """
+    for query in queries.lengths:
+        settings.scores.expect_room(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
     cells = _Cells(cells_of(queries, targets, strand, in_pairs=False), progress)
     for i in range(len(queries)):
         ways = _ways(queries.part(i, i + 1), strand)
@@ -98,9 +101,10 @@ def compare_pairs(
     """The alignments of query i with target i, in batches, checked.
 
     settings: of which the scores and score_only count. progress: is told cells.
-    Raises DataError where one of them has no partner.
+    Raises DataError where one of them has no partner, UsageError where scores may not fit.
     """
     expect_partners(queries, targets)
+    settings.scores.expect_room(queries.lengths, targets.lengths, mode)
     scores, score_only = settings.scores, settings.score_only
     cells = _Cells(cells_of(queries, targets, strand, in_pairs=True), progress)
     for first, end in _batches(queries, targets):

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from readmap.errors import UsageError
+
+#: Where scores end, since kernels hold them in 32 bits; -SCORES_END is no score (NO_SCORE of kernels/sweep.cuh).
+SCORES_END = 1 << 30
 
 
 class Mode(StrEnum):
@@ -53,6 +59,18 @@ class Scores:
                 f"the first letter of a gap costs {gap_first}, expected {gap_extend} or more, as a further one"
             )
         return cls(match, mismatch, gap_first - gap_extend, gap_extend)
+
+    def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
+        """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
+        # The highest is that of equal letters alone, and none is below that of two gaps.
+        highest = self.match * np.minimum(queries, targets)
+        gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
+        most = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
+        for number in np.flatnonzero(most >= SCORES_END)[:1]:
+            raise UsageError(
+                f"scores of {queries[number]:,} letters with {targets[number]:,} may reach {most[number]:,}, expected "
+                f"less than {SCORES_END:,}: choose smaller scores and penalties"
+            )
 
     def arguments(self) -> tuple[int, ...]:
         """In the order of COMPARISON_ARGUMENTS of kernels/comparison.cuh."""
