@@ -1,7 +1,12 @@
-"""What several test modules share: the backends, the folder of large test data, an index of the demo reference."""
+"""What several test modules share: the backends, the folder of large test data, an index of the demo reference,
+and the script of the benchmarks."""
 
+import importlib.util
 import os
 import pathlib
+import sys
+from importlib.machinery import SourceFileLoader
+from typing import Any
 
 import pytest
 
@@ -43,3 +48,17 @@ def demo_index(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("demo") / "demo.readmap"
     assert main(["index", str(ROOT / "data/demo.fa.gz"), "-o", str(folder), "-q"]) == 0
     return folder
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """scripts/benchmark as a module, which must not look for another interpreter."""
+    monkeypatch.setattr(sys, "base_prefix", "elsewhere")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    loader = SourceFileLoader("benchmark", str(ROOT / "scripts/benchmark"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    spec = importlib.util.spec_from_loader("benchmark", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import random
@@ -11,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +31,6 @@ STAGES = ["read", "copy", "parse", "seed", "windows", "extend", "place", "format
 def run(work: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, SCRIPT, *words, "--work", work, "--json", work / "figures.json"]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script as a module, which must not look for another interpreter."""
-    monkeypatch.setattr(sys, "base_prefix", "elsewhere")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    loader = SourceFileLoader("benchmark", str(SCRIPT))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    spec = importlib.util.spec_from_loader("benchmark", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def test_map_reports_a_checked_output_runs_and_stages(backends: str, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class Report:
         common = {
             "schema": SCHEMA,
             "command": self._session.command_line,
-            "versions": _versions(),
+            "versions": versions(),
             "total_seconds": round(self.seconds, 4),
             "peak_memory_bytes": peak_memory(),
         }
@@ -121,7 +121,7 @@ def refuse_same_output(option: str, path: str | None, output: str | None, what: 
         raise UsageError(f"{option} {path} is where {what}: name another file")
 
 
-def _versions() -> dict[str, str | None]:
+def versions() -> dict[str, str | None]:
     """CuPy's is told where it was loaded."""
     cupy = getattr(sys.modules.get("cupy"), "__version__", None)
     return {"readmap": __version__, "python": platform.python_version(), "numpy": np.__version__, "cupy": cupy}

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from readmap.backend import Backend
+from readmap.cli.report import versions
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()
@@ -95,11 +96,17 @@ VERSIONS = {
     "bwa": (r"Version: (\S+)", "bwa"),
     "bowtie": (r"version (\S+)", "bowtie --version"),
     "mummer": (r"^mummer\s+(\S+)", "dpkg-query -W mummer"),
+    "parasail": (r"^([\d.]+)$", f"{shlex.quote(sys.executable)} -c 'import parasail; print(parasail.__version__)'"),
 }
 
 
+def told_of(backend: Backend) -> Row:
+    """What a report of readmap's would tell, of calls that write none."""
+    return {"versions": versions(), "device": backend.name, "threads": backend.threads}
+
+
 def circumstances(options: Options, told: Row) -> Row:
-    """What tells the figures of two runs apart; `told` is a report of readmap's search."""
+    """What tells the figures of two runs apart; `told` is a report of readmap's, or told_of."""
     gpu = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
     git = f"git -C {shlex.quote(str(ROOT))} describe --always --dirty --exclude='*'"
     commit, peers = asked("^([0-9a-f]+(?:-dirty)?)$", git), {name: asked(*VERSIONS[name]) for name in options.peers}
@@ -108,4 +115,4 @@ def circumstances(options: Options, told: Row) -> Row:
     machine |= {"memory_bytes": memory, "gpu": asked(r"(.+), [\d.]+", gpu), "driver": asked(r", ([\d.]+)", gpu)}
     called = {"schema": 1, "label": options.label, "command": shlex.join(sys.argv), "commit": commit}
     called |= {"versions": told["versions"] | peers, "machine": machine}
-    return called | {key: told[key] for key in ("device", "threads", "reference", "counts")}
+    return called | {key: told[key] for key in ("device", "threads", "reference", "counts") if key in told}
