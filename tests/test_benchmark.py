@@ -403,6 +403,8 @@ def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path) -> Non
         ["pairs", "--reference", "a.fa", "--reads", "a.fq"],
         ["memory", "--device", "cuda"],
         ["exact", "--reads", "a.fq"],
+        ["compare", "--reference", "a.fa"],
+        ["figures"],
         ["sort"],
     ],
 )

@@ -1,0 +1,103 @@
+"""What is compared before anything is timed; the script ends where two do not agree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+import numpy as np
+
+from benchmarks.common import Options, Row
+from benchmarks.compare import peer
+from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
+from readmap.backend import Backend, open_backend
+from readmap.compare import aligners, checker
+from readmap.compare.alignments import Alignments
+from readmap.compare.parameters import Mode, Scores, Settings
+from readmap.compare.results import Results
+from readmap.errors import InternalError
+from readmap.formats.sequences import Sequences
+
+MIDDLE = 30_000  # bases of the long pairs that are aligned
+RATES = (0.02, 0.1, 0.3)  # of their differences
+LITTLE = 1 << 20  # bytes of special rows and columns, with which tiles are swept again
+
+SCORE = Settings(score_only=True, pruning=False)
+
+
+def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
+    """The herpesviruses' score as the paper has it; alignments the same however they come about, of their scores."""
+    checked: Row = {"checked": True, "herpesviruses": None}
+    if viruses:
+        score, *end = end_of(align_long(viruses, SCORE, backend))
+        if (score, *end) != HERPESVIRUSES_END:
+            _fail(f"the herpesviruses score {score} at {end}, and in the paper {HERPESVIRUSES_END}")
+        checked["herpesviruses"] = {"score": score, "query_end": end[0], "target_end": end[1]}
+    ways = {}
+    for name, one in _backends(options, backend).items():
+        ways[name] = one, Settings()
+        ways[f"{name}, unpruned"] = one, Settings(pruning=False)
+        ways[f"{name}, little memory"] = one, Settings(memory=LITTLE)
+    for pair in (similar_pair(bases=MIDDLE, rate=rate) for rate in RATES):
+        found = {name: align_long(pair, settings, one) for name, (one, settings) in ways.items()}
+        _expect_same(found, pair.name)
+        sides = [Sequences([pair.name.encode()], side, np.array([0, len(side)])) for side in pair[1:]]
+        first = next(iter(found.values()))
+        _rescore(*sides, first, Mode.LOCAL)
+        if peer.is_installed():
+            _expect_scores_of_peer(*sides, first, Mode.LOCAL, bits=32)
+    return checked | {
+        "same": [*ways],
+        "checked_pairs": len(RATES),
+        "checked_bases": MIDDLE,
+        "same_as_parasail": peer.is_installed(),
+    }
+
+
+def align_long(pair: Pair, settings: Settings, backend: Backend) -> Alignments:
+    return aligners.align_long(pair.query, pair.target, settings, backend, lambda done, total: None)
+
+
+def end_of(found: Alignments) -> tuple[int, int, int]:
+    """The score, and where it ends in the query and in the target."""
+    return int(found.scores[0]), int(found.query_ends[0]), int(found.target_ends[0])
+
+
+def texts(side: Sequences) -> list[str]:
+    return [letters.tobytes().decode() for letters in side]
+
+
+def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
+    """The one that is timed, and the CPU with one thread and with several."""
+    several = max(options.threads, 2)
+    cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
+    return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}
+
+
+def _expect_same(found: Mapping[str, Alignments], what: str) -> None:
+    """All fields."""
+    first, expected = next(iter(found.items()))
+    for name, one in found.items():
+        if not all(np.array_equal(getattr(one, field), values) for field, values in vars(expected).items()):
+            _fail(f"{what}: {name} and {first} do not find the same")
+
+
+def _rescore(queries: Sequences, targets: Sequences, found: Alignments, mode: Mode) -> None:
+    try:
+        checker.check(Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0), Scores(), mode)
+    except InternalError as error:
+        _fail(str(error))
+
+
+def _expect_scores_of_peer(
+    queries: Sequences, targets: Sequences, found: Alignments, mode: Mode, bits: int = 16
+) -> None:
+    align = peer.aligner(mode, bits=bits)
+    expected = [align(*pair).score for pair in zip(texts(queries), texts(targets), strict=True)]
+    if found.scores[: len(expected)].tolist() != expected:
+        _fail(f"{mode} scores are not parasail's")
+
+
+def _fail(what: str) -> NoReturn:
+    sys.exit(f"benchmark: {what}, so nothing is timed")

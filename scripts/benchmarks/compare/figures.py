@@ -1,0 +1,143 @@
+"""compare-gcups.png: the speed of a comparison by the size of its matrix, after Figure 10 of the paper by Sandes and de
+Melo, beside the paper's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from benchmarks.common import Row
+from benchmarks.exact.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, STYLE
+
+# Table 4 of the paper, a GeForce GTX 280: sizes in thousands of bases, and MCUPS
+PAPER_RANDOM = {128: 15277, 256: 17837, 512: 19147, 1000: 19773, 2000: 20106, 3000: 20189}
+PAPER_REAL = {
+    (162, 172): 16421,
+    (543, 536): 19212,
+    (1044, 1073): 19813,
+    (3147, 3283): 20196,
+    (5227, 5229): 20278,
+    (7146, 5227): 20289,
+    (23012, 24544): 20367,
+    (32799, 46944): 20375,
+}
+TITLE: Row = {"fontweight": "bold", "fontsize": 12}
+COLOURS, PEER_COLOURS, MARKERS = (RED, BLUE, GREEN, PINK), (ORANGE, SKY), "os^Dv"
+LABEL_HEIGHT = 0.05  # of a label, as a share of the axes' height
+HALF = 0.6  # of the axes' width: lines that end behind it have their names above their ends
+
+
+class Line(NamedTuple):
+    """Points by cells, and GCUPS."""
+
+    name: str
+    points: list[tuple[int, float]]
+    colour: str
+    style: Row
+
+
+def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
+    """The PNG for all reports of `compare` together."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(STYLE):
+        figure = figure_10(reports)
+        figure.savefig(path := folder / "compare-gcups.png")
+    return [path]
+
+
+def figure_10(reports: Sequence[Row]) -> Figure:
+    """GCUPS over cells, a line a device and its threads."""
+    figure = Figure(figsize=(9, 5.6))
+    axes = figure.add_axes((0.065, 0.12, 0.91, 0.7))
+    lines = [*lines_of(reports), paper()]
+    points = [point for line in lines for point in line.points]
+    cells, rates = [cell for cell, _ in points], [rate for _, rate in points]
+    axes.set(xscale="log", yscale="log", xlabel="cells of the matrix")
+    axes.set(xlim=(min(cells) / 2, max(cells) * 2), ylim=(min(rates) / 2, max(rates) * 3))
+    for line in lines:
+        look = {"marker": "o", "markersize": 5, "linewidth": 1.6, **line.style}
+        axes.plot(*zip(*line.points, strict=True), color=line.colour, **look)
+    random = [(size * size * 10**6, rate / 1e3) for size, rate in PAPER_RANDOM.items()]
+    axes.plot(*zip(*random, strict=True), "o", color=GREY, markersize=5)
+    _label(axes, lines)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(LogLocator(numticks=20))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:,g}"))
+    axes.grid(visible=True)
+    above = axes.secondary_xaxis("top", functions=(lambda cells: abs(cells) ** 0.5, lambda bases: bases**2))
+    above.set_xlabel("bases of each sequence", labelpad=6)
+    above.xaxis.set_major_formatter(FuncFormatter(_bases))
+    above.xaxis.set_minor_locator(NullLocator())
+    above.spines["top"].set_visible(False)
+    above.tick_params(length=0)
+    figure.text(0.065, 0.95, "Score and end of two sequences: GCUPS, billions of cells a second", **TITLE)
+    machines = [report["machine"] for report in reports]
+    known = [
+        machine["cpu" if report["device"] == "cpu" else "gpu"]
+        for report, machine in zip(reports, machines, strict=True)
+    ]
+    words = [
+        "match 1, mismatch -3, gaps -5 and -2; no pruning; of the paper, filled: random DNA",
+        *dict.fromkeys(filter(None, known)),
+    ]
+    figure.text(0.985, 0.012, "; ".join(words), ha="right", fontsize=7, color=GREY)
+    return figure
+
+
+def lines_of(reports: Sequence[Row]) -> list[Line]:
+    """readmap's of every report, and parasail's."""
+    lines = list[Line]()
+    for report in reports:
+        rows = report["long_pairs"]
+        for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in rows):
+            of = [row for row in rows if (row["device"], row["threads"]) == (device, threads)]
+            where = _where(report, device, threads)
+            number = sum(line.name.startswith("readmap") for line in lines)
+            style = {"marker": MARKERS[number % len(MARKERS)]}
+            points = [(row["cells"], row["gcups"]) for row in of]
+            lines.append(Line(f"readmap, {where}", points, COLOURS[number % len(COLOURS)], style))
+            if peer := [(row["cells"], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
+                number = sum(line.name.startswith("parasail") for line in lines)
+                colour = PEER_COLOURS[number % len(PEER_COLOURS)]
+                lines.append(Line(f"parasail, {where}", peer, colour, {"linestyle": "--", "marker": "x"}))
+    return lines
+
+
+def paper() -> Line:
+    sizes = {(size, size): rate for size, rate in PAPER_RANDOM.items()} | PAPER_REAL
+    points = sorted((one * other * 10**6, rate / 1e3) for (one, other), rate in sizes.items())
+    style = {"markerfacecolor": "white", "linestyle": ":"}
+    return Line("CUDAlign 2010, GeForce GTX 280 (Table 4 of the paper)", points, GREY, style)
+
+
+def _where(report: Row, device: str, threads: int) -> str:
+    """The report's label, or the device by name."""
+    if device != "cpu":
+        return str(report["label"] or report["machine"]["gpu"] or device)
+    called = f"{threads} CPU thread{'s' if threads > 1 else ''}"
+    return f"{report['label']}, {called}" if report["label"] else called
+
+
+def _label(axes: Any, lines: Sequence[Line]) -> None:
+    """Names at the ends of the lines: above those at the right, else beside them and as far apart as they need."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    lowest = -1.0
+    for line in sorted(lines, key=lambda line: line.points[-1][1]):
+        x, y = to_axes.transform(line.points[-1])
+        style = {"color": line.colour, "transform": axes.transAxes, "fontsize": 9}
+        if x > HALF:
+            axes.text(x, y + 0.02, line.name, ha="right", va="bottom", **style)
+        else:
+            lowest = max(y - LABEL_HEIGHT / 4, lowest + LABEL_HEIGHT)
+            axes.text(x + 0.015, lowest, line.name, va="center", **style)
+
+
+def _bases(bases: float, _: Any) -> str:
+    return f"{bases / 1e6:g} Mbp" if bases >= 1e6 else f"{bases / 1e3:g} kbp"
