@@ -404,6 +404,7 @@ def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path) -> Non
         ["memory", "--device", "cuda"],
         ["exact", "--reads", "a.fq"],
         ["compare", "--reference", "a.fa"],
+        ["compare-pairs", "--figures", "."],
         ["figures"],
         ["sort"],
     ],

@@ -1,16 +1,21 @@
-"""scripts/benchmark compare on small sequences. No time is asserted."""
+"""scripts/benchmark compare and compare-pairs on small sequences. No time is asserted."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from oracle_comparison import Comparison
 
+from readmap.backend import open_backend
+from readmap.compare.letters import letters_of_texts
 from readmap.compare.parameters import Mode, Scores
 
 HAS_PARASAIL = find_spec("parasail") is not None
@@ -22,6 +27,7 @@ def quick(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script, without the large checks."""
     monkeypatch.setattr("benchmarks.compare.inputs.PAIRS", Path("none"))
     monkeypatch.setattr("benchmarks.compare.checks.MIDDLE", 2000)
+    monkeypatch.setattr("benchmarks.compare.checks.FEW_OF_PEER", 50)
     return script
 
 
@@ -52,6 +58,22 @@ def test_compare_reports_checked_scores_and_is_drawn(quick: Any, backends: str, 
     assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
+def test_compare_pairs_report_every_mode(quick: Any, backends: str, tmp_path: Path) -> None:
+    words = ["--device", backends, "--pairs", "200", "--runs", "1", "--json", str(tmp_path / "figures.json")]
+    assert quick.main(["compare-pairs", *words]) == 0
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked_pairs"] == 200
+    assert report["same_as_parasail"] == (50 if HAS_PARASAIL else 0)
+    kinds = [(row["mode"], row["what"]) for row in report["batches"]]
+    assert kinds == [(str(mode), what) for mode in Mode for what in ("score", "CIGAR")]
+    for row in report["batches"]:
+        assert ("parasail" in row) == (HAS_PARASAIL and backends == "cpu")
+        assert row["gcups"] == pytest.approx(row["pairs_a_second"] * 150 * 250 / 1e9, rel=0.01)
+    names = {row["kernel"] for row in report["kernels"]}
+    assert ("trace_pairs_16" in names) == (backends == "cuda")
+    assert {row["verdict"] for row in report["bars"]} == {None}
+
+
 def test_inputs_are_as_similar_as_they_are_called(script: Any) -> None:
     from benchmarks.compare import inputs
 
@@ -60,12 +82,60 @@ def test_inputs_are_as_similar_as_they_are_called(script: Any) -> None:
     alignment = Comparison(query[:400], target[:400], Scores(), Mode.LOCAL).alignment
     assert alignment.score > 150
     assert query != target
+    queries, targets = inputs.short_pairs(30)
+    for one, other in zip(queries, targets, strict=True):
+        assert (len(one), len(other)) == (150, 250)
+        found = Comparison(one.tobytes().decode(), other.tobytes().decode(), Scores(), Mode.LOCAL).alignment
+        assert found.score > 20
+    assert np.array_equal(queries.letters, inputs.short_pairs(30)[0].letters)
+
+
+def test_the_herpesviruses_are_held_to_the_paper(quick: Any, monkeypatch: pytest.MonkeyPatch, shared: Path) -> None:
+    from benchmarks.compare import checks, inputs
+
+    monkeypatch.setattr(inputs, "PAIRS", shared / "data/pairs")
+    viruses = inputs.herpesviruses()
+    if viruses is None:
+        pytest.skip("the herpesviruses are not there")
+    assert (len(viruses.query), len(viruses.target)) == (162_114, 171_823)
+    options = SimpleNamespace(threads=2)
+    part = viruses._replace(query=viruses.query[:1000])
+    with pytest.raises(SystemExit, match=r"the herpesviruses score .* in the paper \(18, 41058, 44353\), so nothing"):
+        checks.check_long(options, open_backend("cpu", 2), part)
+
+
+@pytest.mark.parametrize(
+    ("field", "calls", "message"),
+    [
+        ("scores", {2}, "local alignments of pairs: 2 threads and 1 thread do not find the same"),
+        ("target_ends", {4}, "local scores alone, by 2 threads, are not those of the alignments"),
+        ("scores", {1, 2, 3, 4}, "the score is"),
+        ("operations", {1, 2}, "the number of"),
+    ],
+)
+def test_nothing_is_timed_where_pairs_differ(
+    quick: Any, monkeypatch: pytest.MonkeyPatch, field: str, calls: set[int], message: str
+) -> None:
+    """calls: those whose result is made wrong; alignments are found first, then scores alone."""
+    from benchmarks.compare import checks
+
+    align, numbers = checks.align_batch, count(1)
+
+    def wrong(*arguments: Any, **named: Any) -> Any:
+        found = align(*arguments, **named)
+        values = getattr(found, field).copy()
+        values[:1] += next(numbers) in calls
+        return replace(found, **{field: values})
+
+    monkeypatch.setattr(checks, "align_batch", wrong)
+    with pytest.raises(SystemExit, match=message):
+        quick.main(["compare-pairs", "--pairs", "20", "--runs", "1"])
 
 
 @pytest.mark.skipif(not HAS_PARASAIL, reason="parasail is not installed")
 def test_nothing_is_timed_where_parasail_finds_another_score(quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.compare.peer.aligner", lambda *_, **__: lambda *_: SimpleNamespace(score=1))
-    for words in [["compare", *SMALL]]:
+    for words in (["compare", *SMALL], ["compare-pairs", "--pairs", "20"]):
         with pytest.raises(SystemExit, match="local scores are not parasail's, so nothing is timed"):
             quick.main(words)
 
@@ -74,7 +144,7 @@ def test_readmap_runs_without_its_peer(
     quick: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("benchmarks.compare.peer.is_installed", lambda: False)
-    for words in [["compare", *SMALL]]:
+    for words in (["compare", *SMALL], ["compare-pairs", "--pairs", "20", "--runs", "1"]):
         assert quick.main(words) == 0
         assert "parasail is not installed, so readmap runs alone" in capsys.readouterr().out
 
@@ -98,3 +168,36 @@ def test_bars_of_compare(script: Any) -> None:
     times = {"parasail_gcups": 1.0, "parasail_seconds": 1.0}
     assert verdicts("cpu", True, 9.0, times | {"seconds": 1.0}, fast) == ["PASS", None, None]
     assert verdicts("cpu", True, 9.0, times | {"seconds": 1.1}) == ["MISS", None, None]
+
+
+def test_bars_of_compare_pairs(script: Any) -> None:
+    from benchmarks.compare.bars import hold_batches
+
+    def verdicts(device: str, score: float, cigars: float, usual: bool = True, **more: Any) -> list[str | None]:
+        row = {"device": device, "threads": 1, "gcups": score, "pairs_a_second": cigars, **more}
+        rows = [row | {"mode": mode, "what": what} for mode in ("local", "global") for what in ("score", "CIGAR")]
+        return [found["verdict"] for found in hold_batches({"batches": rows}, usual)]
+
+    assert verdicts("cuda:0", 1000, 1e7) == ["PASS", "PASS", None, None]
+    assert verdicts("cuda:0", 990, 9.9e6) == ["MISS", "MISS", None, None]
+    assert verdicts("cuda:0", 990, 9.9e6, usual=False) == [None] * 4
+    assert verdicts("cpu", 1, 50_000) == [None, "PASS", None, None]
+    assert verdicts("cpu", 1, 49_000) == [None, "MISS", None, None]
+    assert verdicts("cpu", 1, 49_000, threads=2) == []
+
+
+def test_kernels_are_timed_between_events(script: Any) -> None:
+    from benchmarks.compare.times import kernels_of
+
+    clock = iter(range(100))
+
+    class Event:
+        def record(self) -> None:
+            self.at = next(clock)
+
+    backend = open_backend("cpu", 1)
+    stand_in = SimpleNamespace(Event=Event, get_elapsed_time=lambda begin, end: float(end.at - begin.at))
+    backend.xp = SimpleNamespace(cuda=stand_in, ndarray=np.ndarray)  # type: ignore[assignment]
+    rows = kernels_of(lambda: [letters_of_texts(["ACGT"], backend) for _ in range(2)], backend)
+    assert rows == [{"kernel": "encode_letters", "launches": 2, "milliseconds": 2.0}]
+    assert "run" not in vars(backend)

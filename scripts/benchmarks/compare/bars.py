@@ -1,4 +1,4 @@
-"""The figures of `compare` that matter most, each beside its bar where it has one."""
+"""The figures of `compare` and `compare-pairs` that matter most, each beside its bar where it has one."""
 
 from __future__ import annotations
 
@@ -24,6 +24,27 @@ def hold_long_pairs(report: Row, usual: bool) -> list[Row]:
     bar = 2.5 if on_gpu else None
     rows.append(figure(f"{pair}, alignment / score", similar["alignment"]["seconds"] / score, "times", "<=", bar))
     rows.append(figure(f"{pair}, score, unpruned / pruned", similar["score, unpruned"]["seconds"] / score, "times"))
+    return rows if usual else _without_bars(rows)
+
+
+def hold_batches(report: Row, usual: bool) -> list[Row]:
+    """Verdicts where the number of pairs is that of the bars."""
+    rows = []
+    for row in report["batches"]:
+        kind, rate = f"{row['mode']}, {row['what']}", row["pairs_a_second"]
+        is_local, is_traced = row["mode"] == "local", row["what"] == "CIGAR"
+        if row["device"] != "cpu":
+            rows.append(
+                figure(kind, rate / 1e6, "M pairs/s", ">=", 10.0 if is_local else None)
+                if is_traced
+                else figure(kind, row["gcups"] / 1e3, "TCUPS", ">=", 1.0 if is_local else None)
+            )
+        elif row["threads"] == 1:
+            bar = 50.0 if is_local and is_traced else None
+            rows.append(figure(f"{kind}, a thread", rate / 1e3, "k pairs/s", ">=", bar))
+            if "parasail_pairs_a_second" in row:
+                name = f"{kind}, a thread, readmap / parasail"
+                rows.append(figure(name, rate / row["parasail_pairs_a_second"], "times"))
     return rows if usual else _without_bars(rows)
 
 

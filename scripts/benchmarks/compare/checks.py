@@ -14,6 +14,8 @@ from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
 from readmap.backend import Backend, open_backend
 from readmap.compare import aligners, checker
 from readmap.compare.alignments import Alignments
+from readmap.compare.letters import letters_of_array
+from readmap.compare.pairs import align_pairs
 from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.compare.results import Results
 from readmap.errors import InternalError
@@ -22,6 +24,7 @@ from readmap.formats.sequences import Sequences
 MIDDLE = 30_000  # bases of the long pairs that are aligned
 RATES = (0.02, 0.1, 0.3)  # of their differences
 LITTLE = 1 << 20  # bytes of special rows and columns, with which tiles are swept again
+FEW, FEW_OF_PEER = 20_000, 3_000  # pairs of a batch
 
 SCORE = Settings(score_only=True, pruning=False)
 
@@ -62,6 +65,33 @@ def align_long(pair: Pair, settings: Settings, backend: Backend) -> Alignments:
 def end_of(found: Alignments) -> tuple[int, int, int]:
     """The score, and where it ends in the query and in the target."""
     return int(found.scores[0]), int(found.query_ends[0]), int(found.target_ends[0])
+
+
+def check_batches(options: Options, backend: Backend, queries: Sequences, targets: Sequences) -> Row:
+    """The first pairs in every mode: the same however they come about, of their scores, and of parasail's."""
+    few = min(FEW, len(queries))
+    sides, backends = (queries.part(0, few), targets.part(0, few)), _backends(options, backend)
+    few_of_peer = min(FEW_OF_PEER, few) if peer.is_installed() else 0
+    for mode in Mode:
+        found = {name: align_batch(*sides, mode, one).on_host(one) for name, one in backends.items()}
+        _expect_same(found, f"{mode} alignments of pairs")
+        first = next(iter(found.values()))
+        scores = {name: align_batch(*sides, mode, one, score_only=True).on_host(one) for name, one in backends.items()}
+        for name, one in scores.items():
+            if not np.array_equal(one.scores, first.scores) or not np.array_equal(one.target_ends, first.target_ends):
+                _fail(f"{mode} scores alone, by {name}, are not those of the alignments")
+        _rescore(*sides, first, mode)
+        if few_of_peer:
+            _expect_scores_of_peer(*(side.part(0, few_of_peer) for side in sides), first, mode)
+    return {"checked": True, "same": [*backends], "checked_pairs": few, "same_as_parasail": few_of_peer}
+
+
+def align_batch(
+    queries: Sequences, targets: Sequences, mode: Mode, backend: Backend, score_only: bool = False
+) -> Alignments:
+    """On the device."""
+    sides = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
+    return align_pairs(*sides, Scores(), mode, backend, score_only)
 
 
 def texts(side: Sequences) -> list[str]:

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import SHARED
-from readmap.formats.sequences import read_sequences
+from readmap.formats.sequences import Sequences, read_sequences
 
 SEED = 7
 BASES = np.frombuffer(b"ACGT", np.uint8)
+QUERY_BASES, TARGET_BASES = 150, 250  # of a pair of a batch
+RATE, LONGEST_GAP = 0.05, 3  # of the differences of such a pair, of which a third are gaps
+BLOCK = 100_000  # pairs that are made at once
 PAIRS = SHARED / "data/pairs"
 HERPESVIRUSES = ("NC_000898.fa.gz", "NC_007605.fa.gz")
 HERPESVIRUSES_END = (18, 41058, 44353)  # the score and where it ends, of Table 5 of the paper
@@ -55,3 +58,28 @@ def similar_pair(bases: int, rate: float) -> Pair:
     is_new = np.diff(np.repeat(np.arange(bases), copies), prepend=-1) == 0
     changed[is_new] = random.integers(0, 4, np.count_nonzero(is_new), np.uint8)
     return Pair(f"{100 * (1 - rate):g} % similar", BASES[codes], BASES[changed])
+
+
+def short_pairs(count: int) -> tuple[Sequences, Sequences]:
+    """Queries of 150 bases that are parts of their targets, of 250, but for differences."""
+    blocks = [_block(min(BLOCK, count - begin), SEED + begin) for begin in range(0, count, BLOCK)]
+    queries, targets = (np.concatenate(side) for side in zip(*blocks, strict=True))
+    return sequences(queries), sequences(targets)
+
+
+def _block(count: int, seed: int) -> tuple[Letters, Letters]:
+    random, shape = np.random.default_rng(seed), (count, QUERY_BASES)
+    targets = BASES[random.integers(0, 4, (count, TARGET_BASES), np.uint8)]
+    begins = random.integers(0, TARGET_BASES - QUERY_BASES - 10, (count, 1))
+    is_new, is_lost = (random.random(shape, np.float32) < RATE / 6 for _ in range(2))
+    shifts = np.cumsum(is_lost * random.integers(1, LONGEST_GAP + 1, shape) - is_new, axis=1)
+    places = np.clip(begins + np.arange(QUERY_BASES) + shifts, 0, TARGET_BASES - 1)
+    is_other = is_new | (random.random(shape, np.float32) < RATE)
+    others = BASES[random.integers(0, 4, shape, np.uint8)]
+    return np.where(is_other, others, np.take_along_axis(targets, places, 1)), targets
+
+
+def sequences(rows: Letters) -> Sequences:
+    """A sequence a row."""
+    count, length = rows.shape
+    return Sequences([b"%d" % i for i in range(count)], rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * length)

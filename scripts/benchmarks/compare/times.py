@@ -20,6 +20,30 @@ def seconds_in_turn(works: dict[str, Callable[[], Any]], runs: int, backend: Bac
     return {name: median(seconds[name] for seconds in taken) for name in works}
 
 
+def kernels_of(work: Callable[[], Any], backend: Any) -> list[dict[str, Any]]:
+    """A row a kernel that a GPU runs for some work: milliseconds on the device, by events before and behind."""
+    launched, run = dict[str, list[Any]](), backend.run
+
+    def run_between_events(kernel: Any, *arguments: Any) -> None:
+        begin, end = (backend.xp.cuda.Event() for _ in range(2))
+        begin.record()
+        run(kernel, *arguments)
+        end.record()
+        launched.setdefault(kernel.name, []).append((begin, end))
+
+    backend.run = run_between_events
+    try:
+        work()
+        backend.synchronize()
+    finally:
+        del backend.run
+    elapsed = backend.xp.cuda.get_elapsed_time
+    return [
+        {"kernel": name, "launches": len(events), "milliseconds": round(sum(elapsed(*each) for each in events), 4)}
+        for name, events in launched.items()
+    ]
+
+
 def gcups(cells: int, seconds: float) -> float:
     """Billions of cells of the matrix a second."""
     return float(f"{cells / seconds / 1e9:.4g}")
