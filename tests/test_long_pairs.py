@@ -146,6 +146,12 @@ def test_an_interrupted_comparison_goes_on(
     found = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(found, expected)
     assert told[2] < told[3] == min(told[3:])
+    count = len(told)
+    again = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+    assert same(again, expected)
+    assert len(told) == count
+    assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
+    checkpoint.forget(tmp_path)
     assert not folder.exists()
 
 
@@ -165,10 +171,13 @@ def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Pa
 
 
 def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> None:
-    (tmp_path / "notes").touch()
-    found = align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+    folder = tmp_path / "1-1-forward"
+    folder.mkdir()
+    (folder / "notes").touch()
+    found = align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=folder)
     assert found.cigars() == ["4="]
-    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+    checkpoint.forget(tmp_path)
+    assert [path.name for path in folder.iterdir()] == ["notes"]
 
 
 def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(

@@ -39,6 +39,7 @@ from readmap.cli.options import Debug, Json, Quiet, Threads, parse_size
 from readmap.cli.output import open_plain
 from readmap.cli.report import Report, is_terminal, printable, refuse_same_output
 from readmap.cli.resources import Device, GpuMemory
+from readmap.compare.checkpoint import forget
 from readmap.compare.comparison import expect_partners
 from readmap.compare.formats import Writer, writer
 from readmap.compare.parameters import Mode, Scores, Settings
@@ -118,6 +119,8 @@ def compare(
         for piece in held:
             outputs["output"].write(piece)
         commit_together(list(outputs.values()))
+        if settings.checkpoint:
+            forget(settings.checkpoint)
         for line in [work.line(), report.cost()]:
             report.say(line)
         names = {name: printable(sink.name) for name, sink in outputs.items()}

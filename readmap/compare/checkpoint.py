@@ -1,4 +1,4 @@
-"""A sweep that was interrupted goes on from its last slab: what a folder keeps of it."""
+"""A comparison that was interrupted goes on from its last slab: what a folder keeps of it, or of its result."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.compare.grid import Grid, Slab
+from readmap.compare.alignments import Alignments
+from readmap.compare.grid import Grid, Slab, Steps
 from readmap.compare.sweep import Best, Borders, Matrix, Swept
 from readmap.errors import DataError
 
-_STATE = "state.npz"
+_STATE, _RESULT = "state.npz", "alignment.npz"
 
 
 @dataclass(frozen=True)
 class State:
     """How far a sweep has come: its slabs, the borders below the last, the highest score and the first best cell."""
 
+    steps: Steps
     slabs: list[Slab]
     row_h: Array
     row_f: Array
@@ -34,53 +36,79 @@ class State:
 
 
 class Checkpoint:
-    """A folder with a file a slab, and one that tells how many are whole."""
+    """A folder with a file a slab, and one that tells how many are whole; in the end, with the alignment alone."""
 
-    def __init__(self, folder: Path, matrix: Matrix, grid: Grid, keeps: bool) -> None:
+    def __init__(self, folder: Path, matrix: Matrix, keeps: bool) -> None:
         """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
-        self._folder, self._backend, self._keeps = folder, matrix.backend, keeps
-        self._name = _name(matrix, grid, keeps)
+        self._folder, self._matrix, self._keeps = folder, matrix, keeps
+        self._name = _name(matrix, keeps)
         folder.mkdir(parents=True, exist_ok=True)
+
+    def alignment(self) -> Alignments | None:
+        """The alignment, on the device, if the comparison was made. Raises DataError where it is another's."""
+        if not (path := self._folder / _RESULT).exists():
+            return None
+        with _kept(path) as kept:
+            self._expect(str(kept["name"]))
+            return Alignments(*(self._matrix.backend.to_device(kept[field.name]) for field in fields(Alignments)))
 
     def load(self) -> State | None:
         """What is kept, on the device; None where nothing is. Raises DataError where it is of another comparison."""
-        if not (self._folder / _STATE).exists():
+        if not (path := self._folder / _STATE).exists():
             return None
-        with _kept(self._folder / _STATE) as state:
-            name, count, most, first = str(state["name"]), int(state["slabs"]), int(state["most"]), state["first"]
-            row_h, row_f = (self._backend.to_device(state[row]) for row in ("row_h", "row_f"))
-        if name != self._name:
-            raise DataError(
-                f"{self._folder}: expected work on this comparison, found that of other sequences, scores, or tiles "
-                "(--memory, --threads, --device): remove the folder, or name another"
+        backend = self._matrix.backend
+        with _kept(path) as state:
+            self._expect(str(state["name"]))
+            steps, count, most, first = (
+                Steps(*map(int, state["steps"])),
+                *map(int, (state["slabs"], state["most"])),
+                state["first"],
             )
-        slabs = [_slab(self._folder / _file(number), self._backend) for number in range(count)]
-        return State(slabs, row_h, row_f, most, Best(*map(int, first)))
+            row_h, row_f = (backend.to_device(state[row]) for row in ("row_h", "row_f"))
+        if steps.row % self._matrix.strip or steps.slab % self._matrix.strip:
+            raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
+        slabs = [_slab(self._folder / _file(number), backend) for number in range(count)]
+        return State(steps, slabs, row_h, row_f, most, Best(*map(int, first)))
 
     def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
         """Keep the grid's last slab, and where the sweep is behind it."""
-        host, number = self._backend.to_host, len(grid.slabs) - 1
-        _write(self._folder / _file(number), _arrays(grid.slabs[-1], self._backend) if self._keeps else {})
-        rows = {"row_h": host(borders.row_h), "row_f": host(borders.row_f)}
-        state = {"name": np.array(self._name), "slabs": np.array(number + 1), "most": np.array(most)}
-        _write(self._folder / _STATE, state | rows | {"first": np.array(first)})
+        host, number = self._matrix.backend.to_host, len(grid.slabs) - 1
+        _write(self._folder / _file(number), _arrays(grid.slabs[-1], self._matrix.backend) if self._keeps else {})
+        steps = grid.steps.slab, grid.steps.row, grid.steps.column
+        state = {"name": self._name, "steps": steps, "slabs": number + 1, "most": most, "first": first}
+        _write(self._folder / _STATE, state | {"row_h": host(borders.row_h), "row_f": host(borders.row_f)})
 
-    def remove(self) -> None:
-        """Drop all that is kept: the comparison has been made."""
+    def finish(self, alignment: Alignments) -> None:
+        """Keep the alignment, and nothing else."""
+        _write(self._folder / _RESULT, vars(alignment.on_host(self._matrix.backend)) | {"name": self._name})
         for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:
             path.unlink(missing_ok=True)
-        # Others may have put something there.
+
+    def _expect(self, name: str) -> None:
+        if name != self._name:
+            raise DataError(
+                f"{self._folder}: expected work on this comparison, found that of other sequences or scores: "
+                "remove the folder, or name another"
+            )
+
+
+def forget(folder: Path) -> None:
+    """Drop the alignments that are kept in a folder's folders, and these, but for what others may have put there."""
+    for path in folder.glob(f"*/{_RESULT}"):
+        path.unlink()
         with contextlib.suppress(OSError):
-            self._folder.rmdir()
+            path.parent.rmdir()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _file(number: object) -> str:
     return f"slab-{number}.npz"
 
 
-def _name(matrix: Matrix, grid: Grid, keeps: bool) -> str:
-    """A name of the comparison: of all that decides what is kept."""
-    digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), grid.steps, matrix.strip, keeps)).encode())
+def _name(matrix: Matrix, keeps: bool) -> str:
+    """A name of the comparison: of all that decides what comes out."""
+    digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps)).encode())
     for side in (matrix.query, matrix.target):
         digest.update(len(side).to_bytes(8, "little") + matrix.backend.to_host(side).tobytes())
     return digest.hexdigest()

@@ -13,7 +13,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.compare.alignments import DELETED, INSERTED, Alignments
-from readmap.compare.checkpoint import Checkpoint
+from readmap.compare.checkpoint import Checkpoint, State
 from readmap.compare.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.compare.parameters import Mode, Scores
 from readmap.compare.sweep import SCORE, Best, Borders, Cell, Matrix, outer_borders, walk_back
@@ -42,35 +42,37 @@ def align_long(
     """The alignment of two sequences, uint8 codes on the device: 0 to 3, and 4 for what matches nothing.
 
     memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has
-    none of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted sweep
-    goes on. Raises DataError where the folder holds another comparison.
+    none of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted
+    comparison goes on, and which keeps its result. Raises DataError where the folder holds another comparison.
     """
     matrix = Matrix(query, target, scores, mode, backend)
     if not matrix.rows or not matrix.columns:
         best = _end_without_cells(matrix)
         return _alignments(matrix, best, None if score_only else Cell(best.row, best.column), [])
-    borders = outer_borders(matrix)
+    kept = Checkpoint(checkpoint, matrix, not score_only) if checkpoint else None
+    if kept and (known := kept.alignment()):
+        return known
+    borders, state = outer_borders(matrix), kept.load() if kept else None
     device = backend.memory()
     memory = memory or (device[0] // 4 if device else MEMORY)
-    grid = _grid(matrix, borders, score_only, memory)
-    kept = Checkpoint(checkpoint, matrix, grid, not score_only) if checkpoint else None
-    best = _best(matrix, grid, borders, pruning, progress or (lambda done, total: None), kept)
-    if kept:
-        kept.remove()
-    if score_only:
-        return _alignments(matrix, best, None, [])
+    steps = state.steps if state else _steps(matrix, score_only, memory)
+    grid = Grid(Cell(0, 0), steps, borders.left_h, borders.left_e)
+    best = _best(matrix, grid, borders, pruning, progress or (lambda done, total: None), kept, state)
     parts: list[Operations] = []
-    start = _walk(matrix, grid, Cell(best.row, best.column), memory, parts)
-    return _alignments(matrix, best, start, parts)
+    start = None if score_only else _walk(matrix, grid, Cell(best.row, best.column), memory, parts)
+    alignment = _alignments(matrix, best, start, parts)
+    if kept:
+        kept.finish(alignment)
+    return alignment
 
 
-def _grid(matrix: Matrix, borders: Borders, score_only: bool, memory: int) -> Grid:
+def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
+    """Those of the whole matrix."""
     strips = max(matrix.backend.groups * GROUP_CELLS // matrix.columns // matrix.strip, 1)
     slab = max(strips, GROUP_STRIPS * matrix.backend.groups) * matrix.strip
-    steps = steps_within(matrix, matrix.rows, matrix.columns, memory, slab)
     if score_only:
-        steps = Steps(steps.slab, steps.slab, matrix.columns)
-    return Grid(Cell(0, 0), steps, borders.left_h, borders.left_e)
+        return Steps(slab, slab, matrix.columns)
+    return steps_within(matrix, matrix.rows, matrix.columns, memory, slab)
 
 
 def _best(
@@ -80,11 +82,11 @@ def _best(
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
+    state: State | None,
 ) -> Best:
     """The end of the alignment; the grid gets its slabs."""
     backend, first = matrix.backend, Best(0, -1, -1)
     most = backend.full(1, 0, np.int32) if matrix.mode is Mode.LOCAL else None
-    state = checkpoint.load() if checkpoint else None
     if state:
         grid.slabs.extend(state.slabs)
         first, borders = state.first, replace(borders, row_h=state.row_h, row_f=state.row_f)
