@@ -14,10 +14,10 @@ from readmap.backend import Array
 from readmap.compare.sweep import Borders, Cell, Matrix, Swept, sweep
 
 #: Tiles of a region, along each side, at most: more of them would hardly spare any computing.
-MOST_TILES = 64
+MOST_TILES = 256
 
-#: The side of a tile of which each cell's source is kept, four bits.
-TRACED = 4096
+#: The side of a tile of which each cell's source is kept, four bits; several groups of the device share a larger one.
+TRACED, SHARING = 2048, 8
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ def steps_within(matrix: Matrix, rows: int, columns: int, memory: int, slab: int
     A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
     """
     strip = matrix.strip
-    step = max(16 * rows * columns // memory, max(rows, columns) // MOST_TILES, TRACED)
+    traced = TRACED * min(matrix.backend.groups, SHARING)
+    step = max(16 * rows * columns // memory, max(rows, columns) // MOST_TILES, traced)
     row = -(-step // strip) * strip
     return Steps(-(-slab // row) * row, row, step)
 
