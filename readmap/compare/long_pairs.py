@@ -16,7 +16,7 @@ from readmap.compare.alignments import DELETED, INSERTED, Alignments
 from readmap.compare.checkpoint import Checkpoint, State
 from readmap.compare.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.compare.parameters import Mode, Scores
-from readmap.compare.sweep import SCORE, Best, Borders, Cell, Matrix, outer_borders, walk_back
+from readmap.compare.sweep import Best, Borders, Cell, Matrix, Score, outer_borders, walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30
@@ -114,7 +114,7 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
 
     parts: gets the operations of the way, each part's from its end on.
     """
-    while cell.score != SCORE.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
+    while cell.score != Score.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell)
         rows, columns = len(borders.left_e), len(borders.row_h)
         steps = steps_within(matrix, rows, columns, memory, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,16 +23,13 @@ NONE_BETTER = 0x7FFFFFFF
 SPAN = 11_000
 
 
-class Score(NamedTuple):
+class Score(IntEnum):
     """Which of a cell's three scores the way back is in, numbered as in kernels/paths.cu."""
 
-    IN_H: int = 0
-    IN_E: int = 1
-    IN_F: int = 2
-    AT_BEGINNING: int = 3
-
-
-SCORE = Score()
+    IN_H = 0
+    IN_E = 1
+    IN_F = 2
+    AT_BEGINNING = 3
 
 
 class Cell(NamedTuple):
@@ -39,7 +37,7 @@ class Cell(NamedTuple):
 
     row: int
     column: int
-    score: int = SCORE.IN_H
+    score: Score = Score.IN_H
 
 
 class Best(NamedTuple):
@@ -229,7 +227,7 @@ def walk_back(
     sequences = matrix.query[origin.row :], matrix.target[origin.column :]
     backend.launch(matrix.kernel("paths", "walk"), 1, *sequences, steps, cell, operations, columns)
     row, column, score, count = map(int, backend.to_host(cell))
-    return Cell(origin.row + row, origin.column + column, score), backend.to_host(operations[:count])
+    return Cell(origin.row + row, origin.column + column, Score(score)), backend.to_host(operations[:count])
 
 
 def _launch(
