@@ -76,7 +76,9 @@ def library_name(module: str, types: Types, for_level: str) -> str:
 def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     defines = [f"-D{name}={value}" for name, value in types]
     source = folder() / f"{module}.cu"
-    line = [*command(), *FLAGS, f"-march={chosen}", *defines, "-x", "c++", str(source), "-o", str(out)]
+    # Zig writes the levels with underscores.
+    machine = chosen.replace("-", "_") if "ziglang" in command() else chosen
+    line = [*command(), *FLAGS, f"-march={machine}", *defines, "-x", "c++", str(source), "-o", str(out)]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
         raise BackendError(f"{' '.join(command())} could not compile {source}:\n{done.stderr.strip()}")
