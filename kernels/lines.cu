@@ -72,11 +72,6 @@ struct Selection {
                 if (lines[i].role == MENTION && lines[i].owner == part) lines[i].role = NOTHING;
         }
     }
-    // What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.
-    HOST_DEVICE i32 least_score(const Window& window, const Scoring& scoring) const {
-        i32 ends = window.gapped() ? 2 : (window.begin == 0) + (window.end == length);
-        return window.score - ends * scoring.clip_penalty;
-    }
     HOST_DEVICE i32 read_begin(const Line& line) const {
         Span span = span_of(windows[line.rank], length);
         return flipped ? length - span.end : span.begin;
@@ -85,7 +80,7 @@ struct Selection {
     HOST_DEVICE void make_leftmost_primary(const Reporting& reporting, const Scoring& scoring) {
         i32 first = 0;
         for (i32 i = 1; i < line_count; ++i) {
-            if (lines[i].role != PIECE || least_score(windows[lines[i].rank], scoring) < reporting.min_score) continue;
+            if (lines[i].role != PIECE || least_score(windows[lines[i].rank], length, scoring) < reporting.min_score) continue;
             if (read_begin(lines[i]) < read_begin(lines[first])) first = i;
         }
         if (first == 0) return;

@@ -9,6 +9,11 @@ const i32 CROWD_SHARE = 5;  // a missed place that shares less than this part of
 const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
+// Whether the window is sure to be told: with bonuses alone it may yet prove to be no alignment.
+HOST_DEVICE bool is_alignment(const Window& window, i32 length, i32 min_score, const Scoring& scoring) {
+    return least_score(window, length, scoring) >= min_score;
+}
+
 // Phred by which window a explains the read better than b does. Where one of them has gaps, points tell.
 HOST_DEVICE i32 lead(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
@@ -48,8 +53,10 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
         i32 count = counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length), best = -1;
         const Window* own = windows + slot * most_windows;
         i32 first = 0;
+        bool exists = false;
+        for (i32 i = 0; i < count; ++i) exists = exists || is_alignment(own[i], length, min_score, scoring);
         for (i32 i = 0; i < count; ++i)
-            if (own[i].score > top) top = own[i].score, first = i;
+            if (own[i].score > top && is_alignment(own[i], length, min_score, scoring) == exists) top = own[i].score, first = i;
         i64 quality_start = quality_starts[order[slot]];
         Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, false};
         i32 variant = variant_of(length, perfect - top, scoring);
@@ -69,7 +76,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
                 Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
                 penalties[i] = ungapped_penalty(laid, window, qualities, variant, scoring);
             }
-            if (window.score < top) continue;
+            if (window.score < top || is_alignment(window, length, min_score, scoring) != exists) continue;
             u64 tie = tie_of(hashes[slot], window.diagonal);
             bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];  // gaps last
             if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;

@@ -22,6 +22,12 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
            span_of(other, length).rivals(span_of(chosen, length));
 }
 
+// What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.
+HOST_DEVICE i32 least_score(const Window& window, i32 length, const Scoring& scoring) {
+    i32 ends = window.gapped() ? 2 : (window.begin == 0) + (window.end == length);
+    return window.score - ends * scoring.clip_penalty;
+}
+
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
 // than what its segments cover, and then lose less than nothing.
 HOST_DEVICE i32 variant_of(i32 bases, i32 lost, const Scoring& scoring) {

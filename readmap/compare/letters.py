@@ -51,6 +51,7 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Let
     """
     given = backend.to_device(letters)
     codes = backend.empty(len(letters) + PAD, np.uint8)
+    codes[len(letters) :] = 0
     backend.launch(_ENCODE, len(letters), given, codes)
     lengths = np.diff(offsets)  # while the letters are on their way
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(letters) or np.any(lengths < 0):
