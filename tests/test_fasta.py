@@ -32,7 +32,7 @@ def read(data: bytes) -> Fasta:
 def as_dict(result: Fasta) -> dict[str, str]:
     """The sequences by name."""
     ends = zip(result.offsets[:-1], result.offsets[1:], strict=True)
-    sequences = [result.bases[start:end].tobytes().decode() for start, end in ends]
+    sequences = [result.letters[start:end].tobytes().decode() for start, end in ends]
     return dict(zip((name.decode() for name in result.names), sequences, strict=True))
 
 
@@ -56,8 +56,8 @@ def test_spellings(data: bytes, expected: dict[str, str]) -> None:
 
 def test_types() -> None:
     result = read(b">a\nACGT\n>b\nAC\n")
-    assert result.bases.dtype == np.uint8
-    assert result.bases.tobytes() == b"ACGTAC"
+    assert result.letters.dtype == np.uint8
+    assert result.letters.tobytes() == b"ACGTAC"
     assert result.offsets.dtype == np.int64
     assert result.offsets.tolist() == [0, 4, 6]
     assert result.names == [b"a", b"b"]
@@ -160,5 +160,5 @@ def test_memory_stays_near_a_byte_a_base() -> None:
     result = read_fasta(PieceSource("ref.fa", pieces()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(result.bases) == count
+    assert len(result.letters) == count
     assert peak < 1.6 * count

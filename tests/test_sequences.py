@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import subprocess
 import tracemalloc
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import pytest
 
 from readmap.errors import DataError
 from readmap.formats import sequences
-from readmap.formats.sequences import Sequences, joined, read_sequences
+from readmap.formats.alphabets import Alphabet, guess_alphabet
+from readmap.formats.sequences import Sequences, joined, read_guessed, read_sequences
 
 
-def read(folder: Path, data: bytes) -> Sequences:
+def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:
     """Reads a file that messages call x."""
     (folder / "x").write_bytes(data)
-    return read_sequences(str(folder / "x"))
+    return read_sequences(str(folder / "x"), alphabet=alphabet)
 
 
 def as_pairs(found: Sequences) -> list[tuple[str, str]]:
@@ -62,6 +64,100 @@ def test_errors(tmp_path: Path, data: bytes, message: str) -> None:
         read(tmp_path, data)
     assert str(caught.value).startswith(f"{tmp_path}/x")
     assert message in str(caught.value)
+
+
+PROTEIN_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (f">a x\n{PROTEIN_LETTERS}\n".encode(), [("a", PROTEIN_LETTERS)]),
+        (f">a\n{PROTEIN_LETTERS.lower()}".encode(), [("a", PROTEIN_LETTERS)]),
+        (b">a\r\nMKu\r\n\r\nX*\r\n>b\r\n>a\r\nO", [("a", "MKUX*"), ("b", ""), ("a", "O")]),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_proteins(tmp_path: Path, data: bytes, compressed: bool, expected: list[tuple[str, str]]) -> None:
+    assert as_pairs(read(tmp_path, gzip.compress(data) if compressed else data, Alphabet.PROTEINS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "expected FASTA, found no sequence: the file is empty"),
+        (
+            b">a\nM\n>b\nMK\nL-\n",
+            "record 2 (b), position 4: expected an amino acid (A to Z, or * for a stop), found '-'",
+        ),
+        (b">a\nM.\n", "record 1 (a), position 2: expected an amino acid (A to Z, or * for a stop), found '.'"),
+        (b">a\nM\xe9\n", "position 2: expected an amino acid (A to Z, or * for a stop), found byte 0xe9"),
+        (b">a\nM\n> b\nM\n", "record 2: expected a name behind '>', found none"),
+        (b"@a\nM\n+\nI\n", "expected FASTA, which starts with '>', found '@'; this looks like FASTQ"),
+    ],
+    ids=["empty", "gap", "dot", "no ASCII", "name", "FASTQ"],
+)
+def test_errors_of_proteins(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, data, Alphabet.PROTEINS)
+    assert str(caught.value).startswith(f"{tmp_path}/x")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "titles"),
+    [
+        (b">a one  >two \t\r\nA\n>b\nA\n>c\t\xe9\n", [b"a one  >two", b"b", b"c\t\xe9"]),
+        (b"@a one @two \r\nA\r\n+\r\nI\r\n@b\nA\n+x\nI\n", [b"a one @two", b"b"]),
+    ],
+    ids=["FASTA", "FASTQ"],
+)
+def test_titles(tmp_path: Path, data: bytes, titles: list[bytes]) -> None:
+    found = read(tmp_path, data)
+    assert found.titles == titles
+    assert found.names == [title.split()[0] for title in titles]
+    assert found.reverse_complements().titles == titles
+    assert joined([found.part(0, 1), found.part(1, len(titles))]).titles == titles
+
+
+def test_names_are_the_titles_of_sequences_without_any() -> None:
+    assert Sequences([b"a"], np.frombuffer(b"A", np.uint8), np.array([0, 1])).titles == [b"a"]
+
+
+@pytest.mark.parametrize(
+    ("start", "alphabet"),
+    [
+        (b">protein\nACGT\nacgun\n", Alphabet.NUCLEOTIDES),
+        (b">a\n" + b"ACGTUNACG" * 10 + b"RYSWKMBDHV", Alphabet.NUCLEOTIDES),
+        (b">a\n" + b"ACGTUNACG" * 10 + b"RYSWKMBDHVR", Alphabet.PROTEINS),
+        (b">acgtacgtacgt\r\n\r\nMKV\r\nL*\r\n>acgtacgt", Alphabet.PROTEINS),
+        (b">a\nACGT-----", Alphabet.NUCLEOTIDES),
+        (b"@a\nMKVL\n+\nIIII\n", Alphabet.NUCLEOTIDES),
+        (b"", Alphabet.NUCLEOTIDES),
+        (b">a\n>b\n", Alphabet.NUCLEOTIDES),
+    ],
+    ids=["plain", "nine tenths", "less", "protein", "only letters count", "FASTQ", "empty", "no letters"],
+)
+def test_what_a_file_holds(start: bytes, alphabet: Alphabet) -> None:
+    assert guess_alphabet(start) is alphabet
+
+
+def test_a_guess_reads_what_told_it_again(tmp_path: Path) -> None:
+    """From a pipe as well, and whatever comes behind the first megabyte."""
+    protein = b">a one\n" + b"MKVLAW\n" * 300_000 + b">b\n" + b"ACGT\n" * 300_000
+    for name, data, alphabet in (
+        ("plain", protein, Alphabet.PROTEINS),
+        ("gzip", gzip.compress(protein, 1), Alphabet.PROTEINS),
+        ("dna", b">a\nACGT\n", Alphabet.NUCLEOTIDES),
+    ):
+        (tmp_path / name).write_bytes(data)
+        expected = read_sequences(str(tmp_path / name), 1, alphabet)
+        with subprocess.Popen(["cat", str(tmp_path / name)], stdout=subprocess.PIPE) as cat:
+            assert cat.stdout
+            for path in (str(tmp_path / name), f"/dev/fd/{cat.stdout.fileno()}"):
+                found, told = read_guessed(path, 2)
+                assert told is alphabet
+                assert as_pairs(found) == as_pairs(expected)
 
 
 def test_many_records_of_fastq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

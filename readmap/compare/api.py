@@ -12,7 +12,7 @@ from readmap.compare.comparison import compare_all
 from readmap.compare.parameters import Scores, Settings
 from readmap.compare.results import Result
 from readmap.errors import DataError, UsageError
-from readmap.formats.fasta import TO_BASE
+from readmap.formats.alphabets import Alphabet
 from readmap.formats.sequences import Sequences
 from readmap.index.occurrences import Strand
 
@@ -91,7 +91,7 @@ def compare(
 
 def _sequences(name: str, text: Text) -> Sequences:
     letters = text.encode() if isinstance(text, str) else bytes(text)
-    bases = letters.translate(TO_BASE)
+    bases = letters.translate(Alphabet.NUCLEOTIDES.table)
     if b"\0" in bases:
         place = bases.index(b"\0")
         raise DataError(f"{name}, position {place + 1}: expected a nucleotide (IUPAC), found {letters[place:][:1]!r}")

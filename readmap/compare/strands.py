@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from readmap.compare.alignments import Alignments
 from readmap.compare.results import Results
-from readmap.formats.sequences import Sequences
 
 
 def better(forward: Results, reverse: Results) -> Results:
@@ -21,7 +20,7 @@ def better(forward: Results, reverse: Results) -> Results:
         return reverse
     each_letter = np.repeat(chosen, forward.queries.lengths)
     letters = np.where(each_letter, reverse.queries.letters, forward.queries.letters)
-    queries = Sequences(forward.queries.names, letters, forward.queries.offsets)
+    queries = replace(forward.queries, letters=letters)
     alignments = _choose(chosen, forward.alignments, reverse.alignments)
     return replace(forward, queries=queries, reverse=chosen, alignments=alignments)
 

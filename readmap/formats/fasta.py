@@ -1,24 +1,19 @@
-"""FASTA as one array of bases: a reference's contigs, or any records."""
+"""FASTA as one array of letters: a reference's contigs, or any records."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
+from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import ByteSource, describe_start
+from readmap.formats.lines import LINE_BREAKS
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20
-NUCLEOTIDES = b"ACGTRYSWKMBDHVN"
-# Upper-case letters, U as T, and 0 for all that is not a nucleotide.
-TO_BASE = bytearray(256)
-for letter in NUCLEOTIDES:
-    TO_BASE[letter] = TO_BASE[ord(chr(letter).lower())] = letter
-TO_BASE[ord("U")] = TO_BASE[ord("u")] = ord("T")
-LINE_BREAKS = b"\r\n"
-# The share by which the array of bases grows when it is full; so much memory may be left over at the peak.
+# The share by which the array of letters grows when it is full; so much memory may be left over at the peak.
 GROWTH = 1.25
 
 
@@ -36,13 +31,15 @@ class Fasta:
     """The records of a FASTA file, in its order; those of a reference are its contigs.
 
     names: of each record, up to the first blank of its header; none is empty, and no two contigs' are the same.
-    bases: uint8 [bases]: the upper-case IUPAC letters of all records without anything between them; T for U.
-    offsets: int64 [records + 1]: record i is bases[offsets[i]:offsets[i + 1]], a contig never empty.
+    letters: uint8 [letters]: upper-case, of all records without anything between them; of nucleotides T for U.
+    offsets: int64 [records + 1]: record i is letters[offsets[i]:offsets[i + 1]], a contig never empty.
+    titles: of each record its header without '>' and blanks at its end; of contigs none are kept.
     """
 
     names: list[bytes]
-    bases: NDArray[np.uint8]
+    letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]
+    titles: list[bytes] = field(default_factory=list)
 
 
 def read_fasta(source: ByteSource, progress: Callable[[int], None] | None = None) -> Fasta:
@@ -55,9 +52,9 @@ def read_fasta(source: ByteSource, progress: Callable[[int], None] | None = None
     return _read(source, _Contigs(source.name), progress)
 
 
-def read_records(source: ByteSource, progress: Callable[[int], None] | None = None) -> Fasta:
-    """As `read_fasta`, but records may be empty, and names may be repeated."""
-    return _read(source, _Records(source.name), progress)
+def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int], None] | None = None) -> Fasta:
+    """As `read_fasta`, but of any alphabet, with titles; records may be empty, and names may be repeated."""
+    return _read(source, _Records(source.name, alphabet), progress)
 
 
 def _read(source: ByteSource, records: "_Records", progress: Callable[[int], None] | None) -> Fasta:
@@ -87,17 +84,23 @@ def _add_block(records: "_Records", block: bytes) -> bytes:
         header, _, sequence = record.partition(b"\n")
         records.add_header(header)
         records.add_sequence(sequence)
+    records.store()
     return carry
 
 
 class _Records:
     """The records read so far; the last of them may be incomplete."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, alphabet: Alphabet) -> None:
         self._path = path
+        self._alphabet = alphabet
         self._names: list[bytes] = []
+        self._titles: list[bytes] = []
         self._starts: list[int] = []
-        self._bases = np.empty(BLOCK_BYTES, np.uint8)
+        self._table = alphabet.table
+        self._letters = np.empty(BLOCK_BYTES, np.uint8)
+        # Behind those that are stored; of many short records one by one would take longer than all else.
+        self._unstored: list[bytes] = []
         self._length = 0
 
     def add_header(self, header: bytes) -> None:
@@ -108,29 +111,39 @@ class _Records:
             raise DataError(f"{self._path}, record {len(self._starts) + 1}: expected a name behind '>', found none")
         self._names.append(name)
         self._starts.append(self._length)
+        self._add_title(header.rstrip(), name)
 
     def add_sequence(self, lines: bytes) -> None:
         """Adds to the current record, or skips blank lines before the first."""
         if not self._starts:
             self._expect_blank(lines)
             return
-        bases = lines.translate(TO_BASE, LINE_BREAKS)
-        if b"\0" in bases:
-            raise self._not_nucleotide(lines, bases.index(b"\0"))
-        length = self._length + len(bases)
-        if length > len(self._bases):
+        letters = lines.translate(self._table, LINE_BREAKS)
+        if b"\0" in letters:
+            raise self._not_letter(lines, letters.index(b"\0"))
+        self._unstored.append(letters)
+        self._length += len(letters)
+
+    def store(self) -> None:
+        """Puts the letters of a block into the array."""
+        if self._length > len(self._letters):
             # In place: the memory is remapped, not copied.
-            self._bases.resize(max(length, int(len(self._bases) * GROWTH)), refcheck=False)
-        self._bases[self._length : length] = np.frombuffer(bases, np.uint8)
-        self._length = length
+            self._letters.resize(max(self._length, int(len(self._letters) * GROWTH)), refcheck=False)
+        letters = b"".join(self._unstored)
+        self._letters[self._length - len(letters) : self._length] = np.frombuffer(letters, np.uint8)
+        self._unstored.clear()
 
     def finish(self) -> Fasta:
         """All records."""
         if not self._starts:
             raise DataError(f"{self._path}: expected FASTA, found no sequence: the file is empty")
         self._end_record()
-        self._bases.resize(self._length, refcheck=False)
-        return Fasta(self._names, self._bases, np.array([*self._starts, self._length], np.int64))
+        self._letters.resize(self._length, refcheck=False)
+        return Fasta(self._names, self._letters, np.array([*self._starts, self._length], np.int64), self._titles)
+
+    def _add_title(self, title: bytes, name: bytes) -> None:
+        # Most files of many records have headers that are names, which need no second copy.
+        self._titles.append(title if len(title) > len(name) else name)
 
     def _end_record(self) -> None:
         """Looks at the last record, if any, which is complete."""
@@ -141,12 +154,11 @@ class _Records:
             hint = "; this looks like FASTQ, which holds reads" if start.startswith(b"@") else ""
             raise DataError(f"{self._path}: expected FASTA, which starts with '>', found {describe_start(start)}{hint}")
 
-    def _not_nucleotide(self, lines: bytes, index: int) -> DataError:
+    def _not_letter(self, lines: bytes, index: int) -> DataError:
         character = lines.translate(None, LINE_BREAKS)[index : index + 1]
         position = self._length - self._starts[-1] + index + 1
-        return DataError(
-            f"{self._record()}, position {position}: expected a nucleotide (IUPAC), found {describe_start(character)}"
-        )
+        found = describe_start(character)
+        return DataError(f"{self._record()}, position {position}: expected {self._alphabet.letter}, found {found}")
 
     def _record(self) -> str:
         return f"{self._path}, record {len(self._starts)} ({_text(self._names[-1])})"
@@ -156,7 +168,7 @@ class _Contigs(_Records):
     """Records that have a name of their own each, and a sequence."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path)
+        super().__init__(path, Alphabet.NUCLEOTIDES)
         self._numbers: dict[bytes, int] = {}
 
     def add_header(self, header: bytes) -> None:
@@ -165,6 +177,9 @@ class _Contigs(_Records):
         earlier = self._numbers.setdefault(self._names[-1], number)
         if earlier != number:
             raise DataError(f"{self._record()}: record {earlier} has the same name")
+
+    def _add_title(self, title: bytes, name: bytes) -> None:
+        """Nobody asks for it."""
 
     def _end_record(self) -> None:
         if self._starts and self._starts[-1] == self._length:

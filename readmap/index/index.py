@@ -235,7 +235,7 @@ def build_index(
     backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
     with open_bytes(str(fasta), backend.threads) as source:
         sequences = read_fasta(source, lambda done: tell("read", done))
-    length = len(sequences.bases) + len(sequences.names)
+    length = len(sequences.letters) + len(sequences.names)
     memory = backend.memory()
     if device == "auto" and memory and memory[0] < building_bytes(length, wanted):
         backend = open_backend("cpu", threads)

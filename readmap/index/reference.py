@@ -96,7 +96,7 @@ def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
     contigs = []
     for number, name in enumerate(fasta.names):
         begin, end = int(fasta.offsets[number]), int(fasta.offsets[number + 1])
-        bases = fasta.bases[begin:end]
+        bases = fasta.letters[begin:end]
         place = slice(int(starts[number]), int(starts[number]) + end - begin)
         text[place] = _CODES[bases]
         letters[place] = bases

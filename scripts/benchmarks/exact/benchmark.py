@@ -66,8 +66,8 @@ def _sequences(source: Path, options: Options) -> tuple[Fasta, Fasta]:
         if options.peer_queries and peer not in commands.peers(options):
             print(f"{peer} is not installed, so readmap runs without it")
     fasta, rest = inputs.split_fasta(source, options.reference_bases, options.threads)
-    if not len(rest.bases):
-        sys.exit(f"benchmark: {source} has no more than {len(fasta.bases):,} bases, so there is no rest to draw from")
+    if not len(rest.letters):
+        sys.exit(f"benchmark: {source} has no more than {len(fasta.letters):,} bases, so there is no rest to draw from")
     return fasta, rest
 
 
@@ -77,7 +77,7 @@ def _told(fasta: Fasta, sizes: list[int], counts: NDArray[np.int64]) -> Row:
         half: {"queries": len(of), "found": int(np.count_nonzero(of)), "occurrences": int(of.sum())}
         for half, of in (("from_reference", counts[::2]), ("from_elsewhere", counts[1::2]))
     }
-    sequences = {"reference_bases": len(fasta.bases), "contigs": len(fasta.names), "query_bases": inputs.QUERY_BASES}
+    sequences = {"reference_bases": len(fasta.letters), "contigs": len(fasta.names), "query_bases": inputs.QUERY_BASES}
     return sequences | {"queries": sizes[-1], "sizes": sizes, **found}
 
 

@@ -25,9 +25,9 @@ def split_fasta(path: Path, bases: int, threads: int) -> tuple[Fasta, Fasta]:
         fasta = read_fasta(source)
     inner = int(np.searchsorted(fasta.offsets, bases, side="right")) - 1  # the contig that is cut
     cut = int(fasta.offsets[inner] < bases)
-    first = Fasta(fasta.names[: inner + cut], fasta.bases[:bases], np.append(fasta.offsets[: inner + cut], bases))
+    first = Fasta(fasta.names[: inner + cut], fasta.letters[:bases], np.append(fasta.offsets[: inner + cut], bases))
     rest = np.append(bases, fasta.offsets[inner + 1 :]) - bases
-    return first, Fasta(fasta.names[inner:], fasta.bases[bases:], rest)
+    return first, Fasta(fasta.names[inner:], fasta.letters[bases:], rest)
 
 
 def text_of(fasta: Fasta) -> bytes:
@@ -42,7 +42,7 @@ def write_fasta(path: Path, fasta: Fasta) -> None:
 
 def _contigs(fasta: Fasta) -> Iterator[bytes]:
     for begin, end in zip(fasta.offsets[:-1], fasta.offsets[1:], strict=True):
-        yield fasta.bases[begin:end].tobytes()
+        yield fasta.letters[begin:end].tobytes()
 
 
 def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_BASES) -> Letters:
@@ -51,13 +51,13 @@ def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_
     letters = np.empty((count, length), np.uint8)
     for first, fasta in enumerate((inside, outside)):
         starts = random.choice(_unambiguous(fasta, length), len(letters[first::2]))
-        letters[first::2] = np.lib.stride_tricks.sliding_window_view(fasta.bases, length)[starts]
+        letters[first::2] = np.lib.stride_tricks.sliding_window_view(fasta.letters, length)[starts]
     return letters
 
 
 def _unambiguous(fasta: Fasta, length: int) -> NDArray[np.int64]:
     """The places from where on as many bases of one contig are A, C, G or T."""
-    marks = np.concatenate(([0], np.cumsum(~np.isin(fasta.bases, np.frombuffer(b"ACGT", np.uint8)), dtype=np.int64)))
+    marks = np.concatenate(([0], np.cumsum(~np.isin(fasta.letters, np.frombuffer(b"ACGT", np.uint8)), dtype=np.int64)))
     good = marks[length:] == marks[:-length]
     for border in fasta.offsets[1:-1]:
         good[max(border - length + 1, 0) : border] = False
