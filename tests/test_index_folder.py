@@ -67,7 +67,7 @@ def test_round_trip(tmp_path: Path, force_64_bits: bool, structure: str) -> None
     assert_same(opened, made)
     assert opened.suffixes.dtype == (np.uint64 if force_64_bits else np.uint32)
     assert opened.nbytes == made.nbytes == sum(array.nbytes for array in arrays_of(made).values())
-    folder.verify_checksums(tmp_path / "a.readmap")
+    folder.KIND.verify_checksums(tmp_path / "a.readmap")
     opened.write(tmp_path / "b.readmap")
     assert contents(tmp_path / "a.readmap") == contents(tmp_path / "b.readmap")
 
@@ -95,7 +95,7 @@ def test_arrays_are_mapped_not_read(path: Path) -> None:
 def test_manifest_tells_what_is_there(path: Path) -> None:
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["format"] == "readmap index"
-    assert manifest["version"] == folder.FORMAT_VERSION
+    assert manifest["version"] == folder.KIND.version
     assert [contig[:2] for contig in manifest["contigs"]] == [["one", 900], ["two", 201]]
     assert set(manifest["arrays"]) == set(ARRAYS)
     assert sorted(contents(path)) == sorted(["manifest.json", *(f"{name}.npy" for name in ARRAYS)])
@@ -159,7 +159,7 @@ def test_altered_bytes(path: Path, name: str) -> None:
     file.write_bytes(data)
     Index.open(path)
     with pytest.raises(IndexFolderError, match=rf"{name}\.npy was altered: checksum [0-9a-f]+, expected [0-9a-f]+"):
-        folder.verify_checksums(path)
+        folder.KIND.verify_checksums(path)
 
 
 @pytest.mark.parametrize("flip", [1, 8, 64])
@@ -175,7 +175,7 @@ def test_altered_header(path: Path, flip: int) -> None:
         except IndexFolderError:
             when_opened += 1
         with pytest.raises(IndexFolderError, match=r"barrier_starts\.npy was altered"):
-            folder.verify_checksums(path)
+            folder.KIND.verify_checksums(path)
     assert when_opened > 50
 
 
@@ -191,8 +191,8 @@ def test_array_of_another_type_or_shape(path: Path) -> None:
 
 
 def test_wrong_version(path: Path) -> None:
-    rewrite_manifest(path, lambda manifest: manifest.update(version=folder.FORMAT_VERSION + 1))
-    expected = f"has format version {folder.FORMAT_VERSION + 1}, expected {folder.FORMAT_VERSION}; build the index"
+    rewrite_manifest(path, lambda manifest: manifest.update(version=folder.KIND.version + 1))
+    expected = f"has format version {folder.KIND.version + 1}, expected {folder.KIND.version}; build the index"
     with pytest.raises(IndexFolderError, match=expected):
         Index.open(path)
 

@@ -13,6 +13,7 @@ from readmap.cli.guard import in_background
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, one_of
 from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
 from readmap.errors import UsageError
+from readmap.formats.array_folder import sizes
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
@@ -126,8 +127,8 @@ def _target(fasta: str, output: str | None, force: bool) -> Path:
     if output is None and fasta == "-":
         raise UsageError("standard input has no name to call the index after: -o names its folder")
     target = folder.default_folder(fasta) if output is None else Path(output)
-    folder.refuse_existing(target, force)
-    folder.expect_writable(target)
+    folder.KIND.refuse_existing(target, force)
+    folder.KIND.expect_writable(target)
     if fasta != "-":
         os.stat(fasta)
     return target
@@ -163,6 +164,6 @@ def _record(built: Index, target: Path) -> dict[str, Any]:
         "ambiguous_bases": reference.ambiguous_bases,
         "suffix_bits": built.suffixes.dtype.itemsize * 8,
         **structure_record(built),
-        "bytes": sum(folder.sizes(target).values()),
+        "bytes": sum(sizes(target).values()),
         "reference_checksum": reference_checksum(reference.contigs),
     }

@@ -12,6 +12,7 @@ from readmap.backend import open_backend
 from readmap.cli.guard import in_background
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
 from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
+from readmap.formats.array_folder import sizes
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index
@@ -78,17 +79,17 @@ def info(
 def _check(path: Path, index: Index, threads: int | None, report: Report) -> None:
     with report.progress() as show:
         show("verifying checksums")
-        folder.verify_checksums(path)
+        folder.KIND.verify_checksums(path)
         show("verifying the order of the suffixes" + (" and the tree" if index.nodes else ""))
         in_background(lambda: index.check(open_backend("cpu", threads)))
 
 
 def _record(index: Index, path: Path) -> dict[str, Any]:
     reference = index.reference
-    files = folder.sizes(path)
+    files = sizes(path)
     return {
         "index": printable(str(path)),
-        "format_version": folder.FORMAT_VERSION,
+        "format_version": folder.KIND.version,
         "source": printable(index.source),
         "bases": reference.bases,
         "ambiguous_bases": reference.ambiguous_bases,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from readmap.cli.report import refuse_same_output
 from readmap.errors import UsageError
+from readmap.formats.array_folder import MANIFEST
 from readmap.formats.bad_records import LONGEST_READ
 from readmap.formats.chunks import Layout
 from readmap.formats.compression import open_bytes
@@ -65,7 +66,7 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
     """Whether the FASTA file by which an index was named has changed since."""
     if named is None or not os.path.isfile(named):
         return False
-    return os.path.getmtime(named) > (index / folder.MANIFEST).stat().st_mtime
+    return os.path.getmtime(named) > (index / MANIFEST).stat().st_mtime
 
 
 def alternates_beside(index: Path, source: str) -> str | None:
@@ -76,11 +77,11 @@ def alternates_beside(index: Path, source: str) -> str | None:
 
 def _why_reference(path: str) -> str | None:
     """What tells that a file is a reference; None where nothing does."""
-    if folder.is_index(Path(path)):
+    if folder.KIND.is_there(Path(path)):
         return "is an index"
     if not _is_regular(path):
         return None
-    if folder.is_index(folder.default_folder(path)):
+    if folder.KIND.is_there(folder.default_folder(path)):
         return "is a reference, with its index beside it"
     record = _long_first_record(path)
     return f"looks like a reference (its first sequence, {record}, has over {LONGEST_READ:,} bases)" if record else None

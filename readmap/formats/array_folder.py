@@ -1,0 +1,207 @@
+"""A folder of plain .npy arrays with a manifest of their sizes and checksums, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import tokenize
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from readmap.errors import ReadmapError
+
+MANIFEST = "manifest.json"
+PREFIX = "readmap "
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """What folders are for, and all that is done with one of them.
+
+    noun: what messages and the manifest call it. version: of its format; a folder of another one is refused.
+    error: raised where a folder is not as it should be.
+    """
+
+    noun: str
+    version: int
+    error: type[ReadmapError]
+
+    def is_there(self, path: Path) -> bool:
+        """Whether a folder looks like one of this kind; `read` tells what is wrong with it."""
+        return (path / MANIFEST).is_file() and not self._other_kind(path)
+
+    def why_not(self, path: Path) -> str:
+        """What a folder is that is not of this kind, or lacks its manifest."""
+        if other := self._other_kind(path):
+            return f"is a {other} and no {PREFIX}{self.noun}"
+        return f"is no {PREFIX}{self.noun}: it has no {MANIFEST}"
+
+    def refuse_existing(self, path: Path, force: bool) -> None:
+        """Raise where the target exists and may not be replaced, or is not of this kind."""
+        if not path.exists():
+            return
+        if not force:
+            raise self.error(f"{path} exists already: --force replaces it")
+        if not self.is_there(path):
+            raise self.error(f"{path} exists and is no {PREFIX}{self.noun}: it is not replaced")
+
+    def expect_writable(self, path: Path) -> None:
+        """Raise OSError where the folder that is to hold the target is missing or not writable."""
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"the folder for the {self.noun} is missing", str(path.parent))
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(
+                errno.EACCES,
+                f"no permission to write the {self.noun} there (-o names another place)",
+                str(path.parent),
+            )
+
+    def write(
+        self, path: Path, facts: Record, arrays: Arrays, force: bool, lists: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write beside `path`, then rename; raises where `path` exists, unless `force`.
+
+        facts, lists: what the manifest holds before and behind its entries of the arrays.
+        """
+        self.refuse_existing(path, force)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            entries = {name: _save(temporary / f"{name}.npy", array) for name, array in arrays.items()}
+            record = {
+                "format": PREFIX + self.noun,
+                "version": self.version,
+                **facts,
+                "arrays": entries,
+                **(lists or {}),
+            }
+            record["blake2b"] = _digest(record)
+            (temporary / MANIFEST).write_text(json.dumps(record, indent=1))
+            os.chmod(temporary, 0o777 & ~_umask())
+            if path.exists():
+                os.rename(path, temporary / "replaced")
+            os.rename(temporary, path)
+            shutil.rmtree(path / "replaced", ignore_errors=True)
+        except OSError as error:
+            # NumPy keeps the reason to itself.
+            reason = error.strerror or "not all could be written (a full disk, a quota)"
+            raise OSError(error.errno, f"{reason}, while writing the {self.noun}", str(path)) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[Record, Arrays]:
+        """The manifest and the arrays `names`, and those of `optional` that it has, mapped.
+
+        Version, sizes and headers are checked, checksums are not.
+        """
+        record = self._manifest(path)
+        try:
+            held = [*names, *(name for name in optional if name in record["arrays"])]
+            return record, {name: self._mapped(path, name, record["arrays"][name]) for name in held}
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.damaged(path, error) from error
+
+    def verify_checksums(self, path: Path) -> None:
+        """Raise where an array's bytes are not those that were written."""
+        for name, entry in self._manifest(path)["arrays"].items():
+            found = _checksum(path / f"{name}.npy")
+            if found != entry["blake2b"]:
+                raise self.error(f"{path}: {name}.npy was altered: checksum {found}, expected {entry['blake2b']}")
+
+    def damaged(self, path: Path, error: Exception) -> ReadmapError:
+        """To be raised where the manifest lacks something."""
+        return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self._build_again}")
+
+    def _manifest(self, path: Path) -> Record:
+        """What manifest.json tells, as it was written."""
+        try:
+            record = json.loads((path / MANIFEST).read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            raise self.error(f"{path} {self.why_not(path)}") from None
+        except ValueError as error:  # no JSON, or no text
+            raise self.error(f"{path}: {MANIFEST} is damaged: {error}") from error
+        if not isinstance(record, dict) or record.get("format") != PREFIX + self.noun:
+            if self._other_kind(path):
+                raise self.error(f"{path} {self.why_not(path)}")
+            raise self.error(f"{path}: {MANIFEST} is not that of a {PREFIX}{self.noun}")
+        if record.get("version") != self.version:
+            raise self.error(
+                f"{path} has format version {record.get('version')}, expected {self.version}; {self._build_again}"
+            )
+        if record.get("blake2b") != _digest(record):
+            raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self._build_again}")
+        return record
+
+    def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
+        """One array, its size and header as the manifest's entry tells."""
+        file = path / f"{name}.npy"
+        if not file.is_file():
+            raise self.error(f"{path}: {name}.npy is missing; {self._build_again}")
+        size = file.stat().st_size
+        if size != entry["bytes"]:
+            raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self._build_again}")
+        try:
+            array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
+        except (ValueError, SyntaxError, tokenize.TokenError) as error:  # what NumPy's header parser lets through
+            raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
+        if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
+            raise self.error(
+                f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}"
+            )
+        return array
+
+    @property
+    def _build_again(self) -> str:
+        return f"build the {self.noun} again"
+
+    def _other_kind(self, path: Path) -> str:
+        """What else of readmap's a manifest says that the folder is; "" where it does not, or cannot be read."""
+        try:
+            record = json.loads((path / MANIFEST).read_text())
+        except (OSError, ValueError):
+            return ""
+        name = record.get("format") if isinstance(record, dict) else None
+        return name if isinstance(name, str) and name.startswith(PREFIX) and name != PREFIX + self.noun else ""
+
+
+def sizes(path: Path) -> dict[str, int]:
+    """The bytes on disk of every file of a folder."""
+    return {file.name: file.stat().st_size for file in sorted(path.iterdir())}
+
+
+def _save(file: Path, array: np.ndarray[Any, Any]) -> Record:
+    """Writes an array, and returns the manifest's entry of it."""
+    np.save(file, array)
+    return {
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "bytes": file.stat().st_size,
+        "blake2b": _checksum(file),
+    }
+
+
+def _digest(record: Record) -> str:
+    """The checksum of a manifest's other entries."""
+    others = {name: value for name, value in record.items() if name != "blake2b"}
+    return hashlib.blake2b(json.dumps(others, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
