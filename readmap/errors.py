@@ -17,6 +17,10 @@ class IndexFolderError(ReadmapError):
     """An index is absent, of another version, or damaged."""
 
 
+class DatabaseFolderError(ReadmapError):
+    """A database's folder is absent, of another version, or damaged."""
+
+
 class UsageError(ReadmapError):
     """Options that contradict each other or name nothing; a command exits with 2."""
 

@@ -1,0 +1,26 @@
+"""The letters of a scan, proteins' and nucleotides' alike, as codes below 32."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The code of a stop, behind those of A to Z, 0 to 25.
+STOP = 26
+#: That of a column without a letter, behind a sequence's end.
+PAD = 31
+#: What is no letter has this one.
+NO_LETTER = 255
+
+#: uint8 [256]: of each byte, of either case, its code.
+CODES = np.full(256, NO_LETTER, np.uint8)
+CODES[ord("A") : ord("Z") + 1] = CODES[ord("a") : ord("z") + 1] = np.arange(26)
+CODES[ord("*")] = STOP
+
+_TABLE = CODES.tobytes()
+
+
+def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The code of each letter, uint8 as they are, in a new array; NO_LETTER for what is none."""
+    # A tenth of the time of an index, which NumPy widens to 64 bits.
+    return np.frombuffer(bytearray(letters.tobytes().translate(_TABLE)), np.uint8).reshape(letters.shape)

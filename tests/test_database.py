@@ -1,0 +1,355 @@
+"""The database of a scan: longest first, the same from memory as from its folder, and each damage told."""
+
+import gzip
+import os
+import random
+import shutil
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import fasta, index_of
+
+from readmap.errors import DatabaseFolderError, DataError, IndexFolderError
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.sequences import Sequences, read_sequences
+from readmap.index import folder
+from readmap.index.index import Index
+from readmap.scan import database, database_folder
+from readmap.scan.database import PADDING, Database, build_database, open_database
+from readmap.scan.letters import CODES, NO_LETTER, PAD, STOP, codes_of
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
+ARRAYS = ("codes", "starts", "lengths", "order")
+
+
+def proteins(lengths: list[int], seed: int = 1) -> list[str]:
+    generator = random.Random(seed)
+    return ["".join(generator.choices(LETTERS, k=length)) for length in lengths]
+
+
+def sequences_of(texts: list[str]) -> Sequences:
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    names = [b"p%d" % number for number in range(len(texts))]
+    titles = [b"%b protein %d" % (name, number) if number % 3 else name for number, name in enumerate(names)]
+    return Sequences(names, letters, np.cumsum([0, *map(len, texts)]), titles)
+
+
+def fasta_of(texts: list[str]) -> str:
+    titles = sequences_of(texts).titles
+    return "".join(f">{title.decode()}\n{text[:50]}\n{text[50:]}\n" for title, text in zip(titles, texts, strict=True))
+
+
+def texts_of(found: Database) -> list[str]:
+    """The sequences in the file's order."""
+    codes = np.asarray(found.codes)
+    texts = [""] * len(found)
+    for number, start, length in zip(found.order, found.starts, found.lengths, strict=True):
+        texts[number] = "".join(LETTERS[code] for code in codes[start : start + length])
+    return texts
+
+
+def assert_same(found: Database, expected: Database) -> None:
+    for name in ARRAYS:
+        array, again = getattr(expected, name), getattr(found, name)
+        assert (again.dtype, again.shape) == (array.dtype, array.shape)
+        assert np.array_equal(again, array)
+    assert list(found.titles) == list(expected.titles)
+    assert list(found.names) == list(expected.names)
+    assert (found.molecule, found.source) == (expected.molecule, expected.source)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    Database.of(sequences_of(proteins([9, 70, 0, 30, 70])), Alphabet.PROTEINS, "db.fa").write(tmp_path / "db.readmapdb")
+    return tmp_path / "db.readmapdb"
+
+
+# Letters.
+
+
+def test_codes() -> None:
+    assert codes_of(np.frombuffer(LETTERS.encode(), np.uint8)).tolist() == [*range(26), STOP]
+    assert codes_of(np.frombuffer(LETTERS.lower().encode(), np.uint8)).tolist() == [*range(26), STOP]
+    every = np.arange(256, dtype=np.uint8)
+    assert np.array_equal(codes_of(every), CODES)
+    assert CODES.dtype == codes_of(every).dtype == np.uint8
+    assert set(every[CODES == NO_LETTER].tolist()) == set(range(256)) - set((LETTERS + LETTERS.lower()).encode())
+    assert PAD not in CODES
+
+
+def test_codes_are_an_array_of_their_own() -> None:
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    codes = codes_of(letters)
+    codes[0] = PAD
+    assert letters.tobytes() == b"ACGT"
+
+
+# In memory.
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[], [0], [1], [0, 0, 0], [5, 5, 5], [3, 0, 7, 7, 1, 0, 3], [1, 200, 3], [40] * 9 + [2] * 50 + [41, 120, 64, 16]],
+    ids=str,
+)
+@pytest.mark.parametrize("block", [1, 16, 1 << 16])
+def test_longest_first(monkeypatch: pytest.MonkeyPatch, lengths: list[int], block: int) -> None:
+    monkeypatch.setattr(database, "BLOCK_LETTERS", block)
+    texts = proteins(lengths)
+    found = Database.of(sequences_of(texts), "protein", "x")
+    expected = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    assert found.order.tolist() == expected
+    assert found.lengths.tolist() == sorted(lengths, reverse=True)
+    assert found.starts.tolist() == [sum(found.lengths[:rank]) for rank in range(len(lengths))]
+    assert texts_of(found) == texts
+    assert found.codes[found.letters :].tolist() == [PAD] * PADDING
+    assert (len(found), found.letters, found.longest) == (len(lengths), sum(lengths), max(lengths, default=0))
+    assert found.molecule is Alphabet.PROTEINS
+    for name, dtype in zip(ARRAYS, (np.uint8, np.int64, np.int64, np.int64), strict=True):
+        assert getattr(found, name).dtype == dtype
+
+
+def test_many_sequences_of_many_lengths() -> None:
+    generator = random.Random(2)
+    texts = proteins([generator.choice((0, 1, 50, 300, generator.randrange(9000))) for _ in range(400)])
+    found = Database.of(sequences_of(texts), Alphabet.PROTEINS)
+    assert texts_of(found) == texts
+    ranks = [(-len(texts[number]), number) for number in found.order]
+    assert ranks == sorted(ranks)
+
+
+def test_titles_and_names_are_those_of_the_file() -> None:
+    found = Database.of(sequences_of(proteins([3, 9, 5])), Alphabet.PROTEINS)
+    assert list(found.titles) == [b"p0", b"p1 protein 1", b"p2 protein 2"]
+    assert list(found.names) == [b"p0", b"p1", b"p2"]
+    assert (found.titles[1], found.names[2], len(found.names)) == (b"p1 protein 1", b"p2", 3)
+    for number in (-1, 3):
+        with pytest.raises(IndexError):
+            found.titles[number]
+
+
+# From files.
+
+
+@pytest.mark.parametrize("molecule", [None, Alphabet.PROTEINS], ids=["guessed", "told"])
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+def test_folder_is_file_is_memory(tmp_path: Path, molecule: Alphabet | None, compressed: bool) -> None:
+    texts = proteins([9, 70, 0, 130, 70, 0])
+    data = fasta_of(texts).encode()
+    file = tmp_path / "db.fa"
+    file.write_bytes(gzip.compress(data) if compressed else data)
+    source = str(file)
+    built = build_database(source, 2, molecule)
+    assert_same(built, Database.of(sequences_of(texts), Alphabet.PROTEINS, source))
+    assert_same(open_database(source, 1, molecule), built)
+    built.write(tmp_path / "db.readmapdb")
+    opened = Database.open(tmp_path / "db.readmapdb")
+    assert_same(opened, built)
+    assert_same(open_database(str(tmp_path / "db.readmapdb"), 1, molecule), built)
+    assert all(isinstance(getattr(opened, name), np.memmap) for name in ARRAYS)
+    assert isinstance(opened.titles.text, np.memmap)
+    opened.write(tmp_path / "again.readmapdb")
+    for name in os.listdir(tmp_path / "db.readmapdb"):
+        assert (tmp_path / "db.readmapdb" / name).read_bytes() == (tmp_path / "again.readmapdb" / name).read_bytes()
+
+
+def test_letters_of_either_case_and_of_rna(tmp_path: Path) -> None:
+    (tmp_path / "db.fa").write_text(">a\nacgun\n>b\nACGTN\n>c\nRYSWKMBDHVN\n")
+    found = open_database(str(tmp_path / "db.fa"), molecule=Alphabet.NUCLEOTIDES)
+    assert texts_of(found) == ["ACGTN", "ACGTN", "RYSWKMBDHVN"]
+    assert found.molecule is Alphabet.NUCLEOTIDES
+    assert texts_of(open_database(str(tmp_path / "db.fa"), molecule=Alphabet.PROTEINS))[0] == "ACGUN"
+
+
+def test_order_of_the_file_changes_the_order_alone(tmp_path: Path) -> None:
+    """Sequences of lengths of their own: the codes do not depend on the file's order."""
+    texts = proteins([7, 3, 90, 20, 0, 55])
+    turned = texts[::-1]
+    one, other = (Database.of(sequences_of(each), Alphabet.PROTEINS) for each in (texts, turned))
+    assert np.array_equal(one.codes, other.codes)
+    assert np.array_equal(one.starts, other.starts)
+    assert np.array_equal(one.order, len(texts) - 1 - other.order)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("", "expected FASTA, found no sequence: the file is empty"),
+        (
+            ">a\nMKVL\n>b\nMK-VL\n",
+            "record 2 (b), position 3: expected an amino acid (A to Z, or * for a stop), found '-'",
+        ),
+        (
+            ">a\nACGTACGTACGT\n>b\nACGTACGTACGTE\n",
+            "record 2 (b), position 13: expected a nucleotide (IUPAC), found 'E'",
+        ),
+    ],
+    ids=["empty", "protein", "nucleotide"],
+)
+def test_bad_files(tmp_path: Path, data: str, message: str) -> None:
+    (tmp_path / "db.fa").write_text(data)
+    with pytest.raises(DataError) as caught:
+        open_database(str(tmp_path / "db.fa"))
+    assert str(caught.value).startswith(f"{tmp_path}/db.fa")
+    assert message in str(caught.value)
+
+
+def test_the_other_molecule(path: Path) -> None:
+    with pytest.raises(DataError, match=r"db\.readmapdb: expected a database of nucleotide sequences, found one of pr"):
+        open_database(str(path), molecule=Alphabet.NUCLEOTIDES)
+
+
+def test_memory_is_a_few_bytes_a_letter(tmp_path: Path) -> None:
+    (tmp_path / "db.fa").write_bytes(
+        b"".join(b">p%d\n" % i + b"MKVLA" * (100 + i % 200) + b"\n" for i in range(20_050))
+    )
+    tracemalloc.start()
+    found = build_database(str(tmp_path / "db.fa"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.letters == 19_981_125
+    assert peak < 3 * found.letters
+
+
+def test_the_human_proteome(shared: Path, tmp_path: Path) -> None:
+    file = str(shared / "data/protein/human_proteome.fa.gz")
+    found, sequences = open_database(file, 2), read_sequences(file, 2, Alphabet.PROTEINS)
+    assert found.molecule is Alphabet.PROTEINS
+    assert (len(found), found.letters) == (len(sequences), len(sequences.letters))
+    assert list(found.titles) == sequences.titles
+    assert list(found.names) == sequences.names
+    rank = int(np.flatnonzero(found.order == 7)[0])
+    start, length = int(found.starts[rank]), int(found.lengths[rank])
+    expected = sequences.letters[sequences.offsets[7] : sequences.offsets[8]]
+    assert np.array_equal(found.codes[start : start + length], codes_of(expected))
+
+
+# What can be wrong with a folder.
+
+
+@pytest.mark.parametrize("name", database_folder.ARRAYS)
+def test_missing_truncated_and_longer_arrays(path: Path, name: str) -> None:
+    file = path / f"{name}.npy"
+    size = file.stat().st_size
+    os.truncate(file, size - 1)
+    with pytest.raises(
+        DatabaseFolderError, match=rf"{name}\.npy has {size - 1} bytes, expected {size}; build the data"
+    ):
+        Database.open(path)
+    os.truncate(file, size + 1)
+    with pytest.raises(DatabaseFolderError, match=rf"{name}\.npy has {size + 1} bytes, expected {size}"):
+        Database.open(path)
+    file.unlink()
+    with pytest.raises(DatabaseFolderError, match=rf"db\.readmapdb: {name}\.npy is missing; build the database again"):
+        Database.open(path)
+
+
+@pytest.mark.parametrize("name", database_folder.ARRAYS)
+def test_altered_arrays_are_found_by_their_checksum(path: Path, name: str) -> None:
+    database_folder.KIND.verify_checksums(path)
+    data = bytearray((path / f"{name}.npy").read_bytes())
+    data[-1] ^= 1
+    (path / f"{name}.npy").write_bytes(data)
+    Database.open(path)
+    with pytest.raises(DatabaseFolderError, match=rf"{name}\.npy was altered: checksum"):
+        database_folder.KIND.verify_checksums(path)
+
+
+def test_manifest_of_another_version_and_damaged(path: Path) -> None:
+    file = path / "manifest.json"
+    text = file.read_text()
+    file.write_text(text.replace('"version": 1', '"version": 2'))
+    with pytest.raises(DatabaseFolderError, match=r"has format version 2, expected 1; build the database again"):
+        Database.open(path)
+    file.write_text(text.replace('"protein"', '"nucleotide"'))
+    with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged or was altered"):
+        Database.open(path)
+    file.write_text(text[:-9])
+    with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged"):
+        Database.open(path)
+    file.write_text("{}")
+    with pytest.raises(DatabaseFolderError, match=r"manifest\.json is not that of a readmap database"):
+        Database.open(path)
+    file.unlink()
+    with pytest.raises(DatabaseFolderError, match=r"db\.readmapdb is no readmap database: it has no manifest\.json"):
+        Database.open(path)
+
+
+def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) -> None:
+    found = Database.open(path)
+    arrays: dict[str, Any] = {name: getattr(found, name) for name in ARRAYS}
+    arrays |= {"titles": found.titles.text, "title_offsets": found.titles.offsets}
+    database_folder.KIND.write(tmp_path / "x", {"source": "x", "molecule": "sugar"}, arrays, False)
+    with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged \('sugar' is not a valid Alphabet\)"):
+        Database.open(tmp_path / "x")
+
+
+def test_an_index_is_no_database_nor_the_other_way_round(path: Path, tmp_path: Path) -> None:
+    index = index_of(["ACGT" * 30])
+    index.write(tmp_path / "ref.readmap")
+    with pytest.raises(DatabaseFolderError, match=r"ref\.readmap is a readmap index and no readmap database"):
+        open_database(str(tmp_path / "ref.readmap"))
+    with pytest.raises(IndexFolderError, match=r"db\.readmapdb is a readmap database and no readmap index"):
+        Index.open(path)
+    with pytest.raises(IndexFolderError, match=r"db\.readmapdb is a readmap database and no readmap index"):
+        folder.find(str(path))
+    with pytest.raises(IndexFolderError, match="exists and is no readmap index: it is not replaced"):
+        index.write(path, force=True)
+    with pytest.raises(DatabaseFolderError, match="exists and is no readmap database: it is not replaced"):
+        Database.open(path).write(tmp_path / "ref.readmap", force=True)
+
+
+def test_an_index_named_by_the_environment_must_be_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(folder.VARIABLE, str(path))
+    with pytest.raises(IndexFolderError, match=r"db\.readmapdb \(\$READMAP_INDEX\) is a readmap database"):
+        folder.find(None)
+
+
+# Writing.
+
+
+def test_an_existing_database_is_kept_unless_forced(path: Path) -> None:
+    other = Database.of(sequences_of(proteins([4])), Alphabet.PROTEINS)
+    with pytest.raises(DatabaseFolderError, match=r"db\.readmapdb exists already: --force replaces it"):
+        other.write(path)
+    assert len(Database.open(path)) == 5
+    other.write(path, force=True)
+    assert_same(Database.open(path), other)
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    save = np.save
+
+    def save_some(file: Path, array: Any) -> None:
+        if file.name == "order.npy":
+            raise error
+        save(file, array)
+
+    monkeypatch.setattr(np, "save", save_some)
+    with pytest.raises(type(error)):
+        Database.of(sequences_of(proteins([4])), Alphabet.PROTEINS).write(tmp_path / "x.readmapdb")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_default_index_is_no_database(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by the ending of its name, nor where a user called it as an index is called."""
+    monkeypatch.chdir(path.parent)
+    index_of(["ACGT" * 30]).write(path.parent / "ref.fa.readmap")
+    shutil.copytree(path, path.parent / "db.readmap")
+    assert folder.find(None) == Path("ref.fa.readmap")
+
+
+@pytest.mark.parametrize("name", ["db.fa", "db.fa.gz"])
+def test_default_folder(name: str) -> None:
+    assert database_folder.default_folder(f"a/{name}") == Path("a/db.fa.readmapdb")
+
+
+def test_contigs_of_an_index_are_a_database_of_nucleotides(tmp_path: Path) -> None:
+    (tmp_path / "ref.fa").write_bytes(fasta({"a": "ACGT" * 20, "b": "N" * 90}))
+    found = open_database(str(tmp_path / "ref.fa"))
+    assert (found.molecule, found.order.tolist(), found.names[0]) == ("nucleotide", [1, 0], b"a")
