@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from readmap.cli import index, main
 from readmap.cli.report import in_bytes
 from readmap.index.device import Structure
 from readmap.index.index import Index, building_bytes
+from readmap.scan.database import Database
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"
@@ -348,3 +351,143 @@ def test_an_order_that_is_wrong_from_the_start(demo_index: Path, capfd: pytest.C
     wrong = Index(opened.reference, suffixes, opened.prefix_table, opened.table_bases, None, opened.source)
     wrong.write("x.readmap")
     assert "out of order at rank 10" in failure(capfd, "info", "x.readmap", "--check", code=1)
+
+
+PROTEINS = ">one first\nMKVLAW\n>two\n\n>three third one\nMKVLAWMKV*\n"
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None:
+    name = "db.fa.gz" if compressed else "db.fa"
+    Path(name).write_bytes(gzip.compress(PROTEINS.encode()) if compressed else PROTEINS.encode())
+    assert main(["index", "--database", name, "--json", "report.json", "-t", "1"]) == 0
+    told = capfd.readouterr()
+    assert told.out == ""
+    lines = told.err.splitlines()
+    assert re.fullmatch(
+        r"db.fa.readmapdb: 3 protein sequences, 16 letters, 10 the longest; \d+ (bytes|KiB) on disk", lines[0]
+    )
+    assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ MiB", lines[1])
+    report = json.loads(Path("report.json").read_text())
+    expected = {
+        "schema": 1,
+        "database": "db.fa.readmapdb",
+        "format_version": 1,
+        "source": name,
+        "molecule": "protein",
+        "sequences": 3,
+        "letters": 16,
+        "longest": 10,
+        "bytes": sum(file.stat().st_size for file in Path("db.fa.readmapdb").iterdir()),
+    }
+    assert {name: report[name] for name in expected} == expected
+    assert set(report["seconds"]) == {"build", "write"}
+    opened = Database.open("db.fa.readmapdb")
+    assert list(opened.titles) == [b"one first", b"two", b"three third one"]
+    assert opened.order.tolist() == [2, 0, 1]
+
+
+def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    def piped(data: str, *options: str) -> int:
+        command = [sys.executable, "-m", "readmap", "index", "--database", "-", "-q", *options]
+        return subprocess.run(command, input=data.encode()).returncode
+
+    assert piped(PROTEINS, "-o", "own") == 0
+    assert (Database.open("own").molecule, len(Database.open("own"))) == ("protein", 3)
+    assert piped(FASTA, "-o", "own", "--force") == 0
+    assert (Database.open("own").molecule, len(Database.open("own"))) == ("nucleotide", 2)
+    assert piped(FASTA, "-o", "own", "--force", "--molecule", "protein") == 0
+    assert Database.open("own").molecule == "protein"
+    assert capfd.readouterr() == ("", "")
+    message = failure(capfd, "index", "--database", "-", code=2)
+    assert message == "standard input has no name to call the database after: -o names its folder"
+    Path("db.fa").write_text(PROTEINS)
+    message = failure(capfd, "index", "--database", "db.fa", "--molecule", "nucleotide", code=1)
+    assert message == "db.fa, record 1 (one), position 4: expected a nucleotide (IUPAC), found 'L'"
+
+
+def test_options_that_a_database_has_no_use_for(capfd: pytest.CaptureFixture[str]) -> None:
+    for options in (["--structure", "tree"], ["--device", "cpu"], ["--64-bit"]):
+        message = failure(capfd, "index", "--database", "ref.fa", *options, code=2)
+        assert message == f"{options[0]}: not with --database, which sorts no suffixes and needs no device"
+    assert failure(capfd, "index", "ref.fa", "--molecule", "auto", code=2) == "--molecule: only with --database"
+    message = failure(capfd, "index", "--database", "ref.fa", "--molecule", "dna", code=2)
+    assert "'--molecule': expected auto, nucleotide or protein, found 'dna'" in message
+
+
+def test_a_database_that_is_there_is_refused_before_the_work(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert main(["index", "ref.fa", "-q"]) == 0
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("it began to build")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("readmap.cli.database.build_database", work)
+        message = failure(capfd, "index", "--database", "ref.fa", code=1)
+        assert message == "ref.fa.readmapdb exists already: --force replaces it"
+        options = ["--database", "ref.fa", "--force", "-o"]
+        assert "is not replaced" in failure(capfd, "index", *options, "ref.fa.readmap", code=1)
+        assert failure(capfd, "index", *options, "no/db", code=1).startswith(
+            "no: the folder for the database is missing"
+        )
+        assert failure(capfd, "index", "--database", "no.fa", code=1) == "no.fa: No such file or directory"
+    assert "is not replaced" in failure(capfd, "index", "ref.fa", "--force", "-o", "ref.fa.readmapdb", code=1)
+    assert main(["index", "--database", "ref.fa", "-q", "--force"]) == 0
+
+
+def test_a_search_does_not_take_a_database_for_an_index(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("reads.fa").write_text(">r\nACGT\n")
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert "no index: " in failure(capfd, "search", "reads.fa", code=2)
+    message = failure(capfd, "search", "reads.fa", "-x", "ref.fa.readmapdb", code=1)
+    assert message == "ref.fa.readmapdb is a readmap database and no readmap index"
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["search", "reads.fa", "-q", "--device", "cpu", "-o", "out.sam"]) == 0
+    assert main(["info", "-q"]) == 0
+
+
+def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("db.fa").write_text(PROTEINS)
+    assert main(["index", "--database", "db.fa", "-q"]) == 0
+    for named in ("db.fa.readmapdb", "db.fa.readmapdb/", "db.fa"):
+        assert main(["info", named]) == 0
+        told = capfd.readouterr()
+        assert (
+            "db.fa.readmapdb (format 1, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n" in told.out
+        )
+        assert re.search(r"^codes\.npy +\d+ bytes$", told.out, re.MULTILINE)
+        assert told.err == ""
+    assert main(["info", "db.fa.readmapdb", "--check", "--json", "-"]) == 0
+    told = capfd.readouterr()
+    report = json.loads(told.out)
+    assert told.err == "whole: all checksums are right\n"
+    assert (report["checked"], report["molecule"], report["longest"]) == (True, "protein", 10)
+    assert report["bytes"] == sum(report["files"].values())
+    assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2).startswith("--contigs: a database has none")
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["info", "ref.fa"]) == 0
+    assert "suffix array" in capfd.readouterr().out
+
+
+def test_damage_of_a_database_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("db.fa").write_text(PROTEINS)
+    assert main(["index", "--database", "db.fa", "-q"]) == 0
+    codes, manifest = Path("db.fa.readmapdb/codes.npy"), Path("db.fa.readmapdb/manifest.json")
+    whole, text = codes.read_bytes(), manifest.read_text()
+    codes.write_bytes(whole[:-1] + b"\0")
+    assert main(["info", "db.fa.readmapdb", "-q"]) == 0
+    assert "codes.npy was altered" in failure(capfd, "info", "db.fa.readmapdb", "--check", code=1)
+    codes.write_bytes(whole[:-1])
+    assert "codes.npy has" in failure(capfd, "info", "db.fa.readmapdb", code=1)
+    manifest.write_text(text.replace('"version": 1', '"version": 9'))
+    assert "has format version 9, expected 1" in failure(capfd, "info", "db.fa.readmapdb", code=1)
+    manifest.write_text("{")
+    message = failure(capfd, "info", "db.fa.readmapdb", code=1)
+    assert message.startswith("db.fa.readmapdb: manifest.json is damaged")
+    manifest.unlink()
+    message = failure(capfd, "info", "db.fa.readmapdb", code=1)
+    assert message == "db.fa.readmapdb is no readmap database: it has no manifest.json"

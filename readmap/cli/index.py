@@ -1,4 +1,4 @@
-"""readmap index: a FASTA file to an index folder."""
+"""readmap index: a FASTA file to the folder of an index, or of a database."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
+from readmap.cli.conflicts import refuse
+from readmap.cli.database import AUTO, MakeDatabase, MoleculeName, make_database
 from readmap.cli.guard import in_background
-from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, one_of
+from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, given_options, one_of
 from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
 from readmap.errors import UsageError
-from readmap.formats.array_folder import sizes
+from readmap.formats.array_folder import FolderKind, sizes
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
+from readmap.scan import database_folder
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz
   $ cat chr1.fa chr2.fa | readmap index - -o both.readmap
-  $ readmap index ref.fa --structure both"""
+  $ readmap index ref.fa --structure both
+  $ readmap index --database proteins.fa.gz"""
 
 #: What stages of build_index are called in the progress where that is not their name.
 STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes"}
@@ -42,12 +46,12 @@ FolderName = Annotated[
         "-o",
         "--output",
         metavar="DIR",
-        help="The index folder (default: REF.readmap, without REF's .gz).",
+        help="The folder (default: REF.readmap, without REF's .gz).",
         show_default=False,
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", metavar=FLAG, help="Replace an index that is there.", show_default=False)
+    bool, typer.Option("--force", metavar=FLAG, help="Replace what is there of the kind.", show_default=False)
 ]
 StructureName = Annotated[
     str,
@@ -68,6 +72,8 @@ def index(
     fasta: Fasta,
     output: FolderName = None,
     structure: StructureName = Structure.ARRAY,
+    database: MakeDatabase = False,
+    molecule: MoleculeName = AUTO,
     force: Force = False,
     force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False,
     device: Device = "auto",
@@ -76,13 +82,21 @@ def index(
     json: Json = None,
     debug: Debug = False,
 ) -> None:
-    """Index a reference, for readmap search.
+    """Index a reference, for readmap search, or make a database, for readmap scan.
 
     The index takes about 5 bytes a base on disk, building it up to 14 bytes of memory a base.
 
     A suffix tree takes about 41 bytes a base more, at most 64, and building it up to 77 bytes of memory a base.
+
+    A database takes a byte a letter on disk, building it about 3 bytes of memory, besides its headers.
     """
-    target = _target(fasta, output, force)
+    _refuse_conflicts(context)
+    if database:
+        target = _target(fasta, database_folder.default_folder(fasta), database_folder.KIND, output, force)
+        with Report(context.obj, quiet, json) as report:
+            make_database(fasta, target, molecule, force, threads, report)
+        return
+    target = _target(fasta, folder.default_folder(fasta), folder.KIND, output, force)
     with Report(context.obj, quiet, json) as report:
         with report.progress() as show:
 
@@ -122,13 +136,23 @@ def index(
         report.finish(record | {"seconds": seconds})
 
 
-def _target(fasta: str, output: str | None, force: bool) -> Path:
-    """Where the index goes; raises before any work where it cannot."""
+def _refuse_conflicts(context: typer.Context) -> None:
+    is_database = context.params["database"]
+    without = "not with --database, which sorts no suffixes and needs no device"
+    conflicts = (
+        (["structure", "force_64_bits", "device"], is_database, without),
+        (["molecule"], not is_database, "only with --database"),
+    )
+    refuse(given_options(context), conflicts)
+
+
+def _target(fasta: str, default: Path, kind: FolderKind, output: str | None, force: bool) -> Path:
+    """Where the folder goes; raises before any work where it cannot."""
     if output is None and fasta == "-":
-        raise UsageError("standard input has no name to call the index after: -o names its folder")
-    target = folder.default_folder(fasta) if output is None else Path(output)
-    folder.KIND.refuse_existing(target, force)
-    folder.KIND.expect_writable(target)
+        raise UsageError(f"standard input has no name to call the {kind.noun} after: -o names its folder")
+    target = default if output is None else Path(output)
+    kind.refuse_existing(target, force)
+    kind.expect_writable(target)
     if fasta != "-":
         os.stat(fasta)
     return target
