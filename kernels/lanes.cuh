@@ -1,6 +1,6 @@
 // Vectors of scores: one template over a lane type aligns `width` pairs at once. Narrow is 16-bit, two lanes a register
 // on the GPU and sixteen on the CPU; Wide is 32-bit, for scores that 16 bits cannot hold, one lane there and eight here;
-// Single is one 32-bit lane on both. Narrow and Wide take the same room.
+// Single is one 32-bit lane on both. Narrow and Wide take the same room. Broad has as many lanes as Narrow, of 32 bits.
 #pragma once
 #include "portable.cuh"
 
@@ -66,6 +66,7 @@ HOST_DEVICE Narrow largest(Narrow a, Narrow b, Narrow c) { return Narrow{__vimax
 HOST_DEVICE Narrow largest_or_zero(Narrow a, Narrow b, Narrow c) {
     return Narrow{__vimax3_s16x2_relu(a.value, b.value, c.value)};
 }
+
 HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) {
     u32 mask = __vcmpeq2(a.value, b.value);
     return Narrow{(x.value & mask) | (y.value & ~mask)};
@@ -129,3 +130,18 @@ VECTOR V pushed(V bits, V a, V b) { return V{bits.value + bits.value - (a.value 
 #undef VECTOR
 
 #endif
+
+struct Broad {
+    typedef i32 Item;
+    static const i32 width = 2 * Wide::width;
+    Wide low, high;
+
+    HOST_DEVICE static Broad all(i32 x) { return Broad{Wide::all(x), Wide::all(x)}; }
+    HOST_DEVICE void set(i32 lane, i32 x) { lane < Wide::width ? low.set(lane, x) : high.set(lane - Wide::width, x); }
+    HOST_DEVICE i32 get(i32 lane) const { return lane < Wide::width ? low.get(lane) : high.get(lane - Wide::width); }
+};
+HOST_DEVICE Broad operator+(Broad a, Broad b) { return Broad{a.low + b.low, a.high + b.high}; }
+HOST_DEVICE Broad larger(Broad a, Broad b) { return Broad{larger(a.low, b.low), larger(a.high, b.high)}; }
+HOST_DEVICE Broad add_larger(Broad a, Broad b, Broad c) { return larger(a + b, c); }
+HOST_DEVICE Broad largest(Broad a, Broad b, Broad c) { return larger(larger(a, b), c); }
+HOST_DEVICE Broad largest_or_zero(Broad a, Broad b, Broad c) { return larger(largest(a, b, c), Broad::all(0)); }
