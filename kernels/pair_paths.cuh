@@ -12,16 +12,16 @@ struct Diagonals {
 struct Reach {
     i32 query_end, target_end;
     bool whole;  // both sequences are aligned from their beginnings
-    Comparison comparison;
+    Limits limits;
 
     HOST_DEVICE i64 gap(i64 letters) const {
-        return letters > 0 ? comparison.gap_open + letters * comparison.gap_extend : 0;
+        return letters > 0 ? limits.gap_open + letters * limits.gap_extend : 0;
     }
     HOST_DEVICE i64 best_score(i64 letters, bool deleted) const {
         i64 longer = deleted ? target_end : query_end, shorter = deleted ? query_end : target_end;
-        if (!whole) return comparison.match * minimum(longer - letters, shorter) - gap(letters);
+        if (!whole) return limits.highest * minimum(longer - letters, shorter) - gap(letters);
         letters = maximum(letters, longer - shorter);
-        return comparison.match * (longer - letters) - gap(letters) - gap(shorter - longer + letters);
+        return limits.highest * (longer - letters) - gap(letters) - gap(shorter - longer + letters);
     }
     HOST_DEVICE i32 farthest(i32 score, bool deleted) const {
         i32 low = 0, high = deleted ? target_end : query_end;
@@ -64,20 +64,20 @@ struct Moves {
 };
 
 // Sweeps the strips and leaves their directions behind the columns.
-template <class Lane>
+template <class Scheme, class Lane>
 HOST_DEVICE Lane* direct_group(const Group<Lane>& group, const Frame& frame, Lane* memory, Mode mode,
-                              const Comparison& comparison, i32 never) {
+                              const Scheme& scheme, i32 never) {
     Columns<Lane> columns = {memory};
-    Prices<Lane> prices = Prices<Lane>::of(comparison, mode, never);
+    auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
     Lane* words = memory + Columns<Lane>::size(frame.columns);
-    group.lay_letters(columns, frame.columns);
-    lay_border(group, columns, frame.first(0) + frame.steps(0) - (ROWS - 1), frame.columns, mode, comparison, never);
+    group.lay_letters(prices.letters, columns, frame.columns);
+    lay_border(group, columns, frame.first(0) + frame.steps(0) - (ROWS - 1), frame.columns, mode, scheme, never);
     Strip<Lane, DIRECTIONS> strip;
     for (i32 number = 0; number < frame.strips(); ++number) {
         Directions<Lane> directions = {words + Directions<Lane>::size(number, frame.most_steps())};
         i32 first = frame.first(number), steps = frame.steps(number);
         strip.begin(columns, first, prices);
-        group.load_query(strip.query, number);
+        group.load_query(prices.letters, strip.query, number);
         for (i32 step = 0; step < steps; step += ROWS) strip.advance(columns, first + step, step, directions, prices);
     }
     return words;
@@ -95,27 +95,23 @@ template <class Lane> struct Walk {
         Directions<Lane> own = {words + Directions<Lane>::size(strip, frame.most_steps())};
         return own.get(lane, row % ROWS, column - frame.first(strip) + row % ROWS);
     }
-    HOST_DEVICE bool letters_match() const {
-        i32 letter = group.queries[lane][i - 1];
-        return letter == group.targets[lane][j - 1] && letter < NO_LETTER;
-    }
     // `score` is what is left of it, by which a local alignment knows its start.
-    HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Comparison& comparison) {
+    template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {
         while (i > 0 && j > 0 && !(mode == LOCAL && score == 0)) {
             u32 from = directions();
             if (!(from & NO_DIAGONAL)) {
-                bool equal = letters_match();
-                moves.add(equal ? EQUAL : DIFFERENT);
-                score -= equal ? comparison.match : -comparison.mismatch;
+                i32 query = group.queries[lane][i - 1], target = group.targets[lane][j - 1];
+                moves.add(Scheme::equal(query, target) ? EQUAL : DIFFERENT);
+                score -= scheme.score(query, target);
                 --i, --j;
                 continue;
             }
             bool deletion = !(from & NO_DELETION);
             u32 longer = deletion ? LONGER_DELETION : LONGER_INSERTION;
-            score += comparison.gap_open;
+            score += scheme.gap_open;
             for (;;) {
                 moves.add(deletion ? DELETED : INSERTED);
-                score += comparison.gap_extend;
+                score += scheme.gap_extend;
                 deletion ? --j : --i;
                 if (!(from & longer)) break;
                 from = directions();

@@ -19,29 +19,29 @@ HOST_DEVICE void take_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32 
     }
 }
 
-template <class Lane>
+template <class Scheme, class Lane>
 HOST_DEVICE void find_best_cells(const Group<Lane>& group, const Frame& frame, Columns<Lane> columns,
-                                 const Comparison& comparison, const Prices<Lane>& prices, End* ends) {
+                                 const Scheme& scheme, const Prices<Scheme, Lane>& prices, End* ends) {
     Strip<Lane, BEST_CELL> strip;
     for (i32 lane = 0; lane < Lane::width; ++lane) ends[lane] = End{0, 0, 0};
     for (i32 number = 0; number < frame.strips(); ++number) {
         strip.begin(columns, 0, prices);
-        group.load_query(strip.query, number);
+        group.load_query(prices.letters, strip.query, number);
         for (i32 lane = 0; lane < Lane::width; ++lane)
-            strip.best.set(lane, maximum(ends[lane].score - 1, 0) - comparison.first_gap());
+            strip.best.set(lane, maximum(ends[lane].score - 1, 0) - scheme.first_gap());
         for (i32 step = 0, steps = frame.steps(number); step < steps; step += ROWS)
             strip.advance(columns, step, step, {}, prices);
-        take_best(strip, number, comparison.first_gap(), ends);
+        take_best(strip, number, scheme.first_gap(), ends);
     }
 }
 
 // Leaves in the columns' border the row of the last letter of every query.
-template <class Lane, Purpose PURPOSE>
+template <Purpose PURPOSE, class Scheme, class Lane>
 HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame, i32 number, Columns<Lane> columns,
-                                   const Prices<Lane>& prices) {
+                                   const Prices<Scheme, Lane>& prices) {
     Strip<Lane, PURPOSE> strip;
     strip.begin(columns, 0, prices);
-    group.load_query(strip.query, number);
+    group.load_query(prices.letters, strip.query, number);
     for (i32 row = 0; row < ROWS; ++row) {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i32 behind = group.query_ends[lane] - number * ROWS - row;
@@ -52,31 +52,31 @@ HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame,
         strip.advance(columns, step, step, {}, prices);
 }
 
-template <class Lane>
+template <class Scheme, class Lane>
 HOST_DEVICE void find_best_columns(const Group<Lane>& group, const Frame& frame, Columns<Lane> columns, Mode mode,
-                                   const Comparison& comparison, const Prices<Lane>& prices, End* ends) {
+                                   const Scheme& scheme, const Prices<Scheme, Lane>& prices, End* ends) {
     i32 shortest = group.query_ends[0];
     for (i32 lane = 1; lane < Lane::width; ++lane) shortest = minimum(shortest, group.query_ends[lane]);
     for (i32 number = 0; number < frame.strips(); ++number) {
-        if ((number + 1) * ROWS <= shortest) sweep_to_last_row<Lane, LAST_ROW>(group, frame, number, columns, prices);
-        else sweep_to_last_row<Lane, LAST_ROW_ENDING>(group, frame, number, columns, prices);
+        if ((number + 1) * ROWS <= shortest) sweep_to_last_row<LAST_ROW>(group, frame, number, columns, prices);
+        else sweep_to_last_row<LAST_ROW_ENDING>(group, frame, number, columns, prices);
     }
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i32 last = group.target_ends[lane], best = mode == GLOBAL ? last : 0;
         for (i32 column = best + 1; column <= last; ++column)
             if (columns.score(column).get(lane) > columns.score(best).get(lane)) best = column;
-        ends[lane] = End{columns.score(best).get(lane) + comparison.first_gap(), group.query_ends[lane], best};
+        ends[lane] = End{columns.score(best).get(lane) + scheme.first_gap(), group.query_ends[lane], best};
     }
 }
 
 // ends: Lane::width of them.
-template <class Lane>
+template <class Scheme, class Lane>
 HOST_DEVICE void score_group(const Group<Lane>& group, const Frame& frame, Lane* memory, Mode mode,
-                             const Comparison& comparison, i32 never, End* ends) {
+                             const Scheme& scheme, i32 never, End* ends) {
     Columns<Lane> columns = {memory};
-    Prices<Lane> prices = Prices<Lane>::of(comparison, mode, never);
-    group.lay_letters(columns, frame.columns);
-    lay_border(group, columns, frame.columns + 2 * ROWS, frame.columns, mode, comparison, never);
-    if (mode == LOCAL) find_best_cells(group, frame, columns, comparison, prices, ends);
-    else find_best_columns(group, frame, columns, mode, comparison, prices, ends);
+    auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
+    group.lay_letters(prices.letters, columns, frame.columns);
+    lay_border(group, columns, frame.columns + 2 * ROWS, frame.columns, mode, scheme, never);
+    if (mode == LOCAL) find_best_cells(group, frame, columns, scheme, prices, ends);
+    else find_best_columns(group, frame, columns, mode, scheme, prices, ends);
 }

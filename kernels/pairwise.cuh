@@ -55,30 +55,31 @@ template <class Lane> struct Group {
         }
         return made;
     }
-    HOST_DEVICE void lay_letters(Columns<Lane> columns, i32 count) const {
+    template <class Scheme>
+    HOST_DEVICE void lay_letters(const StripLetters<Scheme, Lane>& codes, Columns<Lane> columns, i32 count) const {
         for (i32 first = -ROWS; first < count + 2 * ROWS; first += 8) {
             Lane letters[8];
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 place = first + shifts[lane] - 1;
-                u64 eight = eight_letters(targets[lane], place, target_ends[lane], NO_TARGET);
-                UNROLL for (i32 i = 0; i < 8; ++i)
-                    letters[i].set(lane, Lane::opposite((i32)(eight >> 8 * i & 255) * SPACING));
+                u64 eight = eight_letters<Scheme>(targets[lane], place, target_ends[lane], codes.NO_TARGET);
+                UNROLL for (i32 i = 0; i < 8; ++i) letters[i].set(lane, codes.of_target((i32)(eight >> 8 * i & 255)));
             }
             for (i32 i = 0; i < 8; ++i) columns.letter(first + i) = letters[i];
         }
     }
-    HOST_DEVICE void load_query(Lane* rows, i32 strip) const {
+    template <class Scheme>
+    HOST_DEVICE void load_query(const StripLetters<Scheme, Lane>& codes, Lane* rows, i32 strip) const {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
-            u64 eight = eight_letters(queries[lane], strip * ROWS, query_ends[lane], NO_QUERY);
-            UNROLL for (i32 i = 0; i < ROWS; ++i) rows[i].set(lane, (i32)(eight >> 8 * i & 255) * SPACING);
+            u64 eight = eight_letters<Scheme>(queries[lane], strip * ROWS, query_ends[lane], codes.NO_QUERY);
+            UNROLL for (i32 i = 0; i < ROWS; ++i) rows[i].set(lane, codes.of_query((i32)(eight >> 8 * i & 255)));
         }
     }
     // Letters `place`.. of `count`; what is no letter, or outside, has the code `none`.
-    HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
+    template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
         const u64 bytes = 0x0101010101010101ull;
         if (place <= -8 || place >= count) return none * bytes;
         u64 eight = place < 0 ? eight_bytes(letters) << -8 * place : eight_bytes(letters + place);
-        u64 unknown = (eight >> 2 & bytes) * 255;
+        u64 unknown = Scheme::without_letter(eight);
         if (place < 0) unknown |= ~(~0ull << -8 * place);
         if (place + 8 > count) unknown |= ~0ull << 8 * (count - place);
         return (eight & ~unknown) | (none * bytes & unknown);
@@ -87,21 +88,21 @@ template <class Lane> struct Group {
 static_assert(ROWS == 8, "a strip of the query is eight bytes");
 
 // Of row 0 of the matrix, as scores are kept.
-HOST_DEVICE i32 first_row(i64 column, Mode mode, const Comparison& comparison, i32 never) {
+HOST_DEVICE i32 first_row(i64 column, Mode mode, const Limits& limits, i32 never) {
     if (column < 0) return never;
-    i32 gap = mode == GLOBAL && column > 0 ? comparison.gap_open + (i32)column * comparison.gap_extend : 0;
-    return -gap - comparison.first_gap();
+    i32 gap = mode == GLOBAL && column > 0 ? limits.gap_open + (i32)column * limits.gap_extend : 0;
+    return -gap - limits.first_gap();
 }
 
 // The border above the first strip, of columns before `end`; those behind it are out of reach.
 template <class Lane>
 HOST_DEVICE void lay_border(const Group<Lane>& group, Columns<Lane> columns, i32 end, i32 count, Mode mode,
-                            const Comparison& comparison, i32 never) {
+                            const Limits& limits, i32 never) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {
         Lane scores = Lane::all(never);
         if (column < end)
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                scores.set(lane, first_row((i64)column + group.shifts[lane], mode, comparison, never));
+                scores.set(lane, first_row((i64)column + group.shifts[lane], mode, limits, never));
         columns.score(column) = scores;
         columns.insertion(column) = Lane::all(never);
     }

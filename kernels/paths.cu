@@ -1,5 +1,5 @@
 // The way back through a region of which every cell's source is known.
-#include "wave.cuh"
+#include "steps.cuh"
 
 // In which of the three scores of a cell the way back is.
 enum Score { IN_H = 0, IN_E = 1, IN_F = 2, AT_BEGINNING = 3 };
@@ -33,10 +33,10 @@ struct Runs {
 
 // An item is the one way back. cell: its row and column and which score it is in, replaced by those with which it leaves
 // the region, above or on the left, or AT_BEGINNING behind the first column of an alignment; cell[3]: operations, from its
-// end on.
-template <class Lane, bool LOCALLY>
-HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* cell, u32* operations, i32 columns) {
-    typedef Wave<Lane, STEP_ROWS, LOCALLY, true> Sweeping;
+// end on. letters: codes that are some, which equal themselves.
+template <class Lane>
+HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* cell, u32* operations, i32 columns,
+                      i32 letters) {
     GROUP_ARRAY(u8, patch, PATCH * PATCH);
     i32 row = cell[0], column = cell[1], score = cell[2];
     Runs path = {operations, 0, 0};
@@ -45,8 +45,8 @@ HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* 
         for (i32 i = group_lane(); i < PATCH * PATCH; i += GROUP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
             if (r > row || c > column) continue;
-            bool equal = query[r] == target[c] && query[r] < NO_LETTER;
-            patch[i] = (u8)(Sweeping::source_of(steps, columns, r, c) | (equal ? SAME_LETTER : 0));
+            bool equal = query[r] == target[c] && query[r] < letters;
+            patch[i] = (u8)(source_of<Lane>(steps, columns, r, c) | (equal ? SAME_LETTER : 0));
         }
         group_sync();
         while (row >= top && column >= left && score != AT_BEGINNING) {
@@ -72,13 +72,11 @@ HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* 
     cell[0] = row, cell[1] = column, cell[2] = score, cell[3] = path.count;
 }
 
-#define WALK(name, Lane, LOCALLY)                                                                                      \
+#define WALK(name, Lane)                                                                                               \
     KERNEL void name(i64 begin, i64 end, const u8* query, const u8* target, const u16* steps, i32* cell,               \
-                     u32* operations, i32 columns) {                                                                   \
-        FOR_EACH_GROUP(item, begin, end) walk<Lane, LOCALLY>(query, target, steps, cell, operations, columns);         \
+                     u32* operations, i32 columns, i32 letters) {                                                      \
+        FOR_EACH_GROUP(item, begin, end) walk<Lane>(query, target, steps, cell, operations, columns, letters);         \
     }
 
-WALK(walk_local_16_bits, Narrow, true)
-WALK(walk_local_32_bits, Single, true)
-WALK(walk_whole_16_bits, Narrow, false)
-WALK(walk_whole_32_bits, Single, false)
+WALK(walk_16_bits, Narrow)
+WALK(walk_32_bits, Single)

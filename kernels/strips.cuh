@@ -13,9 +13,6 @@
 
 const i32 ROWS = 8;
 
-// Codes apart from all letters and from each other.
-const i32 NO_QUERY = 4, NO_TARGET = 5;
-
 // The target's letters (opposites) and the border, a word each a column. The words of the threads of a warp are interleaved.
 template <class Lane> struct Columns {
     Lane* words;
@@ -44,17 +41,19 @@ template <class Lane> struct Directions {
     }
 };
 
-template <class Lane> struct Prices {
-    Lane match, mismatch;      // to be added to a kept H
-    Lane extend, first_gap;    // negative
-    Lane never;                // what stands outside the matrix
-    Lane lowest;               // of a H: 0 in a local alignment
+// The letters of a scheme in the lanes of a strip, and what they score.
+template <class Scheme, class Lane> struct StripLetters;
 
-    HOST_DEVICE static Prices of(const Comparison& comparison, Mode mode, i32 never) {
-        i32 lifted = comparison.first_gap();
-        return Prices{Lane::all(lifted + comparison.match),
-                      Lane::all(lifted - comparison.mismatch),
-                      Lane::all(-comparison.gap_extend),
+template <class Scheme, class Lane> struct Prices {
+    StripLetters<Scheme, Lane> letters;  // whose scores are to be added to a kept H
+    Lane extend, first_gap;              // negative
+    Lane never;                          // what stands outside the matrix
+    Lane lowest;                         // of a H: 0 in a local alignment
+
+    HOST_DEVICE static Prices of(const Scheme& scheme, Mode mode, i32 never) {
+        i32 lifted = scheme.first_gap();
+        return Prices{StripLetters<Scheme, Lane>::of(scheme, lifted),
+                      Lane::all(-scheme.gap_extend),
                       Lane::all(-lifted),
                       Lane::all(never),
                       Lane::all(mode == LOCAL ? 0 : never)};
@@ -72,18 +71,19 @@ template <class Lane, Purpose PURPOSE> struct Strip {
     Lane ends[ROWS];  // lanes whose border a row is, at the end of their query or of the strip
 
     // `first`: the column in which row 0 begins.
-    HOST_DEVICE void begin(Columns<Lane> columns, i32 first, const Prices<Lane>& prices) {
+    template <class Scheme> HOST_DEVICE void begin(Columns<Lane> columns, i32 first, const Prices<Scheme, Lane>& prices) {
         UNROLL for (i32 row = 0; row < ROWS; ++row) {
             rows[row] = deletions[row] = insertions[row] = diagonals[row] = prices.never;
-            text[row] = Lane::all(Lane::opposite(NO_TARGET * SPACING));
+            text[row] = Lane::all(prices.letters.of_target(prices.letters.NO_TARGET));
         }
         diagonals[0] = columns.score(first - 1);
         best_step = Lane::all(-1);
     }
 
     // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
+    template <class Scheme>
     HOST_DEVICE void advance(Columns<Lane> columns, i32 first, i32 step, Directions<Lane> directions,
-                             const Prices<Lane>& prices) {
+                             const Prices<Scheme, Lane>& prices) {
         Lane letters[ROWS], scores_above[ROWS], insertions_above[ROWS];
         UNROLL for (i32 i = 0; i < ROWS; ++i) {
             letters[i] = columns.letter(first + i);
@@ -98,7 +98,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
                 Lane letter = i >= row ? letters[i >= row ? i - row : 0] : text[i >= row ? 0 : ROWS + i - row];
                 Lane deletion = add_larger(deletions[row], prices.extend, rows[row]);
                 Lane insertion = add_larger(gap_above, prices.extend, above);
-                Lane diagonal = diagonals[row] + alike(query[row], letter, prices.match, prices.mismatch), here;
+                Lane diagonal = diagonals[row] + prices.letters.score(query[row], letter), here;
                 if constexpr (PURPOSE == BEST_CELL) here = largest_or_zero(diagonal, deletion, insertion);
                 else here = largest(diagonal, deletion, insertion);
                 if constexpr (PURPOSE == DIRECTIONS) {

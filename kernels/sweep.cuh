@@ -16,9 +16,9 @@ struct Candidate {
     i32 score, begin, base, slot;
 };
 
-template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS>
-HOST_DEVICE void sweep_strip(const Region& region, const Comparison& comparison, const Meeting& meeting, Found* found, u64* skipped) {
-    typedef Wave<Lane, ROWS, LOCALLY, STEPS> Sweeping;
+template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS, class Scheme>
+HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const Meeting& meeting, Found* found, u64* skipped) {
+    typedef Wave<Scheme, Lane, ROWS, LOCALLY, STEPS> Sweeping;
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Cell Cell;
     const bool SEARCHES = LOCALLY && !STEPS;
@@ -30,7 +30,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Comparison& comparison,
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
     i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, chunks = 0, slot = 0, most_seen = 1;
     strip = from_first(strip);
-    Sweeping wave(region, comparison, strip, below);
+    Sweeping wave(region, scheme, strip, below);
     Candidate candidate = {0, 0, 0, 0};
     for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
         i32 needed = minimum(begin + CHUNK, region.columns);
@@ -78,3 +78,23 @@ HOST_DEVICE void sweep_strip(const Region& region, const Comparison& comparison,
     found[strip] = wave.best;
     skipped[strip] = chunks;
 }
+
+#define REGION_ARGUMENTS                                                                                                \
+    const u8 *query, const u8 *target, i32 *row_h, i32 *row_f, const i32 *left_h, const i32 *left_e, i32 *rows_h,       \
+        i32 *rows_f, i32 *columns_h, i32 *columns_e, u16 *steps, i32 *counter, i32 *progress, i32 *best, Found *found,  \
+        u64 *skipped, i32 rows, i32 columns, i32 strip_step, i32 column_step, i32 rows_below, i32 prunes
+#define REGION                                                                                                          \
+    Region {                                                                                                            \
+        query, target, row_h, row_f, left_h, left_e, rows_h, rows_f, columns_h, columns_e, steps, rows, columns,        \
+            strip_step, column_step, rows_below                                                                         \
+    }
+
+// An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
+// with a score of 0 if no other wave's is worse. row_h and row_f: of the row above the region, and then of its last row.
+#define SWEEP(name, Lane, LOCALLY, STEPS)                                                                               \
+    KERNEL void RESIDENT(4) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {                              \
+        Region region = REGION;                                                                                         \
+        Meeting meeting = {counter, progress, best, prunes != 0};                                                       \
+        FOR_EACH_GROUP(item, begin, end)                                                                                \
+            sweep_strip<Lane, STEPS ? STEP_ROWS : WAVE_ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped);  \
+    }

@@ -10,10 +10,10 @@
 // below the base is raised to it. No true score of the wave's cells is that small, unless it is 0 in a local alignment, and
 // then the base is 0.
 #pragma once
-#include "wave_lanes.cuh"
+#include "comparison.cuh"
+#include "steps.cuh"
 
 const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? 16 : 32;  // of a lane
-const i32 STEP_ROWS = 4;       // where each cell's source is kept: of one word
 const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
 const i32 NO_SCORE = -(1 << 30);
 const i32 NO_GOAL = -1;
@@ -52,13 +52,14 @@ struct Found {
     }
 };
 
-// Four bits a cell: where H comes from, and whether E and F are gaps that began before.
-enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_LONGER = 4, F_LONGER = 8 };
+// The letters of a wave's rows, and what they score with those of the columns in which its lanes are. A window holds the
+// columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
+template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
 
-template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
+template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
-    typedef Letters<Lane, ROWS> RowLetters;
+    typedef WaveLetters<Scheme, Lane, ROWS> RowLetters;
     typedef typename RowLetters::Cell Cell;
 
     struct State {
@@ -68,7 +69,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     };
 
     const Region& region;
-    const Comparison& comparison;
+    const Scheme& scheme;
     RowLetters letters;
     State state;
     i32 first_row, base, strip;
@@ -79,15 +80,15 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     Border* below;            // [CHUNK]
     Cell* window;             // [WINDOW]
 
-    HOST_DEVICE Wave(const Region& region, const Comparison& comparison, i32 strip, Border* below)
-        : region(region), comparison(comparison), letters(comparison), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
+    HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip, Border* below)
+        : region(region), scheme(scheme), letters(scheme), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
           lettered(false), best{0, 0, 0}, below(below) {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
         for (i32 r = 0; r < ROWS; ++r)
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
-                letters.set_row(r, lane, row < region.rows ? region.query[row] : NO_LETTER);
+                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::NO_LETTER);
             }
         forget();
     }
@@ -95,7 +96,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     HOST_DEVICE i32 relative(i32 score) const { return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1); }
     // No cell before matters: each lane is as if nothing aligned.
     HOST_DEVICE void forget() {
-        const Lane none = Lane::all(0), less = Lane::all(-comparison.first_gap());
+        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
         state.diagonal = state.bottom_h = less;
         state.bottom_f = none;
@@ -116,8 +117,8 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {
             i32 column = begin - WIDTH + 1 + i * GROUP_WIDTH + group_lane();
-            codes[i] = column >= 0 && column < region.columns ? region.target[column] : NO_LETTER;
-            before[i] = column > 0 && column <= region.columns ? region.target[column - 1] : NO_LETTER;
+            codes[i] = column >= 0 && column < region.columns ? region.target[column] : Scheme::NO_LETTER;
+            before[i] = column > 0 && column <= region.columns ? region.target[column - 1] : Scheme::NO_LETTER;
         }
 #pragma unroll
         for (i32 i = 0; i < borders; ++i) {
@@ -129,7 +130,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         }
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {
-            open = open || codes[i] == NO_LETTER;
+            open = open || codes[i] == Scheme::NO_LETTER;
             RowLetters::put(window, WINDOW, i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
         }
         lettered = RowLetters::TAKES_ALL || !group_any(open);
@@ -141,7 +142,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     HOST_DEVICE i32 highest_of_state() const {
         Lane most = state.bottom_h;
         for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
-        return group_max(highest(most)) + comparison.first_gap() + base;
+        return group_max(highest(most)) + scheme.first_gap() + base;
     }
     HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
     HOST_DEVICE i32 base_for(i32 most) const {
@@ -157,7 +158,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
         base = wanted;
         const Lane by = Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // all of it, and no overflow
-        const Lane none = Lane::all(0), less = Lane::all(-comparison.first_gap());
+        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, less), shift(state.e[r], by, none);
         shift(state.diagonal, by, less);
         shift(state.bottom_h, by, less);
@@ -165,7 +166,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     }
     HOST_DEVICE void make_relative() {
         for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
-            above[i] = Border{relative(above[i].h) - comparison.first_gap(), relative(above[i].f)};
+            above[i] = Border{relative(above[i].h) - scheme.first_gap(), relative(above[i].f)};
         group_sync();
     }
     // A lane that comes to the region's first column takes what is known left of it.
@@ -173,10 +174,10 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         i32 lane = step - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
         i32 row = first_row + step * ROWS;
-        state.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - comparison.first_gap());
+        state.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) {
             bool inside = row + r < region.rows;
-            state.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - comparison.first_gap());
+            state.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
             state.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
         }
     }
@@ -193,7 +194,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         for (i32 r = 0; r < ROWS; ++r) {
             i64 row = first_row + (step - kept) * ROWS + r;
             if (row >= region.rows) break;
-            region.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] = state.h[r].get(lane) + comparison.first_gap() + base;
+            region.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] = state.h[r].get(lane) + scheme.first_gap() + base;
             region.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
@@ -209,7 +210,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     // found. FULL: all lanes are inside its rows. goal: a score of which the first cell is looked for. Returns the highest
     // score, relative to the base.
     template <bool PLAIN, bool FULL> HOST_DEVICE i32 run(i32 begin, i32 goal) {
-        const Lane extend = Lane::all(-comparison.gap_extend), first_gap = Lane::all(-comparison.first_gap());
+        const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
         const i32 kept = last_kept(begin);
         Lane most = Lane::all(0);
 #pragma unroll 1
@@ -257,16 +258,8 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     }
     HOST_DEVICE void put_steps(Lane word, i32 step) const {
         if (step >= region.columns + WIDTH) return;
-        u16* words = region.steps + step_word(region.columns, strip, step, first_lane<Lane>());
+        u16* words = region.steps + step_word<Lane>(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
-    }
-    HOST_DEVICE static i64 step_word(i64 columns, i64 strip, i64 step, i32 lane) {
-        return (strip * (columns + WIDTH) + step) * WIDTH + lane;
-    }
-    // The four bits of a cell.
-    HOST_DEVICE static i32 source_of(const u16* steps, i64 columns, i32 row, i32 column) {
-        i32 lane = row / ROWS % WIDTH;
-        return steps[step_word(columns, row / (WIDTH * ROWS), column + lane, lane)] >> 4 * (row % ROWS) & 15;
     }
     // The columns that the last row has come to go to the row above of the next strip; how many are done.
     HOST_DEVICE i32 store(i32 begin) {
@@ -275,7 +268,7 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
         for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
             i32 column = begin + i - last_lane;
             if (column < 0 || column >= region.columns) continue;
-            i32 h = below[i].h + comparison.first_gap() + base, f = below[i].f + base;
+            i32 h = below[i].h + scheme.first_gap() + base, f = below[i].f + base;
             region.row_h[column] = h, region.row_f[column] = f;
             if (keeps) region.rows_h[kept * region.columns + column] = h, region.rows_f[kept * region.columns + column] = f;
         }
@@ -296,12 +289,12 @@ template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
         i64 columns = region.columns - maximum(begin - WIDTH + 1, 0);
-        return maximum(most, 0) + minimum(rows, columns) * comparison.match;
+        return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
     }
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
     HOST_DEVICE void skip() {
         start(0);
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) below[i] = Border{-comparison.first_gap(), 0};
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) below[i] = Border{-scheme.first_gap(), 0};
         group_sync();
     }
 };

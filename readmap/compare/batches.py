@@ -11,15 +11,15 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.compare.alignments import Alignments
 from readmap.compare.letters import Letters
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
 ALIGNMENT = 64
-#: Letters that count in addition to a sequence's own (kernels/batches.cu).
+#: Letters that count in addition to a sequence's own (kernels/orders.cu).
 MARGIN = 24
 
-_KEY_SCORES, _KEY_PATHS = Kernel("batches", "key_scores"), Kernel("batches", "key_paths")
-_FILL = Kernel("batches", "fill_operations")
+_KEY_SCORES, _KEY_PATHS = Kernel("orders", "key_scores"), Kernel("orders", "key_paths")
+_FILL = Kernel("orders", "fill_operations")
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,25 @@ class _Batch:
     """Query i is to be aligned with target i.
 
     Attributes:
-        costs: mode and scores as kernels take them.
+        scores, mode: of the alignments.
         narrow, wide: the numbers of pairs whose scores 16 bits suffice for, and of those that take 32.
     """
 
     queries: Letters
     targets: Letters
-    costs: tuple[int, ...]
+    scores: Scheme
+    mode: Mode
     narrow: int
     wide: int
 
     @property
     def offsets(self) -> tuple[Array, ...]:
         return self.queries.offsets, self.targets.offsets
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Mode and limits, as kernels take them."""
+        return self.mode.number, *self.scores.limits
 
     @property
     def letters(self) -> tuple[Array, ...]:
@@ -74,9 +80,9 @@ class _Order:
     bits: int
     lanes: int
 
-    def kernel(self, name: str) -> Kernel:
-        """The kernel for such scores."""
-        return Kernel("batches", f"{name}_{self.bits}")
+    def kernel(self, module: str, name: str) -> Kernel:
+        """The kernel for scores of so many bits."""
+        return Kernel(module, f"{name}_{self.bits}")
 
 
 def too_large(queries: Letters, targets: Letters, backend: Backend) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -93,7 +99,7 @@ def _most_cells(backend: Backend) -> int:
 
 
 def align_batch(
-    queries: Letters, targets: Letters, scores: Scores, mode: Mode, backend: Backend, score_only: bool = False
+    queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
 ) -> Alignments:
     """The alignment of query i with target i, in the order of the input.
 
@@ -101,11 +107,10 @@ def align_batch(
     """
     count = len(queries)
     keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
-    costs = (mode.number, *scores.arguments())
-    limit = _most_cells(backend)
-    backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *costs)
+    limit, limits = _most_cells(backend), (mode.number, *scores.limits)
+    backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *limits)
     wide, large = map(int, backend.to_host(numbers))
-    batch = _Batch(queries, targets, costs, count - wide - large, wide)
+    batch = _Batch(queries, targets, scores, mode, count - wide - large, wide)
     ends = _find_ends(batch, keys, backend)
     if not score_only:
         return _trace(batch, ends, keys, backend)
@@ -127,7 +132,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, backend: Backend) -> Alignme
     count = len(batch.queries)
     shifts, widths = backend.empty(count, np.int32), backend.empty(count, np.int32)
     limit = _most_cells(backend)
-    backend.launch(_KEY_PATHS, count, *batch.offsets, *ends.arrays, shifts, widths, keys, limit, *batch.costs)
+    backend.launch(_KEY_PATHS, count, *batch.offsets, *ends.arrays, shifts, widths, keys, limit, *batch.limits)
     starts = backend.full(count, 0, np.int64), backend.full(count, 0, np.int64)
     letters = batch.queries.count + batch.targets.count
     moves = backend.empty(letters // 16 + count, np.uint32)
@@ -169,14 +174,16 @@ def _run(
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.lanes)
     frames, sizes = backend.empty((blocks, 4), np.int32), backend.empty(blocks, np.int64)
-    backend.launch(order.kernel(frame), blocks, *shapes, order.pairs, frames, sizes, count)
+    backend.launch(order.kernel("orders", frame), blocks, *shapes, order.pairs, frames, sizes, count)
     ends, _ = backend.ends(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
+    costs = batch.mode.number, *batch.scores.arguments(backend)
+    module = batch.scores.module("batches", batch.mode)
     for first, last, _ in slices:
         items = min(last * backend.lanes, groups) - first * backend.lanes
-        arguments = (*inputs, order.pairs, frames, ends, scratch, *results, first, count, *batch.costs)
-        backend.launch(order.kernel(kernel), items, *arguments)
+        arguments = (*inputs, order.pairs, frames, ends, scratch, *results, first, count, *costs)
+        backend.launch(order.kernel(module, kernel), items, *arguments)
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:

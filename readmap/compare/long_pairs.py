@@ -15,7 +15,7 @@ from readmap.backend import Array, Backend
 from readmap.compare.alignments import DELETED, INSERTED, Alignments
 from readmap.compare.checkpoint import Checkpoint, State
 from readmap.compare.grid import Grid, Steps, steps_within, sweep_slabs
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scheme
 from readmap.compare.sweep import Best, Borders, Cell, Matrix, Score, outer_borders, walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
@@ -31,7 +31,7 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 def align_long(
     query: Array,
     target: Array,
-    scores: Scores,
+    scores: Scheme,
     mode: Mode,
     backend: Backend,
     score_only: bool = False,
@@ -40,7 +40,7 @@ def align_long(
     progress: Callable[[int, int], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Alignments:
-    """The alignment of two sequences, uint8 codes on the device: 0 to 3, and 4 for what matches nothing.
+    """The alignment of two sequences, uint8 codes on the device, as in Letters.
 
     memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has
     none of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted

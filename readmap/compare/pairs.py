@@ -9,11 +9,11 @@ from readmap.compare.alignments import Alignments
 from readmap.compare.batches import align_batch, too_large
 from readmap.compare.letters import Integers, Letters
 from readmap.compare.long_pairs import align_long
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scheme
 
 
 def align_pairs(
-    queries: Letters, targets: Letters, scores: Scores, mode: Mode, backend: Backend, score_only: bool = False
+    queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
 ) -> Alignments:
     """The alignment of query i with target i, as many queries as targets, in the order of the input."""
     batch = align_batch(queries, targets, scores, mode, backend, score_only)

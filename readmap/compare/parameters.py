@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend import Backend
 from readmap.errors import UsageError
 
 #: Where scores end, since kernels hold them in 32 bits; -SCORES_END is no score (NO_SCORE of kernels/sweep.cuh).
 SCORES_END = 1 << 30
+
+#: The most that two letters score, or that a mismatch or the parts of a gap cost.
+MOST = 1000
 
 
 class Mode(StrEnum):
@@ -32,8 +38,65 @@ class Mode(StrEnum):
         return list(Mode).index(self)
 
 
+class Scheme(ABC):
+    """What alignments score: two letters, and a gap of k, which costs gap_open + k * gap_extend.
+
+    Attributes:
+        no_letter: the code from which on codes are no letters, which match none, not even themselves.
+    """
+
+    gap_open: int
+    gap_extend: int
+    no_letter: int
+
+    @property
+    @abstractmethod
+    def highest(self) -> int:
+        """No two letters score more; 0 or more."""
+
+    @property
+    @abstractmethod
+    def lowest(self) -> int:
+        """No two letters score less; 0 or less."""
+
+    @property
+    def first_gap(self) -> int:
+        """What the first letter of a gap costs."""
+        return self.gap_open + self.gap_extend
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """In the order of LIMIT_ARGUMENTS of kernels/comparison.cuh."""
+        return self.highest, self.lowest, self.gap_open, self.gap_extend
+
+    @abstractmethod
+    def arguments(self, backend: Backend) -> tuple[Any, ...]:
+        """In the order of SCHEME_ARGUMENTS of the kernels for such scores."""
+
+    @abstractmethod
+    def module(self, name: str, mode: Mode) -> str:
+        """The module of the kernels for such scores, of the one for nucleotides; ValueError if it lacks the mode."""
+
+    def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
+        """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
+        # The highest is that of the best letters alone, and none is below that of two gaps.
+        highest = self.highest * np.minimum(queries, targets)
+        gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
+        most = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
+        for number in np.flatnonzero(most >= SCORES_END)[:1]:
+            raise UsageError(
+                f"scores of {queries[number]:,} letters with {targets[number]:,} may reach {most[number]:,}, expected "
+                f"less than {SCORES_END:,}: choose smaller scores and penalties"
+            )
+
+    def _expect_within(self, **lowest: int) -> None:
+        for name, least in lowest.items():
+            if not least <= getattr(self, name) <= MOST:
+                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to {MOST}")
+
+
 @dataclass(frozen=True)
-class Scores:
+class Scores(Scheme):
     """The scores of a comparison, by default those of CUDAlign (Sandes and de Melo, 2010); penalties are positive.
 
     A gap of k letters costs gap_open + k * gap_extend; with gap_open 0 gaps are linear. A letter other than A, C, G and
@@ -45,11 +108,10 @@ class Scores:
     gap_open: int = 3
     gap_extend: int = 2
 
+    no_letter = 4
+
     def __post_init__(self) -> None:
-        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1}
-        for name, least in lowest.items():
-            if not least <= getattr(self, name) <= 1000:
-                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to 1000")
+        self._expect_within(match=1, mismatch=0, gap_open=0, gap_extend=1)
 
     @classmethod
     def of_first_gap(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> Scores:
@@ -60,21 +122,23 @@ class Scores:
             )
         return cls(match, mismatch, gap_first - gap_extend, gap_extend)
 
-    def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
-        """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
-        # The highest is that of equal letters alone, and none is below that of two gaps.
-        highest = self.match * np.minimum(queries, targets)
-        gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
-        most = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
-        for number in np.flatnonzero(most >= SCORES_END)[:1]:
-            raise UsageError(
-                f"scores of {queries[number]:,} letters with {targets[number]:,} may reach {most[number]:,}, expected "
-                f"less than {SCORES_END:,}: choose smaller scores and penalties"
-            )
+    @property
+    def highest(self) -> int:
+        """A match."""
+        return self.match
 
-    def arguments(self) -> tuple[int, ...]:
-        """In the order of COMPARISON_ARGUMENTS of kernels/comparison.cuh."""
-        return self.match, self.mismatch, self.gap_open, self.gap_extend
+    @property
+    def lowest(self) -> int:
+        """A mismatch."""
+        return -self.mismatch
+
+    def arguments(self, backend: Backend) -> tuple[Any, ...]:
+        """The limits say it all."""
+        return self.limits
+
+    def module(self, name: str, mode: Mode) -> str:
+        """The one for nucleotides."""
+        return name
 
 
 @dataclass(frozen=True)

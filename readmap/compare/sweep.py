@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scheme
 
-STEP_ROWS, CHUNK = 4, 64  # of kernels/wave.cuh
+STEP_ROWS, CHUNK = 4, 64  # of kernels/steps.cuh and kernels/wave.cuh
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -59,14 +59,14 @@ class Matrix:
     """Two sequences on a device, and how they are compared.
 
     Attributes:
-        query, target: uint8, 0 to 3, 4 for what matches nothing; rows and columns of the matrix.
+        query, target: uint8, codes as in Letters; rows and columns of the matrix.
         scores, mode: of the alignments.
         backend: the device.
     """
 
     query: Array
     target: Array
-    scores: Scores
+    scores: Scheme
     mode: Mode
     backend: Backend
 
@@ -91,9 +91,9 @@ class Matrix:
         scores = self.scores
         width = self.backend.lanes * self.backend.narrow_lanes
         reach = width * self._wave_rows + width + CHUNK
-        first_gap = scores.gap_open + scores.gap_extend
-        fits = reach * (scores.match + 2 * scores.gap_extend) + 4 * scores.gap_open + scores.mismatch <= SPAN
-        return 16 if fits and scores.match + first_gap < 128 and scores.mismatch - first_gap <= 128 else 32
+        highest, lowest = scores.highest + scores.first_gap, scores.lowest + scores.first_gap
+        fits = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest <= SPAN
+        return 16 if fits and lowest >= -128 and highest < 128 else 32
 
     @property
     def lanes(self) -> int:
@@ -105,9 +105,10 @@ class Matrix:
         """Of a lane, WAVE_ROWS of kernels/wave.cuh."""
         return 16 if self.backend.lanes > 1 else 32
 
-    def kernel(self, module: str, what: str) -> Kernel:
-        """The entry point for this matrix's mode and scores."""
+    def kernel(self, what: str) -> Kernel:
+        """The sweep for this matrix's mode and scores."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
+        module = self.scores.module("sweep", self.mode)
         return Kernel(module, f"{what}_{kind}_{self.bits}_bits", grouped=True, in_turns=True)
 
 
@@ -167,7 +168,7 @@ def outer_borders(matrix: Matrix) -> Borders:
     top = gaps(columns) if matrix.mode is Mode.GLOBAL else np.zeros(columns, np.int32)
     return Borders(
         device(top),
-        device(top - np.int32(matrix.scores.gap_open + matrix.scores.gap_extend)),
+        device(top - np.int32(matrix.scores.first_gap)),
         device(left),
         device(np.full(rows, NO_SCORE, np.int32)),
     )
@@ -225,7 +226,8 @@ def walk_back(
     cell = backend.to_device(np.array([rows - 1, columns - 1, end.score, 0], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
     sequences = matrix.query[origin.row :], matrix.target[origin.column :]
-    backend.launch(matrix.kernel("paths", "walk"), 1, *sequences, steps, cell, operations, columns)
+    walk = Kernel("paths", f"walk_{matrix.bits}_bits", grouped=True)
+    backend.launch(walk, 1, *sequences, steps, cell, operations, columns, matrix.scores.no_letter)
     row, column, score, count = map(int, backend.to_host(cell))
     return Cell(origin.row + row, origin.column + column, Score(score)), backend.to_host(operations[:count])
 
@@ -248,7 +250,7 @@ def _launch(
     strips = -(-rows // strip)
     found, skipped = backend.empty((strips, 3), np.int32), backend.empty(strips, np.uint64)
     backend.launch(
-        matrix.kernel("sweep", what),
+        matrix.kernel(what),
         strips,
         matrix.query[origin.row :],
         matrix.target[origin.column :],
@@ -272,6 +274,6 @@ def _launch(
         column_step,
         matrix.rows - origin.row - rows,
         int(prunes),
-        *matrix.scores.arguments(),
+        *matrix.scores.arguments(backend),
     )
     return found, skipped
