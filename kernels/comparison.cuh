@@ -5,7 +5,7 @@
 //   H(i, j) = max(H(i-1, j-1) + p(i, j), E(i, j), F(i, j)), in a local alignment no less than 0
 //
 // for i letters of the query and j of the target (Gotoh 1982). What two letters score, p, is the scheme's: Identity
-// (identity.cuh).
+// (identity.cuh) or Substitution (substitution.cuh).
 #pragma once
 #include "portable.cuh"
 

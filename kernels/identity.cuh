@@ -5,6 +5,7 @@
 struct Identity : Limits {
     // 0 to 3 for A, C, G and T; any other letter matches none, not even itself.
     static const i32 NO_LETTER = 4;
+    static const bool ONLY_LOCAL = false;
 
     HOST_DEVICE static bool equal(i32 query, i32 target) { return query == target && query < NO_LETTER; }
     HOST_DEVICE i32 score(i32 query, i32 target) const { return equal(query, target) ? highest : lowest; }

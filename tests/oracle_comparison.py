@@ -7,7 +7,7 @@ from functools import cached_property
 
 from oracle import Cigar, clean
 
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scores, Substitution
 
 IMPOSSIBLE = -(10**9)
 
@@ -27,18 +27,34 @@ class Alignment:
     cigar: Cigar
 
 
+def code_of(letter: str) -> int:
+    """Of a substitution matrix."""
+    return 26 if letter == "*" else ord(letter) - ord("A")
+
+
+def are_equal(query: str, target: str, scores: Scores | Substitution) -> bool:
+    if isinstance(scores, Substitution):
+        return query == target
+    return clean(query) == clean(target) != "N"
+
+
+def score_of(query: str, target: str, scores: Scores | Substitution) -> int:
+    if isinstance(scores, Substitution):
+        return int(scores.scores[code_of(query), code_of(target)])
+    return scores.match if are_equal(query, target, scores) else -scores.mismatch
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Gotoh's matrices H, E and F of two sequences; a cell (i, j) has i letters of the query, j of the target."""
 
     query: str
     target: str
-    scores: Scores
+    scores: Scores | Substitution
     mode: Mode
 
     def score_of_letters(self, i: int, j: int) -> int:
-        a, b = clean(self.query[i - 1]), clean(self.target[j - 1])
-        return self.scores.match if a == b != "N" else -self.scores.mismatch
+        return score_of(self.query[i - 1], self.target[j - 1], self.scores)
 
     def gap(self, length: int) -> int:
         return -self.scores.gap_open - length * self.scores.gap_extend if length else 0
@@ -89,7 +105,7 @@ class Comparison:
         moves = ""
         while not self._is_start(i, j):
             if i > 0 and j > 0 and best[i][j] == best[i - 1][j - 1] + self.score_of_letters(i, j):
-                moves += "=" if self.score_of_letters(i, j) > 0 else "X"
+                moves += "=" if are_equal(self.query[i - 1], self.target[j - 1], self.scores) else "X"
                 i, j = i - 1, j - 1
             elif i == 0 or (j > 0 and best[i][j] == deletions[i][j]):
                 closed = False
@@ -120,15 +136,14 @@ def runs(moves: str) -> Cigar:
     return cigar
 
 
-def rescored(alignment: Alignment, query: str, target: str, scores: Scores) -> int:
+def rescored(alignment: Alignment, query: str, target: str, scores: Scores | Substitution) -> int:
     """The score of a path. Raises AssertionError where it does not fit its ends or its letters."""
     i, j, score = alignment.query_start, alignment.target_start, 0
     for length, operation in alignment.cigar:
         if operation in "=X":
             for _ in range(length):
-                equal = clean(query[i]) == clean(target[j]) != "N"
-                assert equal == (operation == "=")
-                score += scores.match if equal else -scores.mismatch
+                assert are_equal(query[i], target[j], scores) == (operation == "=")
+                score += score_of(query[i], target[j], scores)
                 i, j = i + 1, j + 1
         else:
             score -= scores.gap_open + length * scores.gap_extend

@@ -14,6 +14,9 @@ from readmap.errors import UsageError
 #: Bytes behind the last letter that kernels may read (kernels/pairwise.cuh).
 PAD = 16
 
+#: Of letters of a substitution matrix, and of no letter (kernels/substitution.cuh).
+CODES = 32
+
 _ENCODE = Kernel("letters", "encode_letters")
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -25,7 +28,8 @@ class Letters:
     """Sequences behind each other.
 
     Attributes:
-        codes: uint8 [letters + PAD] on the device, 0 to 3 for A, C, G and T, 4 for any other, which matches none.
+        codes: uint8 [letters + PAD] on the device. Where Scores are theirs, 0 to 3 for A, C, G and T, 4 for any other,
+            which matches none; where a Substitution is, its codes.
         offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
         lengths: int64 [sequences] on the host; longest: of them, 0 where there are none.
     """
@@ -53,9 +57,24 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Let
     codes = backend.empty(len(letters) + PAD, np.uint8)
     codes[len(letters) :] = 0
     backend.launch(_ENCODE, len(letters), given, codes)
-    lengths = np.diff(offsets)  # while the letters are on their way
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(letters) or np.any(lengths < 0):
-        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {len(letters)}")
+    return _letters(codes, offsets, backend)
+
+
+def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Letters:
+    """Sequences as one array of the codes of a Substitution, uint8, less than 32.
+
+    offsets: as in letters_of_array. Raises ValueError where a code is none.
+    """
+    if len(codes) and (most := int(codes.max())) >= CODES:
+        raise ValueError(f"a code is {most}, expected less than {CODES}")
+    return _letters(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)
+
+
+def _letters(codes: Array, offsets: Integers, backend: Backend) -> Letters:
+    """The sequences of these codes, with their pad; UsageError as in letters_of_array."""
+    lengths, count = np.diff(offsets), len(codes) - PAD
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count or np.any(lengths < 0):
+        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {count}")
     return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,60 @@ class Scores(Scheme):
     def module(self, name: str, mode: Mode) -> str:
         """The one for nucleotides."""
         return name
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution(Scheme):
+    """The scores of a matrix, for local alignments.
+
+    scores: int32 [32, 32], of a letter of the query and one of the target, by their codes; up to 1000, and any number
+        below. The last code is no letter, and what it would score does not matter.
+    """
+
+    scores: NDArray[np.int32]
+    gap_open: int
+    gap_extend: int
+
+    no_letter = 31
+
+    def __post_init__(self) -> None:
+        self._expect_within(gap_open=0, gap_extend=1)
+        if self.scores.shape != (32, 32):
+            raise UsageError(f"the shape of a matrix is {self.scores.shape}, expected (32, 32)")
+        if self.highest > MOST:
+            raise UsageError(f"the highest score of a matrix is {self.highest}, expected {MOST} at most")
+
+    def __repr__(self) -> str:
+        """All of it, where NumPy's would leave out most."""
+        return f"Substitution({self.scores.tolist()}, {self.gap_open}, {self.gap_extend})"
+
+    @cached_property
+    def matrix(self) -> NDArray[np.int32]:
+        """int32 [32, 32], the scores as kernels take them: not so low that two gaps would not be better anyway."""
+        least = -2 * self.first_gap - 1
+        matrix = np.maximum(self.scores, least).astype(np.int32, order="C")
+        matrix[self.no_letter], matrix[:, self.no_letter] = least, least
+        return matrix
+
+    @property
+    def highest(self) -> int:
+        """Of the matrix."""
+        return max(int(self.scores[: self.no_letter, : self.no_letter].max()), 0)
+
+    @property
+    def lowest(self) -> int:
+        """Of the matrix as kernels take it."""
+        return int(self.matrix.min())
+
+    def arguments(self, backend: Backend) -> tuple[Any, ...]:
+        """The matrix on the device, and the limits."""
+        return backend.to_device(self.matrix), *self.limits
+
+    def module(self, name: str, mode: Mode) -> str:
+        """The one of like name."""
+        if mode is not Mode.LOCAL:
+            raise ValueError(f"mode is {mode}, expected local, with a matrix")
+        return f"substitution_{name}"
 
 
 @dataclass(frozen=True)
