@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,16 @@ from test_batches import parsed, same
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.compare import grid, long_pairs
+from readmap.compare.alignments import EQUAL
 from readmap.compare.batches import align_batch, too_large
+from readmap.compare.checker import check_substitution
 from readmap.compare.letters import Letters, letters_of_codes
 from readmap.compare.long_pairs import align_long
 from readmap.compare.pairs import align_pairs
 from readmap.compare.parameters import Mode, Substitution
+from readmap.compare.results import Results
+from readmap.errors import InternalError
+from readmap.formats.sequences import Sequences
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 RESIDUES = "ARNDCQEGHILKMFPSTWYV"
@@ -118,6 +124,12 @@ def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) ->
     return align_long(query, target, scores, Mode.LOCAL, backend, **how).on_host(backend)
 
 
+def results(pairs: list[Pair], found: Alignments) -> Results:
+    names = [b"s%d" % number for number in range(len(pairs))]
+    queries, targets = (Sequences(names, *coded([pair[side] for pair in pairs])) for side in (0, 1))
+    return Results(queries, targets, np.zeros(len(pairs), np.bool_), found, False, 0, 0)
+
+
 @pytest.mark.parametrize("name", SCHEMES)
 def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
     draw, scores = random.Random(name), SCHEMES[name]
@@ -126,6 +138,7 @@ def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
     expected = [Comparison(*pair, scores, Mode.LOCAL).alignment for pair in pairs]
     found = align(pairs, scores, backend)
     assert parsed(found) == expected
+    check_substitution(results(pairs, found), scores)
     for pair, alignment in zip(pairs[::4], expected[::4], strict=True):
         assert parsed(align_one(pair, scores, backend)) == [alignment], pair
 
@@ -146,6 +159,7 @@ def test_scores_are_parasails(backend: Backend, name: str) -> None:
     for pair, alignment in zip(pairs, parsed(found), strict=True):
         assert alignment.score == parasails(pair, scores)
         assert rescored(alignment, *pair, scores) == alignment.score
+    check_substitution(results(pairs, found), scores)
     only = align(pairs, scores, backend, score_only=True)
     assert np.array_equal(only.scores, found.scores)
     assert np.array_equal(only.target_ends, found.target_ends)
@@ -254,3 +268,20 @@ def test_all_of_a_matrix_is_told() -> None:
     one, other = blosum(), blosum()
     other[20, 20] += 1
     assert repr(Substitution(one, 11, 1)) != repr(Substitution(other, 11, 1))
+
+
+def test_faults_are_found() -> None:
+    scores, pairs = SCHEMES["BLOSUM62"], [("MKV", "MKV"), ("AAWTYCWAA", "GGWSYCWGG")]
+    found = align(pairs, scores, open_backend("cpu", threads=1))
+    assert found.cigars() == ["3=", "1=1X3="]
+    check_substitution(results(pairs, found), scores)
+    operations = found.operations.copy()
+    operations[2] = 1 << 4 | EQUAL
+    merged = replace(found, operations=np.array([3 << 4 | 7, 5 << 4 | 7], np.uint32), operation_ends=np.array([1, 2]))
+    for wrong, message in (
+        (replace(found, scores=np.add(found.scores, [0, 1])), "s1 against s1: the score is"),
+        (merged, "s1 against s1: column 2 has code 19 and code 18, and its operation is ="),
+        (replace(found, operations=operations), "s1 against s1: the number of operations that continue another"),
+    ):
+        with pytest.raises(InternalError, match=message):
+            check_substitution(results(pairs, wrong), scores)

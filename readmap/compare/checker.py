@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
-from readmap.compare.parameters import Mode, Scores
+from readmap.compare.parameters import Mode, Scheme, Scores, Substitution
 from readmap.compare.results import LETTERS, Results
 from readmap.errors import InternalError
 
@@ -24,12 +24,28 @@ def check(results: Results, scores: Scores, mode: Mode) -> None:
     if results.score_only:
         return
     _check_operations(results)
-    _check_ends(results, mode)
-    _check_letters(results)
-    columns = {kind: results.columns(kind) for kind in KINDS}
-    score = scores.match * columns[EQUAL] - scores.mismatch * columns[DIFFERENT]
-    score -= scores.gap_open * results.openings + scores.gap_extend * (columns[INSERTED] + columns[DELETED])
-    _expect(results, "the score", score, results.alignments.scores)
+    # What costs more than it is worth at the ends.
+    outside = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
+    _check_ends(results, outside)
+    columns = results.expanded
+    is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
+    _check_letters(results, (columns.query == columns.target) & is_base, "{:c}")
+    letters = scores.match * results.columns(EQUAL) - scores.mismatch * results.columns(DIFFERENT)
+    _check_scores(results, letters, scores)
+
+
+def check_substitution(results: Results, scores: Substitution) -> None:
+    """As `check`, of local alignments whose letters are codes of a substitution matrix, with their operations."""
+    _check_places(results, Mode.LOCAL)
+    _check_operations(results)
+    _check_ends(results, (INSERTED, DELETED))
+    columns = results.expanded
+    _check_letters(results, columns.query == columns.target, "code {}")
+    is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
+    of_pairs = scores.scores[columns.query[is_pair], columns.target[is_pair]]
+    sums = np.concatenate([[0], np.cumsum(of_pairs, dtype=np.int64)])
+    pairs = results.columns(EQUAL) + results.columns(DIFFERENT)
+    _check_scores(results, np.diff(sums[np.cumsum(pairs)], prepend=0), scores)
 
 
 def _check_places(results: Results, mode: Mode) -> None:
@@ -74,33 +90,38 @@ def _check_operations(results: Results) -> None:
     )
 
 
-def _check_ends(results: Results, mode: Mode) -> None:
-    """Nothing at an end that costs more than it is worth: a local alignment begins and ends with equal letters."""
+def _check_ends(results: Results, outside: tuple[int, ...]) -> None:
+    """No alignment begins or ends with an operation that is to be outside of it."""
     ends = results.alignments.operation_ends
     begins = np.concatenate([[0], ends[:-1]])
     has_any = np.flatnonzero(ends > begins)
     for name, places in (("first", begins[has_any]), ("last", ends[has_any] - 1)):
         found = results.operations[places]
-        wrong = found != EQUAL if mode is Mode.LOCAL else (found == DELETED) & (mode is Mode.SEMIGLOBAL)
+        wrong = np.isin(found, outside)
         if wrong.any():
             at = int(wrong.argmax())
             raise _error(results, int(has_any[at]), f"the {name} operation is {LETTERS[found[at]]}")
 
 
-def _check_letters(results: Results) -> None:
-    """Equal where they are said to be equal, and nowhere else."""
+def _check_letters(results: Results, is_same: NDArray[np.bool_], told_as: str) -> None:
+    """Equal where they are said to be equal, and nowhere else; is_same: whether those of each column are."""
     columns = results.expanded
-    is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
-    is_same = (columns.query == columns.target) & is_base
     wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
     if not len(wrong):
         return
     sizes = np.cumsum(results.sums(results.lengths))
     pair = int(sizes.searchsorted(wrong[0], "right"))
     column = int(wrong[0]) - (int(sizes[pair - 1]) if pair else 0) + 1
-    letters = f"{columns.query[wrong[0]]:c} and {columns.target[wrong[0]]:c}"
+    letters = " and ".join(told_as.format(side[wrong[0]]) for side in (columns.query, columns.target))
     told = LETTERS[columns.operations[wrong[0]]]
     raise _error(results, pair, f"column {column} has {letters}, and its operation is {told}")
+
+
+def _check_scores(results: Results, letters: NDArray[np.int64], scores: Scheme) -> None:
+    """letters: what those of each alignment score, without its gaps."""
+    gaps = results.columns(INSERTED) + results.columns(DELETED)
+    score = letters - scores.gap_open * results.openings - scores.gap_extend * gaps
+    _expect(results, "the score", score, results.alignments.scores)
 
 
 def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:
