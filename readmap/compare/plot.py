@@ -5,10 +5,8 @@ Needs matplotlib, which readmap[plot] brings.
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -20,34 +18,10 @@ from numpy.typing import NDArray
 
 from readmap.compare.paths import Paths, find_paths, joined
 from readmap.compare.results import Result, Results
+from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, counted, picture, shown
 from readmap.formats.sequences import Sequences
 
-# Okabe and Ito's colours, which the colour-blind tell apart too.
-FORWARD, REVERSE, ONLY_TARGET, ONLY_QUERY = "#0072B2", "#009E73", "#E69F00", "#D55E00"
-BLACK, GREY, SILVER = "#222222", "#666666", "#DDDDDD"
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "text.color": BLACK,
-    "axes.edgecolor": SILVER,
-    "axes.labelcolor": GREY,
-    "axes.labelpad": 8,
-    "axes.axisbelow": True,
-    "grid.color": "#F2F2F2",
-    "grid.linewidth": 0.8,
-    "xtick.color": SILVER,
-    "ytick.color": SILVER,
-    "xtick.labelcolor": GREY,
-    "ytick.labelcolor": GREY,
-    "lines.solid_capstyle": "round",
-    "lines.solid_joinstyle": "round",
-    "legend.frameon": False,
-    "legend.labelcolor": GREY,
-    # Text stays text, and the same alignments give the same bytes.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "readmap",
-}
-FORM: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "pad_inches": 0.3}
-METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+FORWARD, REVERSE, ONLY_TARGET, ONLY_QUERY = BLUE, GREEN, YELLOW, RED
 
 # The longer side of the axes in inches, and the least share of it that the other one has.
 SIDE, LEAST_SIDE = 6.0, 0.35
@@ -56,8 +30,8 @@ SIDE, LEAST_SIDE = 6.0, 0.35
 VISIBLE_GAP = 1 / 300
 # An alignment smaller than that part of both axes is circled, where these are not too many.
 VISIBLE_ALIGNMENT, MOST_CIRCLES = 1 / 80, 100
-# Sequences whose names are told and whose borders are drawn; and characters of a name.
-MOST_NAMES, MOST_BORDERS, LONGEST_NAME = 12, 300, 40
+# Sequences whose names are told and whose borders are drawn.
+MOST_NAMES, MOST_BORDERS = 12, 300
 
 #: The least length of an axis with that unit.
 UNITS = ((2_000_000, 1_000_000, "Mbp"), (20_000, 1_000, "kbp"), (0, 1, "bp"))
@@ -79,10 +53,7 @@ class Plot:
 
     def draw(self, form: str) -> bytes:
         """The picture. form: png, svg or pdf."""
-        written = io.BytesIO()
-        with mpl.rc_context(STYLE):
-            self._figure().savefig(written, format=form, metadata=METADATA.get(form), **FORM)
-        return written.getvalue()
+        return picture(self._figure, form)
 
     def _figure(self) -> Figure:
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
@@ -107,15 +78,15 @@ class Plot:
         if self._last is None:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
             counts = (
-                _counted(len(self._queries), "query", "queries"),
-                _counted(len(self._targets), "target", "targets"),
+                counted(len(self._queries), "query", "queries"),
+                counted(len(self._targets), "target", "targets"),
             )
-            return " and ".join(counts), _counted(found, "alignment", "alignments")
+            return " and ".join(counts), counted(found, "alignment", "alignments")
         result = self._last
-        title = f"{_shown(result.query_name)} and {_shown(result.target_name)}"
+        title = f"{shown(result.query_name)} and {shown(result.target_name)}"
         if result.identity is None:
             return title, "nothing aligned"
-        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", _counted(result.openings, "gap", "gaps")]
+        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", counted(result.openings, "gap", "gaps")]
         return title, ", ".join([*facts, *(["reverse strand"] if result.reverse else [])])
 
 
@@ -124,10 +95,10 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     length = len(sequences.letters)
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
     plural = "queries" if what == "query" else f"{what}s"
-    name = _shown(sequences.names[0]) if len(sequences) == 1 else _counted(len(sequences), what, plural)
+    name = shown(sequences.names[0]) if len(sequences) == 1 else counted(len(sequences), what, plural)
     if 1 < len(sequences) <= MOST_NAMES:
         middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2
-        axis.set_ticks(middles.tolist(), [_shown(each) for each in sequences.names])
+        axis.set_ticks(middles.tolist(), [shown(each) for each in sequences.names])
         axis.set_tick_params(length=0)
         axis.set_label_text(f"{name}, {length / scale:,.4g} {unit}")
     else:
@@ -188,14 +159,3 @@ def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None
         form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
         # Whole also where they reach over the frame.
         axes.plot(*centres, "o", clip_on=False, zorder=3, markeredgewidth=0.8, **form)
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"
-
-
-def _shown(name: bytes) -> str:
-    text = name.decode("utf-8", "backslashreplace")
-    # A dollar would begin a formula.
-    short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}\u2026"
-    return short.replace("$", r"\$")
