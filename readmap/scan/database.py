@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.sequences import Sequences, read_guessed, read_sequences
 from readmap.scan import database_folder
-from readmap.scan.letters import PAD, codes_of
+from readmap.scan.letters import LETTERS, PAD, codes_of
 
 #: Codes of PAD behind the last letter, which kernels may read.
 PADDING = 64
@@ -117,6 +118,22 @@ class Database:
     def longest(self) -> int:
         """The letters of the longest sequence, 0 where there is none."""
         return int(self.lengths[0]) if len(self) else 0
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """int64 [sequences], of each number in the file where that sequence is among all."""
+        ranks = np.empty(len(self), np.int64)
+        ranks[self.order] = np.arange(len(self))
+        return ranks
+
+    def length_of(self, number: int) -> int:
+        """The letters of a sequence, by its number in the file."""
+        return int(self.lengths[self.ranks[number]])
+
+    def letters_of(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
+        """Those of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
+        first = int(self.starts[self.ranks[number]])
+        return LETTERS[self.codes[first + start : first + end]]
 
     @property
     def names(self) -> Names:

@@ -17,6 +17,9 @@ CODES = np.full(256, NO_LETTER, np.uint8)
 CODES[ord("A") : ord("Z") + 1] = CODES[ord("a") : ord("z") + 1] = np.arange(26)
 CODES[ord("*")] = STOP
 
+#: uint8 [27]: of each code its letter.
+LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*", np.uint8)
+
 _TABLE = CODES.tobytes()
 
 

@@ -1,0 +1,156 @@
+"""Queries and a database -> the hits of each query, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.compare.alignments import Alignments
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.sequences import COMPLEMENTS, Sequences
+from readmap.index.occurrences import Strand
+from readmap.scan.crew import Crew
+from readmap.scan.database import Database
+from readmap.scan.hits import Hits
+from readmap.scan.letters import codes_of
+from readmap.scan.paths import Pair, align
+from readmap.scan.parameters import Costs, Limits
+from readmap.scan.statistics import SearchSpace
+
+#: Scores that are kept at a time: queries go in blocks of so many.
+BLOCK_SCORES = 1 << 26
+
+#: Queries of the first block where several devices have to be timed.
+TIMED_QUERIES = 4
+
+#: Lengths of subjects for which the lowest score of a hit is looked up, and by how much it may differ for those between.
+SAMPLED_LENGTHS, MARGIN = 64, 4.0
+
+Codes = NDArray[np.uint8]
+
+
+class Scanned(NamedTuple):
+    """What was found with a query.
+
+    hits: those that are told.
+    scores: int32 [subjects], of every sequence of the database in its file's order, the better one of both strands.
+    threshold: the lowest score of a hit; None where none is known.
+    """
+
+    hits: Hits
+    scores: NDArray[np.int32]
+    threshold: int | None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The hits of a query before they are aligned: ranks in the database, int64, and the rest as in Hits."""
+
+    ranks: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    scores: NDArray[np.int32]
+    bit_scores: NDArray[np.float64]
+    evalues: NDArray[np.float64]
+    threshold: int | None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan, as often as it is asked for.
+
+    tell: hears of cells that are done.
+    """
+
+    database: Database
+    costs: Costs
+    limits: Limits
+    crew: Crew
+
+    @property
+    def strands(self) -> list[bool]:
+        """Whether each one that is looked at is the reverse one."""
+        if self.database.molecule is Alphabet.PROTEINS:
+            return [False]
+        return {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[self.limits.strand]
+
+    def cells(self, queries: Sequences) -> int:
+        """Of all matrices together."""
+        return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
+
+    def __call__(self, queries: Sequences, tell: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
+        """What is found with each query, in order."""
+        self.limits.highest_evalue(self.costs)  # whether there are any
+        for first, end in pairwise(self._blocks(len(queries))):
+            codes = [codes_of(letters) for letters in queries.part(first, end)]
+            yield from self._scan_block(first, codes, tell)
+
+    def _blocks(self, queries: int) -> list[int]:
+        """Where blocks begin, and the end of the last one."""
+        size = max(BLOCK_SCORES // max(len(self.database) * len(self.strands), 1), 1)
+        first = min(TIMED_QUERIES, size) if len(self.crew.names) > 1 else 0
+        return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
+
+    def _scan_block(self, first: int, queries: Sequence[Codes], tell: Callable[[int], None]) -> Iterator[Scanned]:
+        directed = [_reverse_complement(codes) if reverse else codes for codes in queries for reverse in self.strands]
+        scores = self.crew.scores(directed, self.costs, tell).reshape(len(queries), len(self.strands), -1)
+        chosen = [self._choose(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
+        alignments = self._align(queries, chosen)
+        for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
+            subjects = self.database.order[made.ranks]
+            hits = Hits(first + number, subjects, made.reverse, made.scores, made.bit_scores, made.evalues, found)
+            by_number = np.empty(len(self.database), np.int32)
+            by_number[self.database.order] = scores[number].max(axis=0)
+            yield Scanned(hits, by_number, made.threshold)
+
+    def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
+        """scores: int32 [strands, subjects]."""
+        statistics, highest = self.costs.statistics, self.limits.highest_evalue(self.costs)
+        lengths, least, threshold = self.database.lengths, self.limits.min_score, None
+        space = None
+        if statistics is not None:
+            letters = self.limits.database_letters or self.database.letters
+            space = SearchSpace(statistics, len(query), letters, int(np.count_nonzero(lengths)))
+        if space and highest is not None and len(query) and len(lengths) and lengths[0]:
+            sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
+            threshold = max(int(space.least_scores(highest, sampled).min()), least)
+            least = max(int(space.least_scores(highest * MARGIN, sampled).min()), least)
+        strands, ranks = np.nonzero(scores >= least)
+        found = scores[strands, ranks]
+        evalues = np.full(len(ranks), np.nan)
+        if space:
+            evalues = space.evalues(found.astype(np.int64), lengths[ranks])
+        if highest is not None:
+            kept = evalues <= highest
+            strands, ranks, found, evalues = strands[kept], ranks[kept], found[kept], evalues[kept]
+        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.limits.most_hits]
+        strands, ranks, found, evalues = strands[order], ranks[order], found[order], evalues[order]
+        reverse = np.array(self.strands, np.bool_)[strands]
+        bits = statistics.bit_scores(found) if statistics else np.full(len(found), np.nan)
+        return _Chosen(ranks, reverse, found, bits, evalues, threshold)
+
+    def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[Alignments]:
+        """Of each query's hits."""
+        pairs = [
+            Pair(query, self._subject(rank, reverse), score)
+            for query, made in zip(queries, chosen, strict=True)
+            for rank, reverse, score in zip(
+                made.ranks.tolist(), made.reverse.tolist(), made.scores.tolist(), strict=True
+            )
+        ]
+        backend = self.crew.backend
+        return self.crew.do(lambda: align(pairs, [len(made.ranks) for made in chosen], self.costs, backend))
+
+    def _subject(self, rank: int, reverse: bool) -> Codes:
+        start = int(self.database.starts[rank])
+        codes = self.database.codes[start : start + int(self.database.lengths[rank])]
+        return _reverse_complement(codes) if reverse else codes
+
+
+def _reverse_complement(codes: Codes) -> Codes:
+    """Of nucleotides."""
+    return codes_of(COMPLEMENTS[codes[::-1] + np.uint8(ord("A"))])
