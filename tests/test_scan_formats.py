@@ -75,6 +75,15 @@ def test_unknown_columns(option: str) -> None:
         parse_columns(option)
 
 
+def test_percentages_are_rounded_as_those_of_blast() -> None:
+    lines = "A" * 160, "A" * 49 + "C" * 111
+    found = results("q", lines[0], FakeDatabase({"s": lines[1]}), [Aligned(0, lines, (0, 160, 0, 160))])
+    assert told(Format.TAB, [found], ("pident", "ppos")) == "30.625\t30.63\n"
+    lines = "A" * 64, "A" * 13 + "C" * 51
+    found = results("q", lines[0], FakeDatabase({"s": lines[1]}), [Aligned(0, lines, (0, 64, 0, 64))])
+    assert told(Format.TAB, [found], ("pident", "ppos")) == "20.312\t20.31\n"
+
+
 def test_a_title_with_a_tab() -> None:
     database = FakeDatabase({"a b\tc": "MKV"})
     found = results("q", "MKV", database, [Aligned(0, ("MKV", "MKV"), (0, 3, 0, 3))])

@@ -41,7 +41,8 @@ def _strand(hit: Hit) -> str:
 
 
 def _percent(part: int, whole: int, digits: int) -> str:
-    return f"{100 * part / whole:.{digits}f}" if whole else f"{0:.{digits}f}"
+    # In this order, in which BLAST rounds: 100 * 49 / 160 is less than 49 / 160 * 100.
+    return f"{part / whole * 100 if whole else 0:.{digits}f}"
 
 
 def _coverage(letters: int, query: Query) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,29 +75,44 @@ def _middle(hit: Hit, are_nucleotides: bool) -> bytes:
 
 
 def _blocks(hit: Hit, are_nucleotides: bool) -> Iterator[bytes]:
-    digits = len(str(max(hit.query_end, hit.subject_end)))
     first, step = (hit.subject_end, -1) if hit.reverse else (hit.subject_start + 1, 1)
-    query = _lines(b"Query", hit.columns.query.tobytes(), hit.query_start + 1, 1, digits)
-    subject = _lines(b"Sbjct", hit.columns.target.tobytes(), first, step, digits)
+    query = _rows(hit.columns.query.tobytes(), hit.query_start + 1, 1)
+    subject = _rows(hit.columns.target.tobytes(), first, step)
     middle = _middle(hit, are_nucleotides)
+    # As wide as BLAST's, which counts the digits of the last letter's place from 0.
+    digits = max(len(str(max(hit.query_end, hit.subject_end) - 1)), *(len(row.first) for row in (*query, *subject)))
     for number, (upper, lower) in enumerate(zip(query, subject, strict=True)):
         strokes = middle[number * WIDTH : (number + 1) * WIDTH].rstrip()
-        yield b"%b\n%*s%b\n%b\n\n" % (upper, digits + 9, b"", strokes, lower)
+        yield b"%b\n%*s%b\n%b\n\n" % (
+            _line(b"Query", upper, digits),
+            digits + 9,
+            b"",
+            strokes,
+            _line(b"Sbjct", lower, digits),
+        )
 
 
-def _lines(name: bytes, letters: bytes, place: int, step: int, digits: int) -> Iterator[bytes]:
-    """A sequence's line of each block; one without letters has no places.
+class _Row(NamedTuple):
+    """A sequence's part of a block, and the places of its first and its last letter; empty where it has none."""
 
-    place: of the first letter. step: to the next one's, 1 or -1.
-    """
+    first: bytes
+    letters: bytes
+    last: bytes
+
+
+def _rows(letters: bytes, place: int, step: int) -> list[_Row]:
+    """place: of the first letter. step: to the next one's, 1 or -1."""
+    rows = []
     for start in range(0, len(letters), WIDTH):
         part = letters[start : start + WIDTH]
         count = len(part) - part.count(b"-")
-        if count:
-            yield b"%b  %-*d  %b  %d" % (name, digits, place, part, place + step * (count - 1))
-        else:
-            yield b"%b  %*s  %b" % (name, digits, b"", part)
+        rows.append(_Row(b"%d" % place, part, b"%d" % (place + step * (count - 1))) if count else _Row(b"", part, b""))
         place += step * count
+    return rows
+
+
+def _line(name: bytes, row: _Row, digits: int) -> bytes:
+    return (b"%b  %-*b  %b  %b" % (name, digits, row.first, row.letters, row.last)).rstrip()
 
 
 def _text(title: bytes) -> str:
