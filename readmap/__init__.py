@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     from readmap.compare.alignments import Alignments
     from readmap.compare.api import Comparison, compare
     from readmap.compare.api_pairs import align_pairs
-    from readmap.errors import BackendError, DataError, IndexFolderError, ReadmapError, UsageError
+    from readmap.errors import (
+        BackendError,
+        DatabaseFolderError,
+        DataError,
+        IndexFolderError,
+        ReadmapError,
+        UsageError,
+    )
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
+    from readmap.scan.api import scan
+    from readmap.scan.database import Database, build_database
     from readmap.search.aligner import Aligner
     from readmap.search.hits import Hit, Hits, Pairs
     from readmap.search.inserts import InsertSize
@@ -33,6 +42,8 @@ __all__ = [
     "BackendError",
     "Comparison",
     "DataError",
+    "Database",
+    "DatabaseFolderError",
     "Hit",
     "Hits",
     "Index",
@@ -48,17 +59,27 @@ __all__ = [
     "UsageError",
     "__version__",
     "align_pairs",
+    "build_database",
     "build_index",
     "compare",
+    "scan",
 ]
 
 _HOMES = {
     "readmap.compare.alignments": ("Alignments",),
     "readmap.compare.api": ("Comparison",),
     "readmap.compare.api_pairs": ("align_pairs",),
-    "readmap.errors": ("BackendError", "DataError", "IndexFolderError", "ReadmapError", "UsageError"),
+    "readmap.errors": (
+        "BackendError",
+        "DataError",
+        "DatabaseFolderError",
+        "IndexFolderError",
+        "ReadmapError",
+        "UsageError",
+    ),
     "readmap.index.index": ("Index", "build_index"),
     "readmap.index.occurrences": ("Place", "Places"),
+    "readmap.scan.database": ("Database", "build_database"),
     "readmap.search.aligner": ("Aligner",),
     "readmap.search.hits": ("Hit", "Hits", "Pairs"),
     "readmap.search.inserts": ("InsertSize",),
@@ -68,8 +89,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Loaded when asked for: the command has something to say before NumPy is (cli/numerics.py).
-    if name == "compare":
-        return importlib.import_module("readmap.compare")
+    if name in ("compare", "scan"):
+        return importlib.import_module(f"readmap.{name}")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

@@ -25,6 +25,28 @@ def cuda_available() -> str | None:
     return None
 
 
+def device_names(device: str = "auto", gpus: int | None = None) -> list[str]:
+    """The devices that work together: all GPUs where `auto` or `cuda` finds some, or the first `gpus` of them.
+
+    Raises BackendError where there are not so many, UsageError where a number of GPUs is wanted of another device.
+    """
+    if device not in ("auto", "cuda"):
+        if gpus is not None:
+            raise UsageError(f"--gpus {gpus}: not with --device {device}, which is one device")
+        return [device]
+    if gpus is None and cuda_available() is not None:
+        return [device]  # the CPU, or an error
+    reason = cuda_available()
+    if reason is not None:
+        raise unavailable("cuda", reason)
+    import cupy
+
+    found = cupy.cuda.runtime.getDeviceCount()
+    if gpus is not None and gpus > found:
+        raise unavailable(f"cuda:{gpus - 1}", f"this machine has {found} GPU(s), numbered from 0")
+    return [f"cuda:{number}" for number in range(gpus or found)]
+
+
 def open_backend(device: str = "auto", threads: int | None = None, memory_limit: int | None = None) -> Backend:
     """The backend of `auto`, `cpu`, `cuda` or `cuda:N`; auto takes the GPU where there is one.
 

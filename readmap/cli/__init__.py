@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from readmap import __version__
-from readmap.cli import compare, compile, index, info, search
+from readmap.cli import compare, compile, index, info, scan, search
 from readmap.cli.guard import MISUSED, guarded, leave, signals_interrupt
 from readmap.cli.options import FLAG
 from readmap.cli.report import Session
@@ -29,6 +29,7 @@ for name in ("search", "map"):
     settings = {"help_option_names": ["--help"]}
     app.command(name, epilog=search.EXAMPLES, hidden=name == "map", context_settings=settings)(search.search)
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("scan", epilog=scan.EXAMPLES)(scan.scan)
 app.command("info", epilog=info.EXAMPLES)(info.info)
 app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 
@@ -36,7 +37,8 @@ app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
 EXAMPLES = """[bold]Start with[/]
   $ readmap index ref.fa
   $ readmap search reads.fq -x ref.fa -o out.sam
-  $ readmap compare one.fa other.fa"""
+  $ readmap compare one.fa other.fa
+  $ readmap scan query.fa proteins.fa"""
 
 
 def _version(asked: bool) -> None:

@@ -107,7 +107,7 @@ def compare(
         refuse_same_output("--json", json, plot, "the plot goes")
     expect_matplotlib(plot)
     workers = threads or available_processors()
-    with Report(context.obj, quiet, json) as report, _open_outputs(output, plot, workers) as outputs:
+    with Report(context.obj, quiet, json) as report, open_outputs(output, plot, workers) as outputs:
         backend = open_backend(device, threads, gpu_bytes)
         with report.progress() as show:
             work = _read(query, target, in_pairs, Mode(mode), Strand(strand), settings, backend, workers, show)
@@ -135,7 +135,7 @@ def expect_matplotlib(plot: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator[dict[str, ByteSink]]:
+def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator[dict[str, ByteSink]]:
     """The outputs by what the record calls them. What has not been committed in the end is aborted."""
     with contextlib.ExitStack() as stack:
         outputs = {"output": stack.enter_context(open_plain(output, threads))}

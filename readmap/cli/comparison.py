@@ -71,7 +71,7 @@ class Work:
         threads = f" with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else ""
         return (
             f"{counted(summary.pairs, 'pair')}, {summary.aligned:,} aligned: {self.cells:,} cells in "
-            f"{summary.seconds:.2f} s, {_gcups(self.cells, summary.seconds):,.2f} GCUPS on {backend.name}{threads}"
+            f"{summary.seconds:.2f} s, {gcups(self.cells, summary.seconds):,.2f} GCUPS on {backend.name}{threads}"
         )
 
     def record(self) -> dict[str, Any]:
@@ -92,17 +92,17 @@ class Work:
             "pruning": settings.pruning,
             "memory_bytes": settings.memory,
             "counts": {"pairs": summary.pairs, "aligned": summary.aligned, "cells": self.cells},
-            "gcups": round(_gcups(self.cells, summary.seconds), 4),
+            "gcups": round(gcups(self.cells, summary.seconds), 4),
         }
 
 
 def progress_line(done: int, total: int, seconds: float) -> str:
     """How much is done, how fast, and what is left."""
     left = datetime.timedelta(seconds=round(seconds * (total - done) / max(done, 1)))
-    return f"{share(done, total)} of {total:.3g} cells, {_gcups(done, seconds):,.1f} GCUPS, {left} left"
+    return f"{share(done, total)} of {total:.3g} cells, {gcups(done, seconds):,.1f} GCUPS, {left} left"
 
 
-def _gcups(cells: int, seconds: float) -> float:
+def gcups(cells: int, seconds: float) -> float:
     """Cells a second, in thousand millions."""
     return cells / max(seconds, 1e-9) / 1e9
 

@@ -157,9 +157,9 @@ def in_bytes(count: float) -> str:
     return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things in words."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def counted(count: int, what: str, several: str = "") -> str:
+    """A number of things in words; several: of more or less than one, where that is not `what` with an s."""
+    return f"{count:,} {what if count == 1 else several or what + 's'}"
 
 
 def share(part: int, whole: int) -> str:

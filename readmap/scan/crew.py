@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -108,7 +109,7 @@ class Crew:
                     raise _Stopped
                 tell(cells)
 
-        running = [worker.do(lambda worker=worker: worker.scores(queries, costs, count)) for worker in self._workers]
+        running = [worker.do(partial(worker.scores, queries, costs, count)) for worker in self._workers]
         try:
             found = [future.result() for future in running]
         except BaseException:

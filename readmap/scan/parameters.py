@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from readmap.compare.parameters import Substitution
 from readmap.errors import UsageError
+from readmap.formats.alphabets import Alphabet
 from readmap.index.occurrences import Strand
-from readmap.scan.matrices import Matrix, default_gaps
+from readmap.scan.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
 from readmap.scan.statistics import Parameters, gapped_parameters, supported_gaps
+
+#: The matrix of proteins, and what nucleotides score: a match, and a mismatch as a positive number. As BLAST's.
+MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 
 #: The E-value up to which hits are told, as blastp's, and how many of a query.
 EVALUE, MOST_HITS = 10.0, 500
@@ -46,6 +51,43 @@ class Costs:
         return gapped_parameters(self.matrix, self.gap_open, self.gap_extend)
 
 
+def costs_of(
+    molecule: Alphabet,
+    matrix: str | None,
+    match: int | None,
+    mismatch: int | None,
+    gap_open: int | None,
+    gap_extend: int | None,
+) -> Costs:
+    """The costs that a user names; None is the default of the molecule and the matrix.
+
+    matrix: a name, or a file. Raises UsageError where they do not go with the molecule, DataError for a broken file.
+    """
+    by_match = match is not None or mismatch is not None
+    is_named = matrix is not None and matrix.upper() in STANDARD
+    if molecule is Alphabet.PROTEINS:
+        if by_match:
+            raise UsageError("a match and a mismatch score nucleotides, and the database is of proteins: take a matrix")
+        chosen = matrix_of(matrix or MATRIX)
+    elif is_named or (matrix is not None and by_match):
+        wrong = f"matrix {matrix} scores proteins, and the database is of nucleotides"
+        raise UsageError(wrong if is_named else "a matrix, or a match and a mismatch: expected one of the two")
+    elif matrix is not None:
+        chosen = matrix_of(matrix)
+    else:
+        chosen = nucleotides(MATCH if match is None else match, MISMATCH if mismatch is None else mismatch)
+    return Costs.of(chosen, gap_open, gap_extend)
+
+
+def matrix_of(name: str) -> Matrix:
+    """A standard matrix, or that of a file; raises UsageError where it is neither."""
+    if name.upper() in STANDARD:
+        return standard(name)
+    if not os.path.exists(name):
+        raise UsageError(f"matrix {name}: expected {', '.join(STANDARD)} or a file, and there is none of that name")
+    return read_matrix(name)
+
+
 @dataclass(frozen=True)
 class Limits:
     """Which hits are told.
@@ -68,6 +110,17 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} or more")
+
+    @staticmethod
+    def strand_of(molecule: Alphabet, name: str | None) -> Strand:
+        """The strand that a user names, None for none; UsageError where it is none or proteins are to have one."""
+        if name is None:
+            return Strand.BOTH
+        if name not in tuple(Strand):
+            raise UsageError(f"strand is {name!r}, expected {', '.join(Strand)}")
+        if molecule is Alphabet.PROTEINS:
+            raise UsageError(f"strand {name}: the database is of proteins, which have none")
+        return Strand(name)
 
     def highest_evalue(self, costs: Costs) -> float | None:
         """None for any; raises UsageError where one is asked for, and the costs have no statistical parameters."""

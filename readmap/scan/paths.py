@@ -57,8 +57,8 @@ def _batches(pairs: Sequence[Pair]) -> list[int]:
 
 def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> Alignments:
     queries, subjects = _sequences([pair.query for pair in pairs]), _sequences([pair.subject for pair in pairs])
-    letters = [letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects)]
-    found = align_pairs(*letters, scores, Mode.LOCAL, backend).on_host(backend)
+    codes, targets = (letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
+    found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
     expected = np.array([pair.score for pair in pairs], np.int32)
     wrong = np.flatnonzero(found.scores != expected)
     if len(wrong):

@@ -18,8 +18,8 @@ from readmap.scan.crew import Crew
 from readmap.scan.database import Database
 from readmap.scan.hits import Hits
 from readmap.scan.letters import codes_of
-from readmap.scan.paths import Pair, align
 from readmap.scan.parameters import Costs, Limits
+from readmap.scan.paths import Pair, align
 from readmap.scan.statistics import SearchSpace
 
 #: Scores that are kept at a time: queries go in blocks of so many.
@@ -28,7 +28,7 @@ BLOCK_SCORES = 1 << 26
 #: Queries of the first block where several devices have to be timed.
 TIMED_QUERIES = 4
 
-#: Lengths of subjects for which the lowest score of a hit is looked up, and by how much it may differ for those between.
+#: Lengths of subjects for which the lowest score of a hit is looked up, and by how much those between may differ.
 SAMPLED_LENGTHS, MARGIN = 64, 4.0
 
 Codes = NDArray[np.uint8]
