@@ -145,3 +145,7 @@ HOST_DEVICE Broad larger(Broad a, Broad b) { return Broad{larger(a.low, b.low), 
 HOST_DEVICE Broad add_larger(Broad a, Broad b, Broad c) { return larger(a + b, c); }
 HOST_DEVICE Broad largest(Broad a, Broad b, Broad c) { return larger(larger(a, b), c); }
 HOST_DEVICE Broad largest_or_zero(Broad a, Broad b, Broad c) { return larger(largest(a, b, c), Broad::all(0)); }
+HOST_DEVICE Broad if_equal(Broad a, Broad b, Broad x, Broad y) {
+    return Broad{if_equal(a.low, b.low, x.low, y.low), if_equal(a.high, b.high, x.high, y.high)};
+}
+HOST_DEVICE bool any(Broad mask) { return any(mask.low) || any(mask.high); }

@@ -35,7 +35,7 @@ KERNEL void interleave(i64 begin, i64 end, const u8* codes, const i64* starts, c
             Border<Lane>* own = aligned<Border<Lane>>(borders) + border_place(border_starts, stretch, rows);                  \
             i32 count = exists ? columns[stretch] : 0;                                                                    \
             const u8* own_letters = letters + starts[stretch] * Lane::width;                                              \
-            Lane best = sweep<Lane, CELLS>(query, own_letters, count, width, own, goes_on, gaps);                         \
+            Lane best = sweep<Lane, CELLS>(query, own_letters, count, width, own, goes_on, gaps, Unseen{});               \
             if (!exists || group_lane() % width) continue;                                                                \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                                \
                 atomic_max(scores + (i64)groups[stretch] * Lane::width + lane, best.get(lane));                           \
@@ -50,3 +50,30 @@ SCORE(score_24, Narrow, 24)
 SCORE(score_28, Narrow, 28)
 SCORE(score_32, Narrow, 32)
 SCORE(score_broad, Broad, 8)
+
+// As SCORE, once the scores are known. origins: where each group's columns begin. firsts, last_rows and last_columns: of every
+// subject, as Ends has them, are lowered and raised.
+#define FIND_ENDS(name, Lane)                                                                                             \
+    KERNEL void RESIDENT(4) name(i64 begin, i64 end, const u8* codes, const i32* matrix, const u8* letters,               \
+                                 const i64* starts, const i32* columns, const i32* groups, const i64* border_starts,      \
+                                 u8* borders, const i64* origins, const i32* scores, u64* firsts, i32* last_rows,         \
+                                 i32* last_columns, i32 rows, i64 stretches, i32 width, i32 goes_on, i32 gap_open,        \
+                                 i32 gap_extend) {                                                                        \
+        Query query = {codes, rows, matrix};                                                                              \
+        GapCosts<Lane> gaps = {Lane::all(-gap_open - gap_extend), Lane::all(-gap_extend)};                                \
+        FOR_EACH_GROUP(item, begin, end) {                                                                                \
+            i64 stretch = item * (GROUP_WIDTH / width) + group_lane() / width;                                            \
+            bool exists = stretch < stretches;                                                                            \
+            stretch = exists ? stretch : stretches - 1;                                                                   \
+            Border<Lane>* own = aligned<Border<Lane>>(borders) + border_place(border_starts, stretch, rows);              \
+            i32 count = exists ? columns[stretch] : 0;                                                                    \
+            i64 subject = (i64)groups[stretch] * Lane::width;                                                             \
+            Ends<Lane> ends = {Lane::all(0), (i32)(starts[stretch] - origins[groups[stretch]]), firsts + subject,         \
+                               last_rows + subject, last_columns + subject};                                              \
+            for (i32 lane = 0; lane < Lane::width; ++lane) ends.scores.set(lane, scores[subject + lane]);                 \
+            sweep<Lane, 8>(query, letters + starts[stretch] * Lane::width, count, width, own, goes_on, gaps, ends);       \
+        }                                                                                                                 \
+    }
+
+FIND_ENDS(find_ends_8, Narrow)
+FIND_ENDS(find_ends_broad, Broad)

@@ -17,6 +17,35 @@ template <class Lane> struct Border {
 // Vectors of the CPU want to be aligned.
 template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & 63)); }
 
+// Looks at the cells of every step. This one does not.
+struct Unseen {
+    template <class Lane, i32 CELLS> HOST_DEVICE void look(const Front<Lane, CELLS>&, i32, i32, i32, i32) const {}
+};
+
+// Finds the cells where the best alignments of a group's subjects end, whose scores are known.
+template <class Lane> struct Ends {
+    Lane scores;       // of each subject, which no other cell has
+    i32 first_column;  // of the stretch in its subjects
+    u64* firsts;       // of each subject the first end by the convention of comparison.cuh, as a number
+    i32 *last_rows, *last_columns;
+
+    // The place of the first cell, and how far the next one is away.
+    template <i32 CELLS>
+    HOST_DEVICE void look(const Front<Lane, CELLS>& front, i32 row, i32 column, i32 row_step, i32 column_step) const {
+        Lane seen = Lane::all(0);
+        UNROLL for (i32 k = 0; k < CELLS; ++k) seen = larger(seen, if_equal(front.held[k], scores, Lane::all(1), Lane::all(0)));
+        if (!any(seen)) return;
+        for (i32 k = 0; k < CELLS; ++k)
+            for (i32 lane = 0; lane < Lane::width; ++lane)
+                if (front.held[k].get(lane) == scores.get(lane)) note(lane, row + k * row_step, first_column + column + k * column_step);
+    }
+    HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
+        atomic_min(firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
+        atomic_max(last_rows + lane, row);
+        atomic_max(last_columns + lane, column);
+    }
+};
+
 struct Query {
     const u8* codes;
     i32 rows;
@@ -118,7 +147,9 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
         next.border = Border<Lane>{Lane::all(0), Lane::all(0)};
         if (BORDERED && reads && exists) next.border = borders[column];
     }
-    HOST_DEVICE void step(i32 column, Profile<Lane, CELLS>& profile, Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps) {
+    template <class Seen>
+    HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile, Front<Lane, CELLS>& front,
+                          const GapCosts<Lane>& gaps, const Seen& seen) {
         Fetched<Lane> now = next;
         fetch(column + 1);
         profile.look_up(now.letters);
@@ -126,39 +157,42 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
         through = from_above(through, width);
         if (lane == 0) above = now.border.held, through = now.border.through;
         front.step(profile, before, through, gaps);
+        seen.look(front, first_row + lane * CELLS, column, 1, 0);
         before = above;
         if (BORDERED && writes && (u32)column < (u32)columns) borders[column] = Border<Lane>{front.held[CELLS - 1], through};
     }
     // Two steps at a time: what a step leaves in other registers than it took it from, the next one brings back.
-    HOST_DEVICE void sweep(i32 steps, Profile<Lane, CELLS>& profile, Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps) {
+    template <class Seen>
+    HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile, Front<Lane, CELLS>& front,
+                           const GapCosts<Lane>& gaps, const Seen& seen) {
         before = through = Lane::all(0);
         front.begin();
         fetch(-lane);
         for (i32 column = -lane; column < steps - lane; column += 2) {
-            step(column, profile, front, gaps);
-            step(column + 1, profile, front, gaps);
+            step(column, first_row, profile, front, gaps, seen);
+            step(column + 1, first_row, profile, front, gaps, seen);
         }
     }
 };
 
 // letters: of two subjects, a word a column. borders: of the columns. Returns the best scores, once all strips are swept, in all
 // threads.
-template <class Lane, i32 CELLS>
+template <class Lane, i32 CELLS, class Seen>
 HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 width, Border<Lane>* borders, bool,
-                       const GapCosts<Lane>& gaps) {
+                       const GapCosts<Lane>& gaps, const Seen& seen) {
     i32 lane = group_lane() & (width - 1), steps = group_max(columns) + width - 1, strip_rows = width * CELLS;
     Front<Lane, CELLS> front;
     front.best = Lane::all(0);
     if (query.rows <= strip_rows) {
         Profile<Lane, CELLS> profile(query, 0, width);
         Rows<Lane, CELLS, false> rows = {(const u16*)letters, columns, width, lane};
-        rows.sweep(steps, profile, front, gaps);
+        rows.sweep(steps, 0, profile, front, gaps, seen);
     } else {
         for (i32 first_row = 0; first_row < query.rows; first_row += strip_rows) {
             Profile<Lane, CELLS> profile(query, first_row, width);
             Rows<Lane, CELLS, true> rows = {(const u16*)letters, columns, width, lane, borders, first_row > 0 && lane == 0,
                                             first_row + strip_rows < query.rows && lane == width - 1};
-            rows.sweep(steps, profile, front, gaps);
+            rows.sweep(steps, first_row, profile, front, gaps, seen);
             __syncwarp();
         }
     }
@@ -237,9 +271,9 @@ template <class Lane> struct Row {
 };
 
 // borders: of the rows; where the columns go on behind others they are those of the column before.
-template <class Lane, i32 CELLS>
+template <class Lane, i32 CELLS, class Seen>
 HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32, Border<Lane>* borders, bool goes_on,
-                       const GapCosts<Lane>& gaps) {
+                       const GapCosts<Lane>& gaps, const Seen& seen) {
     Front<Lane, CELLS> front;
     front.best = Lane::all(0);
     Profile<Lane> profile(query);
@@ -253,6 +287,7 @@ HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32, 
             Border<Lane>& border = borders[row];
             Lane beside = border.held, through = border.through;
             front.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
+            seen.look(front, row, column, 0, 1);
             before = beside;
             border = Border<Lane>{front.held[CELLS - 1], through};
         }

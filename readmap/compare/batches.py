@@ -15,6 +15,9 @@ from readmap.compare.parameters import Mode, Scheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
 ALIGNMENT = 64
+#: Cells a second of a pair in a thread of a GPU, with its path, and the seconds of a pair that is aligned alone; less
+#: than some seconds are not worth a look.
+THREAD_CELLS, ALONE_SECONDS, FEW_SECONDS = 1e7, 0.01, 0.05
 #: Letters that count in addition to a sequence's own (kernels/orders.cu).
 MARGIN = 24
 
@@ -28,6 +31,7 @@ class _Batch:
 
     Attributes:
         scores, mode: of the alignments.
+        most_cells: of a pair; larger ones are passed over.
         narrow, wide: the numbers of pairs whose scores 16 bits suffice for, and of those that take 32.
     """
 
@@ -35,6 +39,7 @@ class _Batch:
     targets: Letters
     scores: Scheme
     mode: Mode
+    most_cells: int
     narrow: int
     wide: int
 
@@ -86,16 +91,27 @@ class _Order:
 
 
 def too_large(queries: Letters, targets: Letters, backend: Backend) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The numbers of the pairs that `align_batch` passes over: a block of such would not fit in the scratch memory."""
-    limit = _most_cells(backend)
+    """The numbers of the pairs that `align_batch` passes over.
+
+    A block of such would not fit in the scratch memory; or a thread would be busy with them for longer than it takes to
+    align them one by one.
+    """
+    limit = _most_cells(queries, targets, backend)
     if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
         return np.empty(0, np.int64)
     return np.flatnonzero((queries.lengths + MARGIN) * (targets.lengths + MARGIN) > limit)
 
 
-def _most_cells(backend: Backend) -> int:
-    """Cells of the largest pair, at four bits of directions each."""
-    return 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
+def _most_cells(queries: Letters, targets: Letters, backend: Backend) -> int:
+    """Cells of the largest pair of a batch."""
+    # At four bits of directions each.
+    limit = 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
+    largest = (queries.longest + MARGIN) * (targets.longest + MARGIN)
+    if backend.lanes == 1 or largest < FEW_SECONDS * THREAD_CELLS:
+        return limit
+    cells = np.sort((queries.lengths + MARGIN) * (targets.lengths + MARGIN))[::-1]
+    seconds = np.arange(len(cells)) * ALONE_SECONDS + cells / THREAD_CELLS
+    return min(limit, int(cells[seconds.argmin()]))
 
 
 def align_batch(
@@ -107,10 +123,10 @@ def align_batch(
     """
     count = len(queries)
     keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
-    limit, limits = _most_cells(backend), (mode.number, *scores.limits)
+    limit, limits = _most_cells(queries, targets, backend), (mode.number, *scores.limits)
     backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *limits)
     wide, large = map(int, backend.to_host(numbers))
-    batch = _Batch(queries, targets, scores, mode, count - wide - large, wide)
+    batch = _Batch(queries, targets, scores, mode, limit, count - wide - large, wide)
     ends = _find_ends(batch, keys, backend)
     if not score_only:
         return _trace(batch, ends, keys, backend)
@@ -131,8 +147,8 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, backend: Backend) -> Alignme
     """The paths back from the ends; `keys` are written anew."""
     count = len(batch.queries)
     shifts, widths = backend.empty(count, np.int32), backend.empty(count, np.int32)
-    limit = _most_cells(backend)
-    backend.launch(_KEY_PATHS, count, *batch.offsets, *ends.arrays, shifts, widths, keys, limit, *batch.limits)
+    given = (*batch.offsets, *ends.arrays, shifts, widths, keys, batch.most_cells)
+    backend.launch(_KEY_PATHS, count, *given, *batch.limits)
     starts = backend.full(count, 0, np.int64), backend.full(count, 0, np.int64)
     letters = batch.queries.count + batch.targets.count
     moves = backend.empty(letters // 16 + count, np.uint32)

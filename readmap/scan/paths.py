@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,29 +20,60 @@ from readmap.compare.results import Results
 from readmap.errors import InternalError
 from readmap.formats.sequences import Sequences
 from readmap.scan.parameters import Costs
+from readmap.scan.regions import find_regions
 
 #: Letters of pairs that are aligned together.
 BATCH_LETTERS = 1 << 25
 
 
-class Pair(NamedTuple):
-    """A query and a subject, as codes, and what the scan has found that they score."""
+#: Cells of a query's hits from which on what holds the alignments is looked for first.
+CROPPED_CELLS = 1 << 24
 
-    query: NDArray[np.uint8]
-    subject: NDArray[np.uint8]
+Codes = NDArray[np.uint8]
+
+
+class Wanted(NamedTuple):
+    """A query and the subjects of its hits, as codes, and what the scan has found that they score, int32 [subjects]."""
+
+    query: Codes
+    subjects: Sequence[Codes]
+    scores: NDArray[np.int32]
+
+
+class Pair(NamedTuple):
+    """Parts of a query and a subject, where they begin, and what they score."""
+
+    query: Codes
+    subject: Codes
+    query_start: int
+    subject_start: int
     score: int
 
 
-def align(pairs: Sequence[Pair], counts: Sequence[int], costs: Costs, backend: Backend) -> list[Alignments]:
-    """The alignments of the first counts[0] pairs, of the next counts[1], and so on, on the host.
+def align(wanted: Sequence[Wanted], costs: Costs, backend: Backend) -> list[Alignments]:
+    """The alignments of each query with its subjects, on the host.
 
     Raises InternalError where one does not score what the scan has found.
     """
     scores = costs.substitution()
+    pairs = [pair for each in wanted for pair in _pairs(each, costs, backend)]
     batches = [_align_batch(pairs[first:end], scores, backend) for first, end in pairwise(_batches(pairs))]
-    ends = np.cumsum([0, *counts])
+    ends = np.cumsum([0, *(len(each.subjects) for each in wanted)])
     whole = _joined(batches)
     return [_part(whole, int(first), int(end)) for first, end in pairwise(ends)]
+
+
+def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
+    """All of both sequences, or of large ones the parts that hold their alignment."""
+    query, subjects, scores = wanted
+    if len(query) * sum(map(len, subjects)) < CROPPED_CELLS:
+        return [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
+    found = find_regions(query, subjects, scores, costs, backend)
+    rows = zip(*(array.tolist() for array in vars(found).values()), subjects, scores.tolist(), strict=True)
+    return [
+        Pair(query[start:end], subject[subject_start:subject_end], start, subject_start, score)
+        for start, end, subject_start, subject_end, subject, score in rows
+    ]
 
 
 def _batches(pairs: Sequence[Pair]) -> list[int]:
@@ -65,7 +97,15 @@ def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) 
         raise InternalError(f"a hit scores {expected[wrong[0]]}, and its alignment {found.scores[wrong[0]]}")
     forward = np.zeros(len(pairs), np.bool_)
     check_substitution(Results(queries, subjects, forward, found, False, 0, 0), scores)
-    return found
+    query_starts = np.array([pair.query_start for pair in pairs], np.int64)
+    subject_starts = np.array([pair.subject_start for pair in pairs], np.int64)
+    return replace(
+        found,
+        query_starts=found.query_starts + query_starts,
+        query_ends=found.query_ends + query_starts,
+        target_starts=found.target_starts + subject_starts,
+        target_ends=found.target_ends + subject_starts,
+    )
 
 
 def _sequences(codes: Sequence[NDArray[np.uint8]]) -> Sequences:

@@ -29,6 +29,9 @@ BINS = 50
 #: Beyond the lowest and the highest bar, a factor.
 MARGIN = 1.03
 
+#: A scale that is longer has numbers at powers of ten alone.
+MANY_POWERS = 1e4
+
 #: Where bars begin: on a logarithmic axis one sequence is to be seen too.
 FLOOR = 0.5
 
@@ -107,7 +110,7 @@ class Plot:
             axes.set(xscale="log", xlim=(edges[0] / MARGIN, edges[-1] * MARGIN))
             axes.set(yscale="log", ylim=(FLOOR, max(2 * top, 20)))
             _draw(axes, panel, edges, self._threshold_name, height, is_alone)
-            _mark_axes(axes, column == 0, number + columns >= len(panels))
+            _mark_axes(axes, column == 0, number + columns >= len(panels), is_alone)
         legend = [Patch(color=ALL, label="all sequences"), Patch(color=HITS, label="hits")]
         place = 1.0, 1.0 + (0.0 if is_alone else 0.45) / size[1]
         figure.legend(handles=legend, loc="lower right", bbox_to_anchor=place, ncols=2, borderaxespad=0.4)
@@ -157,9 +160,12 @@ def _draw(axes: Axes, panel: _Panel, edges: Counts, threshold_name: str, height:
     axes.text(0, 1 + lower * inch, panel.facts, transform=axes.transAxes, fontsize=small, color=GREY)
 
 
-def _mark_axes(axes: Axes, is_left: bool, is_lowest: bool) -> None:
+def _mark_axes(axes: Axes, is_left: bool, is_lowest: bool, is_alone: bool) -> None:
     """Scales, of which only the outer ones among several panels are named."""
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = axes.get_xlim()
+    # Three numbers a power of ten have no room among several panels, or beside many powers.
+    are_dense = is_alone and high < MANY_POWERS * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if are_dense or high < 30 * low else (1,)))
     axes.yaxis.set_major_locator(LogLocator())
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,9 @@ OVERFLOW = 32_000
 #: Rows of the query that the threads of a GPU hold together at most, STRIP_ROWS of kernels/scan_lanes.cuh; what each of
 #: them may hold, and how many of them may go together.
 STRIP_ROWS, CELLS, WIDTHS = 512, (8, 12, 16, 20, 24, 28, 32), (4, 8, 16, 32)
-BROAD_CELLS = 8
+
+#: No end is as far away.
+NO_END = 0xFFFFFFFFFFFFFFFF
 
 #: Groups of threads of a GPU that fill the memory of their block together, so that none may be missing.
 BLOCK_GROUPS = 4
@@ -110,13 +112,13 @@ class Stretches:
 def score(query: Query, columns: Columns, backend: Backend) -> NDArray[np.int32]:
     """int32 [subjects]: of every subject, in the order of the columns."""
     scores = backend.full(columns.count * backend.narrow_lanes, 0, np.int32)
-    _launch(query, _stretches(query, columns, backend), columns, scores, query.is_narrow, backend)
+    _launch("score", query, _stretches(query, columns, backend), columns, (scores,), query.is_narrow, backend)
     found = backend.to_host(scores)
     if query.is_narrow and found.max(initial=0) >= OVERFLOW:
         groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.narrow_lanes)
         offsets = columns.offsets
         stretches = _made(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
-        _launch(query, stretches, columns, scores, False, backend)
+        _launch("score", query, stretches, columns, (scores,), False, backend)
         found = backend.to_host(scores)
     return found[: columns.subjects]
 
@@ -157,13 +159,42 @@ def _made(
     return Stretches(tuple(backend.to_device(array) for array in arrays), offsets)
 
 
+def find_ends(
+    query: Query, columns: Columns, scores: NDArray[np.int32], backend: Backend
+) -> tuple[NDArray[np.int64], ...]:
+    """Where the best alignments end, of which there may be several of a subject; scores: int32 [subjects], above 0.
+
+    Of each subject, int64 [subjects]: row and column of the first end (comparison.cuh), the last row and the last
+    column of any.
+    """
+    count = columns.count * backend.narrow_lanes
+    targets = np.full(count, -1, np.int32)
+    targets[: len(scores)] = scores
+    firsts = backend.to_device(np.full(count, NO_END, np.uint64))
+    rows, ends = backend.full(count, 0, np.int32), backend.full(count, 0, np.int32)
+    is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
+    arrays = (columns.starts, backend.to_device(targets), firsts, rows, ends)
+    _launch("find_ends", query, _stretches(query, columns, backend), columns, arrays, is_narrow, backend)
+    keys = backend.to_host(firsts)[: len(scores)]
+    first_columns = (~keys & 0xFFFFFFFF).astype(np.int64)
+    first_rows = (keys >> 32).astype(np.int64) - first_columns
+    lasts = (backend.to_host(array)[: len(scores)].astype(np.int64) for array in (rows, ends))
+    return first_rows, first_columns, *lasts
+
+
 def _launch(
-    query: Query, stretches: Stretches, columns: Columns, scores: Array, is_narrow: bool, backend: Backend
+    what: str,
+    query: Query,
+    stretches: Stretches,
+    columns: Columns,
+    results: tuple[Array, ...],
+    is_narrow: bool,
+    backend: Backend,
 ) -> None:
     if not stretches.count or not query.rows:
         return
-    shape = _shape(query.rows, stretches, is_narrow, backend)
-    kernel = Kernel("scan", f"score_{shape.cells}" if is_narrow else "score_broad", grouped=True)
+    shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
+    kernel = Kernel("scan", f"{what}_{shape.cells if is_narrow else 'broad'}", grouped=True)
     costs = (query.costs.gap_open, query.costs.gap_extend)
     # The groups of threads of a block fill its memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.lanes // shape.width)
@@ -171,17 +202,19 @@ def _launch(
         items = -(-part.count // block) * BLOCK_GROUPS
         for goes_on, arrays in enumerate(_rounds(query, part, backend)):
             numbers = (query.rows, part.count, shape.width, min(goes_on, 1), *costs)
-            backend.launch(
-                kernel, items, query.codes, query.matrix, columns.letters, *arrays, borders, scores, *numbers
-            )
+            given = (query.codes, query.matrix, columns.letters, *arrays, borders)
+            backend.launch(kernel, items, *given, *results, *numbers)
 
 
-def _shape(rows: int, stretches: Stretches, is_narrow: bool, backend: Backend) -> Shape:
-    """The one that wastes least: rows that the query does not have, and steps until all threads are at work."""
+def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backend) -> Shape:
+    """The one that wastes least: rows that the query does not have, and steps until all threads are at work.
+
+    sizes: cells that a thread may hold.
+    """
     if backend.lanes == 1:
         return Shape(1, CELLS[0])
     mean = int(stretches.offsets[-1] - stretches.offsets[0]) / stretches.count
-    shapes = [Shape(width, cells) for width in WIDTHS for cells in (CELLS if is_narrow else (BROAD_CELLS,))]
+    shapes = [Shape(width, cells) for width in WIDTHS for cells in sizes]
 
     def cost(shape: Shape) -> float:
         strips = -(-rows // (shape.width * shape.cells))

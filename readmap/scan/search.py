@@ -19,7 +19,7 @@ from readmap.scan.database import Database
 from readmap.scan.hits import Hits
 from readmap.scan.letters import codes_of
 from readmap.scan.parameters import Costs, Limits
-from readmap.scan.paths import Pair, align
+from readmap.scan.paths import Wanted, align
 from readmap.scan.statistics import SearchSpace
 
 #: Scores that are kept at a time: queries go in blocks of so many.
@@ -135,15 +135,12 @@ class Scan:
 
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[Alignments]:
         """Of each query's hits."""
-        pairs = [
-            Pair(query, self._subject(rank, reverse), score)
-            for query, made in zip(queries, chosen, strict=True)
-            for rank, reverse, score in zip(
-                made.ranks.tolist(), made.reverse.tolist(), made.scores.tolist(), strict=True
-            )
-        ]
-        backend = self.crew.backend
-        return self.crew.do(lambda: align(pairs, [len(made.ranks) for made in chosen], self.costs, backend))
+        wanted = []
+        for query, made in zip(queries, chosen, strict=True):
+            places = zip(made.ranks.tolist(), made.reverse.tolist(), strict=True)
+            subjects = [self._subject(rank, reverse) for rank, reverse in places]
+            wanted.append(Wanted(query, subjects, made.scores))
+        return self.crew.do(lambda: align(wanted, self.costs, self.crew.backend))
 
     def _subject(self, rank: int, reverse: bool) -> Codes:
         start = int(self.database.starts[rank])

@@ -22,7 +22,7 @@ WINDOW_LETTERS = 1 << 26
 LETTER_BYTES = 3
 
 #: Letters of a subject that is not cut. Pieces fill the lanes of a group that would otherwise wait for one of them.
-UNCUT = 1 << 16
+UNCUT = 1 << 14
 
 
 @dataclass(frozen=True)
