@@ -98,15 +98,15 @@ def lines_of(reports: Sequence[Row]) -> list[Line]:
         rows = report["long_pairs"]
         for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in rows):
             of = [row for row in rows if (row["device"], row["threads"]) == (device, threads)]
-            where = _where(report, device, threads)
+            place = where(report, device, threads)
             number = sum(line.name.startswith("readmap") for line in lines)
             style = {"marker": MARKERS[number % len(MARKERS)]}
             points = [(row["cells"], row["gcups"]) for row in of]
-            lines.append(Line(f"readmap, {where}", points, COLOURS[number % len(COLOURS)], style))
+            lines.append(Line(f"readmap, {place}", points, COLOURS[number % len(COLOURS)], style))
             if peer := [(row["cells"], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
                 number = sum(line.name.startswith("parasail") for line in lines)
                 colour = PEER_COLOURS[number % len(PEER_COLOURS)]
-                lines.append(Line(f"parasail, {where}", peer, colour, {"linestyle": "--", "marker": "x"}))
+                lines.append(Line(f"parasail, {place}", peer, colour, {"linestyle": "--", "marker": "x"}))
     return lines
 
 
@@ -117,7 +117,7 @@ def paper() -> Line:
     return Line("CUDAlign 2010, GeForce GTX 280 (Table 4 of the paper)", points, GREY, style)
 
 
-def _where(report: Row, device: str, threads: int) -> str:
+def where(report: Row, device: str, threads: int) -> str:
     """The report's label, or the device by name."""
     if device != "cpu":
         return str(report["label"] or report["machine"]["gpu"] or device)

@@ -112,11 +112,11 @@ def _by_queries(title: str, lines: Sequence[Line], report: Row, device: str) -> 
     axes.grid(visible=True)
     axes.set_title(title)
     _caption(figure, report, device)
-    _label_ends(axes, ends)
+    label_ends(axes, ends)
     return figure
 
 
-def _label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
+def label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
     """Names beside the axes, each at the height of its line's end or as near as the others leave room."""
     to_axes = axes.transData + axes.transAxes.inverted()
     places = [(*to_axes.transform((x, y)), name, colour) for x, y, name, colour in ends]
