@@ -1,0 +1,101 @@
+"""What is compared before anything is timed; the script ends where two do not agree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common import Options, Row
+from benchmarks.scan import peer
+from benchmarks.scan.inputs import Inputs, contigs, human, proteins, similar_queries
+from benchmarks.scan.times import scores_of, share_of_all
+from readmap.backend import Backend, open_backend
+from readmap.formats.sequences import joined
+from readmap.scan.letters import codes_of
+from readmap.scan.matrices import nucleotides, standard
+from readmap.scan.parameters import Costs
+
+BLOSUM62, BLOSUM50 = Costs.of(standard("BLOSUM62")), Costs.of(standard("BLOSUM50"), 8, 2)
+DNA = Costs.of(nucleotides(2, 3))
+
+PROTEINS, LENGTHS = 2_000, (24, 63, 127, 255, 374, 511, 1_000, 2_005, 7_000)  # the last one scores beyond 16 bits
+BASES, LONGEST, DNA_LENGTHS = 300_000, 100_000, (150, 1_000, 3_000)
+
+
+class Check(NamedTuple):
+    """of: as many queries as there are, of which some may be left out."""
+
+    inputs: Inputs
+    costs: Costs
+    of: int
+    backends: Mapping[str, Backend]
+
+
+def check_scan(options: Options, backend: Backend) -> Row:
+    """All scores by all backends are the same, and parasail's where it is installed."""
+    rows = [_hold(check, options) for check in _checks(options, backend)]
+    return {"checked": True, "same_as_parasail": peer.is_installed(), "checks": rows}
+
+
+def called(costs: Costs) -> str:
+    return f"{costs.matrix.name} {costs.gap_open}/{costs.gap_extend}"
+
+
+def _checks(options: Options, backend: Backend) -> list[Check]:
+    """The human proteome by what is timed alone, since it is large; small ones by the CPU's threads too."""
+    backends, checks = _backends(options, backend), []
+    real = human()
+    if real is None:
+        print("the human proteome and the papers' queries are not there, so synthetic proteins alone are checked")
+    elif options.queries != 0:
+        of = len(real.queries)
+        count = of if options.queries is None else min(options.queries, of)
+        chosen = real._replace(queries=real.queries.part(0, count))
+        checks.append(Check(chosen, BLOSUM62, of, {backend.name: backend}))
+    database = proteins(PROTEINS, has_longest=True)
+    synthetic = Inputs("synthetic proteins", similar_queries(database, LENGTHS), database)
+    checks += [Check(synthetic, costs, len(LENGTHS), backends) for costs in (BLOSUM62, BLOSUM50)]
+    database = contigs(BASES, LONGEST)
+    queries = similar_queries(database, DNA_LENGTHS)
+    strands = joined([queries, queries.reverse_complements()])
+    checks.append(Check(Inputs("contigs, both strands", strands, database), DNA, len(strands), backends))
+    return checks
+
+
+def _hold(check: Check, options: Options) -> Row:
+    """What was compared."""
+    (name, queries, database), costs = check.inputs, check.costs
+    found = {}
+    if peer.is_installed():
+        found["parasail"] = peer.scores(queries, database, costs, options.threads, options.work)
+    codes = [codes_of(letters) for letters in queries]
+    for way, backend in check.backends.items():
+        found[way] = scores_of(share_of_all(database, backend), codes, costs)
+        backend.release_memory()
+    first, expected = next(iter(found.items()))
+    for way, scores in found.items():
+        if not np.array_equal(scores, expected):
+            _fail(check, first, expected, way, scores)
+    row: Row = {"what": name, "costs": called(costs), "queries": len(queries), "of": check.of}
+    row |= {"sequences": len(database), "letters": database.letters, "pairs": expected.size}
+    return row | {"highest_score": int(expected.max(initial=0)), "same": ", ".join(found)}
+
+
+def _fail(check: Check, first: str, expected: NDArray[np.int32], way: str, scores: NDArray[np.int32]) -> NoReturn:
+    """Tell of the first pair whose scores are two."""
+    name, queries, database = check.inputs
+    query, rank = np.argwhere(scores != expected)[0].tolist()
+    pair = f"{queries.names[query].decode()} and {database.names[int(database.order[rank])].decode()}"
+    two = f"{scores[query, rank]} by {way} and {expected[query, rank]} by {first}"
+    sys.exit(f"benchmark: {name}, {called(check.costs)}: {pair} score {two}, so nothing is timed")
+
+
+def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
+    """The one that is timed, and the CPU with one thread and with several."""
+    several = max(options.threads, 2)
+    cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
+    return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}

@@ -1,0 +1,94 @@
+"""scan-gcups.png: the speed of a scan by the length of the query, beside what the papers and CUDASW++ 4.0 reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from benchmarks.common import Row
+from benchmarks.compare.figures import COLOURS, MARKERS, PEER_COLOURS, TITLE, Line, where
+from benchmarks.exact.figures import GREY, STYLE, label_ends
+from benchmarks.scan.bars import BAR_LENGTH, CUDASW
+from benchmarks.scan.checks import BLOSUM50, BLOSUM62, called
+
+# GCUPS, the highest that were told.
+MARKS = {
+    "CUDASW++ 4.0, H200": CUDASW,
+    "Ligowski, Rudnicki, 9800 GX2": 14.5,
+    "Manavski, Valle, two 8800 GTX": 3.6,
+}
+NOTE = (
+    f"{called(BLOSUM62)}; hollow: {called(BLOSUM50)}, the papers' 10/2; dotted: the papers' best, CUDASW++ as by others"
+)
+
+
+def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
+    """The PNG for all reports of `scan` together."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(STYLE):
+        _by_length(reports).savefig(path := folder / "scan-gcups.png")
+    return [path]
+
+
+def _by_length(reports: Sequence[Row]) -> Figure:
+    """GCUPS over the query's length, a line a device and its threads; hollow points for the papers' costs."""
+    figure = Figure(figsize=(9, 5.6))
+    axes = figure.add_axes((0.075, 0.12, 0.635, 0.77))
+    lines = lines_of(reports, called(BLOSUM62))
+    points = [point for line in lines for point in line.points]
+    lengths, rates = [length for length, _ in points], [*(rate for _, rate in points), *MARKS.values()]
+    axes.set(xscale="log", yscale="log", xlabel="letters of the query")
+    axes.set(xlim=(min(lengths) / 1.2, max(lengths) * 1.2), ylim=(min(rates) / 1.5, max(rates) * 2))
+    ends = list[tuple[float, float, str, str]]()
+    for line in lines:
+        look = {"markersize": 5, "linewidth": 1.6, **line.style}
+        axes.plot(*zip(*line.points, strict=True), color=line.colour, **look)
+        ends.append((*line.points[-1], line.name, line.colour))
+    for line in lines_of(reports, called(BLOSUM50)):
+        look = {**line.style, "linestyle": "", "markersize": 9, "markerfacecolor": "none"}
+        axes.plot(*zip(*line.points, strict=True), color=line.colour, **look)
+    for name, rate in MARKS.items():
+        axes.axhline(rate, color=GREY, linestyle=":", linewidth=1.4)
+        ends.append((axes.get_xlim()[1], rate, name, GREY))
+    axes.plot(BAR_LENGTH, CUDASW, "D", color=GREY, markersize=6)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.grid(visible=True)
+    label_ends(axes, ends)
+    figure.text(0.075, 0.95, "Scores of a protein database: GCUPS, billions of cells a second", **TITLE)
+    figure.text(0.075, 0.915, NOTE, fontsize=8, color=GREY)
+    figure.text(0.985, 0.012, _caption(reports), ha="right", fontsize=7, color=GREY)
+    return figure
+
+
+def lines_of(reports: Sequence[Row], costs: str) -> list[Line]:
+    """readmap's of every report, and parasail's."""
+    lines, peers = list[Line](), list[Line]()
+    for report in reports:
+        rows = [row for row in report["speeds"] if row["costs"] == costs]
+        for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in rows):
+            of = [row for row in rows if (row["device"], row["threads"]) == (device, threads)]
+            of.sort(key=lambda row: row["query_letters"])
+            place, number = where(report, device, threads), len(lines)
+            points = [(row["query_letters"], row["gcups"]) for row in of]
+            style = {"marker": MARKERS[number % len(MARKERS)]}
+            lines.append(Line(f"readmap, {place}", points, COLOURS[number % len(COLOURS)], style))
+            if theirs := [(row["query_letters"], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
+                colour = PEER_COLOURS[len(peers) % len(PEER_COLOURS)]
+                peers.append(Line(f"parasail, {place}", theirs, colour, {"linestyle": "--", "marker": "x"}))
+    return lines + peers
+
+
+def _caption(reports: Sequence[Row]) -> str:
+    """What was scanned, and where."""
+    sizes = dict.fromkeys(f"{report['inputs']['sequences']:,}" for report in reports)
+    known = [report["machine"]["cpu" if report["device"] == "cpu" else "gpu"] for report in reports]
+    words = [f"{' and '.join(sizes)} proteins as long as SwissProt's", *dict.fromkeys(filter(None, known))]
+    return "; ".join(words)

@@ -1,0 +1,129 @@
+"""What is scanned: proteins as long as SwissProt's, contigs, and the human proteome with the papers' queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common import SHARED
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.sequences import Sequences, read_sequences
+from readmap.scan.database import Database
+
+SEED = 11
+BLOCK_LETTERS = 1 << 24  # drawn at once
+
+# Per cent of SwissProt's residues, from the statistics of its releases.
+PER_CENT = {
+    **{"A": 8.25, "R": 5.52, "N": 4.06, "D": 5.46, "C": 1.38, "Q": 3.93, "E": 6.72, "G": 7.07, "H": 2.27, "I": 5.91},
+    **{"L": 9.65, "K": 5.80, "M": 2.41, "F": 3.86, "P": 4.74, "S": 6.65, "T": 5.36, "W": 1.10, "Y": 2.92, "V": 6.86},
+}
+# Of these: of most lengths the median and the standard deviation of the logarithm, and of a few, since there are more
+# long proteins than a log-normal distribution has. Chosen for SwissProt's mean and median, 360 and 295 of all.
+SHARE_OF_FEW, MOST, FEW = 0.04, (289.0, 0.57), (680.0, 0.72)
+SHORTEST, LONGEST = 2, 35_213
+SHORTEST_CONTIG, LONGEST_CONTIG = 1_000, 5_000_000
+OTHER = 0.2  # of the letters of a query that is drawn from a database
+
+PROTEIN = SHARED / "data/protein"
+QUERIES, PROTEOME = "queries.fa.gz", "human_proteome.fa.gz"
+
+Letters = NDArray[np.uint8]
+
+
+class Inputs(NamedTuple):
+    """What is scanned with what."""
+
+    name: str
+    queries: Sequences
+    database: Database
+
+
+def human() -> Inputs | None:
+    """None where the files are not there."""
+    paths = [PROTEIN / name for name in (QUERIES, PROTEOME)]
+    if not all(path.exists() for path in paths):
+        return None
+    queries, proteome = (read_sequences(str(path), alphabet=Alphabet.PROTEINS) for path in paths)
+    return Inputs("human proteome", queries, Database.of(proteome, Alphabet.PROTEINS))
+
+
+def proteins(count: int, has_longest: bool) -> Database:
+    """As long and as composed as SwissProt's."""
+    random = np.random.default_rng(SEED)
+    lengths = protein_lengths(count, has_longest, random)
+    sequences = _sequences(residues(int(lengths.sum()), random), lengths)
+    return Database.of(sequences, Alphabet.PROTEINS)
+
+
+def protein_lengths(count: int, has_longest: bool, random: np.random.Generator) -> NDArray[np.int64]:
+    """As SwissProt's; has_longest: one is that of its longest."""
+    is_few = random.random(count) < SHARE_OF_FEW
+    medians, deviations = (np.where(is_few, few, most) for few, most in zip(FEW, MOST, strict=True))
+    lengths = np.clip(random.lognormal(np.log(medians), deviations).astype(np.int64), SHORTEST, LONGEST)
+    if has_longest:
+        lengths[random.integers(count)] = LONGEST
+    return lengths
+
+
+def residues(count: int, random: np.random.Generator) -> Letters:
+    """As often as in SwissProt."""
+    shares = np.cumsum([*PER_CENT.values()]) / sum(PER_CENT.values())
+    table = np.frombuffer("".join(PER_CENT).encode(), np.uint8)[
+        np.searchsorted(shares, np.arange(0.5, 1 << 16) / (1 << 16))
+    ]
+    return _drawn(table, count, random)
+
+
+def random_queries(lengths: Sequence[int]) -> Sequences:
+    """Of residues; one of a length is the same whatever others there are."""
+    found = [residues(length, np.random.default_rng([SEED, length])) for length in lengths]
+    return _sequences(np.concatenate(found), np.array(lengths))
+
+
+def contigs(bases: int, longest: int = LONGEST_CONTIG) -> Database:
+    """Random DNA; the logarithms of its lengths are spread evenly."""
+    random, lengths = np.random.default_rng(SEED), list[int]()
+    while (left := bases - sum(lengths)) > 0:
+        lengths.append(min(int(np.exp(random.uniform(np.log(SHORTEST_CONTIG), np.log(longest)))), left))
+    letters = _drawn(np.frombuffer(b"ACGT" * (1 << 14), np.uint8), bases, random)
+    return Database.of(_sequences(letters, np.array(lengths)), Alphabet.NUCLEOTIDES)
+
+
+def random_dna(bases: int) -> Sequences:
+    """One query."""
+    letters = _drawn(np.frombuffer(b"ACGT" * (1 << 14), np.uint8), bases, np.random.default_rng([SEED, bases]))
+    return _sequences(letters, np.array([bases]))
+
+
+def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
+    """Parts of its longest sequence, behind each other: the last one as it is, of the others every fifth letter is
+    another, and a tenth is left out."""
+    random, begin, found = np.random.default_rng(SEED), 0, list[Letters]()
+    number = int(database.order[0])
+    for length in lengths:
+        part = database.letters_of(number, begin, begin + length)
+        begin += length
+        if length != lengths[-1]:
+            others = database.letters_of(number, 0, database.longest)[random.integers(0, database.longest, len(part))]
+            part = np.where(random.random(len(part)) < OTHER, others, part)
+            part = np.delete(part, slice(len(part) // 2, len(part) // 2 + len(part) // 10))
+        found.append(part)
+    return _sequences(np.concatenate(found), np.array([*map(len, found)]))
+
+
+def _drawn(table: Letters, count: int, random: np.random.Generator) -> Letters:
+    """Letters of a table of 65,536, each as often as there."""
+    letters = np.empty(count, np.uint8)
+    for begin in range(0, count, BLOCK_LETTERS):
+        some = letters[begin : begin + BLOCK_LETTERS]
+        some[:] = table[random.integers(0, 1 << 16, len(some), np.uint16)]
+    return letters
+
+
+def _sequences(letters: Letters, lengths: NDArray[np.int64]) -> Sequences:
+    """With numbers for names."""
+    return Sequences([b"%d" % i for i in range(len(lengths))], letters, np.concatenate([[0], np.cumsum(lengths)]))

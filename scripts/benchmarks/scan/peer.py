@@ -1,0 +1,108 @@
+"""parasail, the peer on the CPU: its striped kernel in 16 bits, a pair a call from Python, with a profile a query."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.formats.sequences import Sequences
+from readmap.scan.database import Database
+from readmap.scan.letters import LETTERS
+from readmap.scan.matrices import Matrix
+from readmap.scan.parameters import Costs
+
+NAME = "sw_striped_profile_16"
+SUBJECTS = 1000  # that a thread takes at once
+
+Score = Callable[[str], int]
+
+
+def is_installed() -> bool:
+    return find_spec("parasail") is not None
+
+
+def scorer(query: str, costs: Costs) -> Score:
+    """Its function for a subject; a score that is too high for 16 bits is found again in 32."""
+    import parasail  # may be missing
+
+    matrix, gaps = _matrix(costs.matrix), (costs.gap_open + costs.gap_extend, costs.gap_extend)
+    narrow, broad = parasail.profile_create_16(query, matrix), parasail.profile_create_32(query, matrix)
+
+    def score(subject: str) -> int:
+        found = parasail.sw_striped_profile_16(narrow, subject, *gaps)
+        if found.saturated:
+            found = parasail.sw_striped_profile_32(broad, subject, *gaps)
+        return int(found.score)
+
+    return score
+
+
+def _matrix(matrix: Matrix) -> Any:
+    """Ours, since parasail's own differ in B, J, X and Z; its place for what is no letter is that of *."""
+    import parasail
+
+    made, known = parasail.matrix_create(LETTERS[:-1].tobytes().decode(), 1, -1), range(len(LETTERS))
+    for row in known:
+        for column in known:
+            made[row, column] = int(matrix.scores[row, column])
+    return made
+
+
+def texts(database: Database) -> list[str]:
+    """Of its sequences, the longest first."""
+    text = LETTERS[database.codes[: database.letters]].tobytes().decode()
+    bounds = zip(database.starts.tolist(), database.lengths.tolist(), strict=True)
+    return [text[start : start + length] for start, length in bounds]
+
+
+def scores(queries: Sequences, database: Database, costs: Costs, threads: int, work: Path) -> NDArray[np.int32]:
+    """int32 [queries, subjects], the longest subject first; kept in the work folder, and from there if they are."""
+    path = work / f"scan-scores-{_digest(queries, database, costs)}.npy"
+    if path.exists():
+        return np.load(path)  # type: ignore[no-any-return]
+    print(f"parasail scores {len(queries) * len(database):,} pairs; they are kept in {path}", file=sys.stderr)
+    found = _scores(queries, texts(database), costs, threads)
+    partial = path.with_suffix(f".{os.getpid()}")
+    with open(partial, "wb") as file:
+        np.save(file, found)
+    partial.replace(path)
+    return found
+
+
+def _scores(queries: Sequences, subjects: Sequence[str], costs: Costs, threads: int) -> NDArray[np.int32]:
+    found = np.zeros((len(queries), len(subjects)), np.int32)
+
+    def fill(row: int, score: Score, first: int) -> None:
+        some = subjects[first : first + SUBJECTS]
+        found[row, first : first + len(some)] = [score(subject) for subject in some]
+
+    # parasail holds no lock of the interpreter.
+    with ThreadPoolExecutor(threads) as pool:
+        running = [
+            pool.submit(fill, row, scorer(query.tobytes().decode(), costs), first)
+            for row, query in enumerate(queries)
+            for first in range(0, len(subjects), SUBJECTS)
+        ]
+        for done in running:
+            done.result()
+    return found
+
+
+def _digest(queries: Sequences, database: Database, costs: Costs) -> str:
+    """Of all that the scores depend on."""
+    import parasail
+
+    gaps = costs.gap_open, costs.gap_extend
+    digest = hashlib.sha256(f"{parasail.__version__} {NAME} {gaps}".encode())
+    for array in (queries.letters, queries.offsets, database.codes, database.lengths, costs.matrix.scores):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]

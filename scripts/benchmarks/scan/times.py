@@ -1,0 +1,59 @@
+"""The best times of works that take turns, so that what else the machine does slows all of them, and none for good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common import Row
+from benchmarks.compare.times import gcups
+from readmap.backend import Backend
+from readmap.scan.database import Database
+from readmap.scan.parameters import Costs
+from readmap.scan.share import Share
+
+
+class Best(NamedTuple):
+    """cpu_seconds: of the process, all its threads."""
+
+    seconds: float
+    cpu_seconds: float
+
+    def row(self, cells: int, backend: Backend, of: str = "") -> Row:
+        """of: before the names. A GPU's processor time says nothing."""
+        row = {f"{of}seconds": round(self.seconds, 6)}
+        if backend.name == "cpu":
+            row[f"{of}cpu_seconds"] = round(self.cpu_seconds, 6)
+        return row | {f"{of}gcups": gcups(cells, self.seconds)}
+
+
+def best_in_turn(
+    works: Mapping[str, Callable[[], Any]], runs: int, backend: Backend, before: Callable[[], None] = lambda: None
+) -> dict[str, Best]:
+    """before: what is done before each, and not timed."""
+    taken: dict[str, list[Best]] = {name: [] for name in works}
+    for _ in range(runs):
+        for name, work in works.items():
+            before()
+            backend.synchronize()
+            began, cpu_began = time.perf_counter(), time.process_time()
+            work()
+            backend.synchronize()
+            taken[name].append(Best(time.perf_counter() - began, time.process_time() - cpu_began))
+    return {name: Best(*map(min, zip(*each, strict=True))) for name, each in taken.items()}
+
+
+def share_of_all(database: Database, backend: Backend) -> Share:
+    """Of one device; what fits goes there with the first scan."""
+    share = Share(database, backend)
+    share.take(0, len(database))
+    return share
+
+
+def scores_of(share: Share, queries: Sequence[NDArray[np.uint8]], costs: Costs) -> NDArray[np.int32]:
+    """int32 [queries, subjects], on the host, the longest subject first; queries: codes."""
+    return share.scores(queries, costs, lambda cells: None)
