@@ -204,6 +204,7 @@ HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 w
 #else
 
 const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as many blocks
+const i32 FRONT_COLUMNS = 4;  // more would not stay in registers
 
 // Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
 HOST_DEVICE i64 place_of(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
@@ -271,15 +272,15 @@ template <class Lane> struct Row {
 };
 
 // borders: of the rows; where the columns go on behind others they are those of the column before.
-template <class Lane, i32 CELLS, class Seen>
+template <class Lane, i32, class Seen>
 HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32, Border<Lane>* borders, bool goes_on,
                        const GapCosts<Lane>& gaps, const Seen& seen) {
-    Front<Lane, CELLS> front;
+    Front<Lane, FRONT_COLUMNS> front;
     front.best = Lane::all(0);
     Profile<Lane> profile(query);
     bool begins = columns && !goes_on;
     for (i32 row = 0; row < query.rows && begins; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
-    for (i32 column = 0; column < columns; column += CELLS) {
+    for (i32 column = 0; column < columns; column += FRONT_COLUMNS) {
         if (column % BLOCK_COLUMNS == 0) profile.look_up(letters + (i64)column * Lane::width);
         front.begin();
         Lane before = Lane::all(0);
@@ -289,7 +290,7 @@ HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32, 
             front.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
             seen.look(front, row, column, 0, 1);
             before = beside;
-            border = Border<Lane>{front.held[CELLS - 1], through};
+            border = Border<Lane>{front.held[FRONT_COLUMNS - 1], through};
         }
     }
     return front.best;

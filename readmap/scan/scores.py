@@ -34,7 +34,8 @@ ALIGNMENT = 64
 STEP_CELLS, CROWDED = 3, {4: 1.3, 8: 1.05}
 
 #: Columns of a stretch that are not cut, so that a thread is not busy with one subject long after all others are done.
-UNCUT = 4096
+#: PIECES: for each group of threads that works at once.
+UNCUT, PIECES = 4096, 8
 
 #: Cells of an item of the CPU that are computed in a call at most: what an interrupt waits for.
 CALL_CELLS = 1 << 31
@@ -128,7 +129,9 @@ def _stretches(query: Query, columns: Columns, backend: Backend) -> Stretches:
 
     Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
     """
-    own, before = _multiple(max(UNCUT, 2 * query.span)), _multiple(query.span)
+    # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
+    enough = int(columns.offsets[-1]) // (PIECES * backend.groups)
+    own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
     whole = Stretches((columns.starts, columns.sizes, columns.groups, columns.starts), columns.offsets)
     long = columns.longer_than(own + before)
     if long == 0:
