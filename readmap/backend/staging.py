@@ -12,7 +12,7 @@ import numpy as np
 BUFFER_BYTES, BUFFERS = 16 << 20, 3
 
 #: Threads that fill a buffer: one alone is slower than the copy to the device.
-FILLING = 6
+FILLING = 12
 
 
 class Staging:

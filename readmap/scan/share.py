@@ -21,8 +21,9 @@ WINDOW_LETTERS = 1 << 26
 #: Bytes a letter that a window takes of a device's own memory: the codes, interleaved too, and what goes with subjects.
 LETTER_BYTES = 3
 
-#: Letters of a subject that is not cut. Pieces fill the lanes of a group that would otherwise wait for one of them.
-UNCUT = 1 << 14
+#: Letters of a subject that is not cut, and pieces that each thread of the host is to have before shorter ones are. Pieces
+#: fill the lanes of a group that would otherwise wait for one of them.
+UNCUT, PIECES = 1 << 16, 64
 
 
 @dataclass(frozen=True)
@@ -107,16 +108,19 @@ class Share:
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
         begin, stop = int(starts[0]), int(starts[-1] + lengths[-1])
-        pieces, sizes, owners = _cut(starts - begin, lengths, span)
+        own = max(min(UNCUT, (stop - begin) // (PIECES * self._backend.threads)), 4 * span)
+        pieces, sizes, owners = _cut(starts - begin, lengths, own, span)
         columns = interleave(database.codes[begin:stop], pieces, sizes, self._backend)
         return Window(first, end, columns, owners, span)
 
 
 def _cut(
-    starts: NDArray[np.int64], lengths: NDArray[np.int64], span: int
+    starts: NDArray[np.int64], lengths: NDArray[np.int64], own: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64] | None]:
-    """Starts and lengths of subjects, or of pieces that overlap by `span`, the longest first, with their subjects."""
-    own = max(UNCUT, 4 * span)
+    """Starts and lengths of subjects, or of pieces, the longest first, with their subjects.
+
+    own: letters of a piece, beside the `span` by which it overlaps the one before.
+    """
     if len(lengths) == 0 or lengths[0] <= own + span:
         return starts, lengths, None
     counts = np.where(lengths > own + span, -(-lengths // own), 1)
