@@ -21,8 +21,8 @@ WINDOW_LETTERS = 1 << 26
 #: Bytes a letter that a window takes of a device's own memory: the codes, interleaved too, and what goes with subjects.
 LETTER_BYTES = 3
 
-#: Letters of a subject that is not cut, and pieces that each thread of the host is to have before shorter ones are. Pieces
-#: fill the lanes of a group that would otherwise wait for one of them.
+#: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
+#: Pieces fill the lanes of a group that would otherwise wait for one of them.
 UNCUT, PIECES = 1 << 16, 64
 
 
