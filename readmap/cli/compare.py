@@ -29,7 +29,7 @@ from readmap.cli.comparing import (
     PlotName,
     ScoreOnly,
     StrandName,
-    check_names,
+    check_files,
     format_of,
     refuse_conflicts,
     settings_of,
@@ -37,7 +37,7 @@ from readmap.cli.comparing import (
 from readmap.cli.comparison import Work, progress_line
 from readmap.cli.options import Debug, Json, Quiet, Threads, parse_size
 from readmap.cli.output import open_plain
-from readmap.cli.report import Report, is_terminal, printable, refuse_same_output
+from readmap.cli.report import Report, is_terminal, printable
 from readmap.cli.resources import Device, GpuMemory
 from readmap.compare.checkpoint import forget
 from readmap.compare.comparison import expect_partners
@@ -100,11 +100,7 @@ def compare(
     scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
     settings = settings_of(scores, score_only, no_pruning, memory, checkpoint)
     gpu_bytes = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
-    check_names(query, target, {"-o": output, "--plot": plot, "--json": json})
-    refuse_same_output("--json", json, output)
-    refuse_same_output("--plot", plot, output)
-    if plot is not None:  # None is the standard output, where no plot goes
-        refuse_same_output("--json", json, plot, "the plot goes")
+    check_files(query, target, output, plot, json)
     expect_matplotlib(plot)
     workers = threads or available_processors()
     with Report(context.obj, quiet, json) as report, open_outputs(output, plot, workers) as outputs:

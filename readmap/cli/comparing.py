@@ -11,6 +11,7 @@ import typer
 from readmap.cli.conflicts import refuse
 from readmap.cli.options import FLAG, given_options, in_range, one_of, parse_size
 from readmap.cli.output import BAM_ENDING
+from readmap.cli.report import refuse_same_output
 from readmap.compare.formats import Format, promised
 from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.errors import UsageError
@@ -182,11 +183,20 @@ def settings_of(
     return Settings(scores, score_only, not no_pruning, size, Path(checkpoint) if checkpoint else None)
 
 
-def check_names(query: str, target: str, outputs: dict[str, str | None]) -> None:
+def check_files(query: str, target: str, output: str | None, plot: str | None, record: str | None) -> None:
     """Raise UsageError where one file is asked to be two, OSError where a file of sequences cannot be read.
 
-    outputs: their files by their options.
+    output, plot, record: what -o, --plot and --json name.
     """
+    _check_names(query, target, {"-o": output, "--plot": plot, "--json": record})
+    refuse_same_output("--json", record, output)
+    refuse_same_output("--plot", plot, output)
+    if plot is not None:  # None is the standard output, where no plot goes
+        refuse_same_output("--json", record, plot, "the plot goes")
+
+
+def _check_names(query: str, target: str, outputs: dict[str, str | None]) -> None:
+    """outputs: their files by their options."""
     if query == target == "-":
         raise UsageError("- and - are one file: only one of the two can be standard input")
     for path in (query, target):

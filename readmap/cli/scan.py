@@ -14,11 +14,11 @@ from readmap import __version__
 from readmap.backend import device_names, open_backend
 from readmap.backend.cpu import available_processors
 from readmap.cli.compare import expect_matplotlib, open_outputs
-from readmap.cli.comparing import check_names
+from readmap.cli.comparing import OutputName, check_files
 from readmap.cli.comparison import gcups, progress_line
 from readmap.cli.database import AUTO, MoleculeName
 from readmap.cli.options import Debug, Json, Quiet, Threads, parse_size
-from readmap.cli.report import Report, counted, is_terminal, printable, refuse_same_output
+from readmap.cli.report import Report, counted, is_terminal, printable
 from readmap.cli.resources import Device, GpuMemory
 from readmap.cli.scanning import (
     ColumnNames,
@@ -34,7 +34,6 @@ from readmap.cli.scanning import (
     MinScore,
     Mismatch,
     OutFormat,
-    OutputName,
     PlotName,
     StrandName,
     layout_of,
@@ -106,11 +105,7 @@ def scan(
     """
     format, names = layout_of(context)
     gpu_bytes = parse_size("--gpu-memory", gpu_memory) if gpu_memory is not None else None
-    check_names(query, database, {"-o": output, "--plot": plot, "--json": json})
-    refuse_same_output("--json", json, output)
-    refuse_same_output("--plot", plot, output)
-    if plot is not None:
-        refuse_same_output("--json", json, plot, "the plot goes")
+    check_files(query, database, output, plot, json)
     expect_matplotlib(plot)
     workers = threads or available_processors()
     with Report(context.obj, quiet, json) as report, open_outputs(output, plot, workers) as outputs:

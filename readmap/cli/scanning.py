@@ -103,16 +103,6 @@ DatabaseSize = Annotated[
         callback=in_range(1, 1 << 60),
     ),
 ]
-OutputName = Annotated[
-    str | None,
-    _option(
-        OUTPUT_PANEL,
-        "-o",
-        "--output",
-        what="The output file (default: standard output); .gz compresses with bgzip.",
-        metavar="FILE",
-    ),
-]
 FormatName = Annotated[
     str | None,
     _option(
