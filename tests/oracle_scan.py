@@ -1,0 +1,30 @@
+"""The score of the best local alignment of two sequences of codes, a row of Gotoh's matrices at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.scan.parameters import Costs
+
+Codes = NDArray[np.uint8]
+
+
+def score_of(query: Codes, subject: Codes, costs: Costs) -> int:
+    matrix = costs.matrix.scores.astype(np.int64)
+    steps = np.arange(len(subject) + 1) * costs.gap_extend
+    row, down, highest = np.zeros(len(subject) + 1, np.int64), np.full(len(subject) + 1, -(10**12)), 0
+    for code in query:
+        down = np.maximum(row - costs.gap_open, down) - costs.gap_extend
+        diagonal = np.concatenate([[0], row[:-1] + matrix[code, subject]])
+        row = np.maximum(np.maximum(diagonal, down), 0)
+        # A gap along the row from the best place to open one before: which ends with a gap itself is none.
+        opened = np.maximum.accumulate(row + steps)[:-1] - costs.gap_open - steps[1:]
+        row[1:] = np.maximum(row[1:], opened)
+        highest = max(highest, int(row.max()))
+    return highest
+
+
+def scores_of(queries: list[Codes], subjects: list[Codes], costs: Costs) -> NDArray[np.int32]:
+    """int32 [queries, subjects]."""
+    return np.array([[score_of(query, subject, costs) for subject in subjects] for query in queries], np.int32)
