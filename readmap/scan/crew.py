@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Lock
 from typing import TypeVar
@@ -109,9 +109,12 @@ class Crew:
                     raise _Stopped
                 tell(cells)
 
-        running = [worker.do(partial(worker.scores, queries, costs, count)) for worker in self._workers]
         try:
-            found = [future.result() for future in running]
+            running = [worker.do(partial(worker.scores, queries, costs, count)) for worker in self._workers]
+            # Whichever fails first, not the first of them: the others would go on to their ends.
+            wait(running, return_when=FIRST_EXCEPTION)
+            failed = [future for future in running if future.done() and future.exception()]
+            found = [future.result() for future in failed or running]
         except BaseException:
             stopped = True
             raise
