@@ -18,8 +18,8 @@ from readmap.backend.contract import Array, Backend, Kernel
 from readmap.backend.signatures import Types, variant
 from readmap.formats.buffers import Buffer, BufferPool
 
-#: Items of a first call, and the seconds that calls are to last: short enough for an interrupt to be heard,
-#: long enough for the calls themselves not to count.
+#: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
+#: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
 SLICE, CALL_SECONDS = 256, 0.005
 
 _C_TYPES = {
@@ -95,7 +95,7 @@ class CpuBackend(Backend):
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [a.ctypes.data if isinstance(a, np.ndarray) else int(a) for a in arguments]
-        slices = _Slices(count, self.threads, 1 if kernel.in_turns else count)
+        slices = _Slices(count, self.threads, 1 if kernel.grouped else SLICE, 1 if kernel.in_turns else count)
         if self._pool is None or count == 1:
             slices.run(function, values)
             return
@@ -113,9 +113,9 @@ class CpuBackend(Backend):
 class _Slices:
     """The items of a launch, taken by threads in slices that grow until a call takes its time."""
 
-    def __init__(self, count: int, threads: int, most: int) -> None:
-        """most: items of a call."""
-        self._next, self._count, self._threads, self._most = 0, count, threads, most
+    def __init__(self, count: int, threads: int, first: int, most: int) -> None:
+        """first: items of a thread's first call. most: of any."""
+        self._next, self._count, self._threads, self._first, self._most = 0, count, threads, first, most
         self._lock = threading.Lock()
 
     def stop(self) -> None:
@@ -125,7 +125,7 @@ class _Slices:
 
     def run(self, function: Any, values: list[Any]) -> None:
         """Call the function on slices until none are left."""
-        size = least = max(min(SLICE, self._count // (8 * self._threads), self._most), 1)
+        size = least = max(min(self._first, self._count // (8 * self._threads), self._most), 1)
         while True:
             with self._lock:
                 begin = self._next
