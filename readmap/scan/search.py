@@ -28,8 +28,8 @@ BLOCK_SCORES = 1 << 26
 #: Queries of the first block where several devices have to be timed.
 TIMED_QUERIES = 4
 
-#: Lengths of subjects for which the lowest score of a hit is looked up, and by how much those between may differ.
-SAMPLED_LENGTHS, MARGIN = 64, 4.0
+#: Lengths of subjects for which the lowest score of a hit is looked up.
+SAMPLED_LENGTHS = 64
 
 Codes = NDArray[np.uint8]
 
@@ -118,8 +118,12 @@ class Scan:
         if space and highest is not None and len(query) and len(lengths) and lengths[0]:
             sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
             threshold = max(int(space.least_scores(highest, sampled).min()), least)
-            least = max(int(space.least_scores(highest * MARGIN, sampled).min()), least)
-        strands, ranks = np.nonzero(scores >= least)
+            # An E-value is that of an area, which rises with the length, divided by the length: up to the next one that
+            # is sampled it falls by less than these lengths' ratio.
+            margins = np.append(sampled[1:], sampled[-1]) / sampled
+            least = max(int(space.least_scores(highest * margins, sampled).min()), least)
+        # Indices of two dimensions take NumPy ten times as long.
+        strands, ranks = np.divmod(np.flatnonzero(scores.reshape(-1) >= least), len(self.database) or 1)
         found = scores[strands, ranks]
         evalues = np.full(len(ranks), np.nan)
         if space:

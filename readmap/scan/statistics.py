@@ -99,8 +99,10 @@ class SearchSpace:
         evalues: Numbers = float(query * database) * np.exp(exponents)
         return evalues
 
-    def least_scores(self, evalue: float, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
+    def least_scores(self, evalue: float | Numbers, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
         """The lowest score from 1 to have at most this E-value with a subject of each length; integers [lengths].
+
+        evalue: of all lengths, or float64 [lengths].
 
         It tells hits among the scores of a whole database faster than their E-values: each length is needed once.
         """
