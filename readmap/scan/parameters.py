@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from readmap.compare.parameters import Substitution
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
+from readmap.formats.sequences import COMPLEMENTS
 from readmap.index.occurrences import Strand
-from readmap.scan.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
+from readmap.scan.letters import LETTERS, codes_of
+from readmap.scan.matrices import CODES, STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
 from readmap.scan.statistics import Parameters, gapped_parameters, supported_gaps
 
 #: The matrix of proteins, and what nucleotides score: a match, and a mismatch as a positive number. As BLAST's.
@@ -17,6 +21,10 @@ MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 
 #: The E-value up to which hits are told, as blastp's, and how many of a query.
 EVALUE, MOST_HITS = 10.0, 500
+
+# By the codes of nucleotides.
+_COMPLEMENTS = np.arange(CODES)
+_COMPLEMENTS[: len(LETTERS)] = codes_of(COMPLEMENTS[LETTERS])
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,11 @@ class Costs:
     def substitution(self) -> Substitution:
         """The same for an alignment."""
         return Substitution(self.matrix.scores, self.gap_open, self.gap_extend)
+
+    def of_complements(self) -> Costs:
+        """Those of letters with these for the letters' complements: in most cases the same."""
+        scores = self.matrix.scores[np.ix_(_COMPLEMENTS, _COMPLEMENTS)]
+        return replace(self, matrix=replace(self.matrix, scores=scores))
 
     @property
     def statistics(self) -> Parameters | None:

@@ -96,8 +96,7 @@ class Scan:
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
     def _scan_block(self, first: int, queries: Sequence[Codes], tell: Callable[[int], None]) -> Iterator[Scanned]:
-        directed = [_reverse_complement(codes) if reverse else codes for codes in queries for reverse in self.strands]
-        scores = self.crew.scores(directed, self.costs, tell).reshape(len(queries), len(self.strands), -1)
+        scores = np.stack([self._scores(queries, reverse, tell) for reverse in self.strands], axis=1)
         chosen = [self._choose(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
         for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
@@ -106,6 +105,12 @@ class Scan:
             by_number = np.empty(len(self.database), np.int32)
             by_number[self.database.order] = scores[number].max(axis=0)
             yield Scanned(hits, by_number, made.threshold)
+
+    def _scores(self, queries: Sequence[Codes], reverse: bool, tell: Callable[[int], None]) -> NDArray[np.int32]:
+        """int32 [queries, subjects] of a strand, the reverse one by the queries' reverse complements."""
+        if not reverse:
+            return self.crew.scores(queries, self.costs, tell)
+        return self.crew.scores([_reverse_complement(codes) for codes in queries], self.costs.of_complements(), tell)
 
     def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
         """scores: int32 [strands, subjects]."""
