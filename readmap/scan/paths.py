@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,15 +50,16 @@ class Pair(NamedTuple):
     score: int
 
 
-def align(wanted: Sequence[Wanted], costs: Costs, backend: Backend) -> list[Alignments]:
+def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend: Backend) -> list[Alignments]:
     """The alignments of each query with its subjects, on the host.
 
+    wanted: are taken as they are aligned. counts: of subjects, of each.
     Raises InternalError where one does not score what the scan has found.
     """
     scores = costs.substitution()
-    pairs = [pair for each in wanted for pair in _pairs(each, costs, backend)]
-    batches = [_align_batch(pairs[first:end], scores, backend) for first, end in pairwise(_batches(pairs))]
-    ends = np.cumsum([0, *(len(each.subjects) for each in wanted)])
+    pairs = (pair for each in wanted for pair in _pairs(each, costs, backend))
+    batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
+    ends = np.cumsum([0, *counts])
     whole = _joined(batches)
     return [_part(whole, int(first), int(end)) for first, end in pairwise(ends)]
 
@@ -76,15 +77,18 @@ def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
     ]
 
 
-def _batches(pairs: Sequence[Pair]) -> list[int]:
-    """Where batches begin, and the end of the last one."""
-    cuts, letters = [0], 0
-    for number, pair in enumerate(pairs):
-        letters += len(pair.query) + len(pair.subject)
-        if letters > BATCH_LETTERS and number > cuts[-1]:
-            cuts.append(number)
-            letters = len(pair.query) + len(pair.subject)
-    return [*cuts, len(pairs)]
+def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Of neighbours; there is one at least, though it may have no pairs."""
+    batch: list[Pair] = []
+    letters = 0
+    for pair in pairs:
+        more = len(pair.query) + len(pair.subject)
+        if batch and letters + more > BATCH_LETTERS:
+            yield batch
+            batch, letters = [], 0
+        batch.append(pair)
+        letters += more
+    yield batch
 
 
 def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> Alignments:

@@ -144,12 +144,14 @@ class Scan:
 
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[Alignments]:
         """Of each query's hits."""
-        wanted = []
+        counts = [len(made.ranks) for made in chosen]
+        return self.crew.do(lambda: align(self._wanted(queries, chosen), counts, self.costs, self.crew.backend))
+
+    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[Wanted]:
+        """One query at a time: reverse complements of long subjects take memory."""
         for query, made in zip(queries, chosen, strict=True):
             places = zip(made.ranks.tolist(), made.reverse.tolist(), strict=True)
-            subjects = [self._subject(rank, reverse) for rank, reverse in places]
-            wanted.append(Wanted(query, subjects, made.scores))
-        return self.crew.do(lambda: align(wanted, self.costs, self.crew.backend))
+            yield Wanted(query, [self._subject(rank, reverse) for rank, reverse in places], made.scores)
 
     def _subject(self, rank: int, reverse: bool) -> Codes:
         start = int(self.database.starts[rank])
