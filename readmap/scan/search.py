@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.compare.alignments import Alignments
+from readmap.compare.parameters import Mode
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.sequences import COMPLEMENTS, Sequences
 from readmap.index.occurrences import Strand
@@ -83,8 +84,10 @@ class Scan:
         return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
 
     def __call__(self, queries: Sequences, tell: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
-        """What is found with each query, in order."""
+        """What is found with each query, in order; raises UsageError where E-values are unknown or scores too high."""
         self.limits.highest_evalue(self.costs)  # whether there are any
+        longest = np.full(len(queries), self.database.longest)
+        self.costs.substitution().expect_room(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
             codes = [codes_of(letters) for letters in queries.part(first, end)]
             yield from self._scan_block(first, codes, tell)
