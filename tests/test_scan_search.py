@@ -27,7 +27,7 @@ from readmap.scan.database import Database
 from readmap.scan.hits import Hits
 from readmap.scan.matrices import STANDARD, Matrix, nucleotides, standard
 from readmap.scan.parameters import Costs, Limits
-from readmap.scan.paths import Pair
+from readmap.scan.paths import Pair, Wanted
 from readmap.scan.search import Scan, Scanned
 from readmap.scan.statistics import SearchSpace, supported_gaps
 
@@ -316,7 +316,7 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
 def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
     with pytest.raises(InternalError, match="a hit scores 30, and its alignment 36"):
-        paths.align([Pair(codes, codes, 36), Pair(codes, codes, 30)], [2], BLOSUM62, backend)
+        paths.align([Wanted(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend)
 
 
 @pytest.mark.parametrize("letters", [0, 300, 1000])
@@ -328,9 +328,40 @@ def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypa
         assert_same(one, other)
 
 
+@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_parts_of_sequences_are_aligned_as_the_whole(
+    backend: Backend, costs: Costs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where there are several best alignments, in a few letters and in repeats."""
+    draw = random.Random(8)
+    letters = "AWGC" if costs is BLOSUM62 else "ACGT"
+    repeat = random_letters(draw, 9, letters)
+    queries = [
+        repeat * 4,
+        *(random_letters(draw, rows, letters[:2]) for rows in (1, 5, 30)),
+        repeat + "A" * 400 + repeat,
+    ]
+    subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
+    subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
+    for given in ((queries, subjects), PROTEINS if costs is BLOSUM62 else NUCLEOTIDES):
+        monkeypatch.setattr(paths, "CROPPED_CELLS", 1 << 60)
+        whole = scanned(*given, costs, Limits(evalue=1e9), backend)
+        assert sum(len(found.hits) for found in whole) > 30
+        monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+        for one, other in zip(whole, scanned(*given, costs, Limits(evalue=1e9), backend), strict=True):
+            assert_same(one, other)
+
+
+def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+    (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, Limits(), backend)
+    assert rows_of(found.hits)[0] == (0, False, 33550)
+    assert found.hits.alignments.target_starts[0] == 30
+
+
 def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "BATCH_LETTERS", 100)
-    pairs = [Pair(coded("M" * 10), coded("M" * length), 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
+    pairs = [Pair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
     batches = list(paths._batches(iter(pairs)))
     assert [[len(pair.subject) for pair in batch] for batch in batches] == [[90], [1], [300], [1, 2, 3, 50], [10, 4]]
     assert list(paths._batches([])) == [[]]

@@ -67,7 +67,7 @@ def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend
 def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
     """All of both sequences, or of large ones the parts that hold their alignment."""
     query, subjects, scores = wanted
-    if len(query) * sum(map(len, subjects)) < CROPPED_CELLS:
+    if not subjects or len(query) * sum(map(len, subjects)) < CROPPED_CELLS:
         return [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
     found = find_regions(query, subjects, scores, costs, backend)
     rows = zip(*(array.tolist() for array in vars(found).values()), subjects, scores.tolist(), strict=True)

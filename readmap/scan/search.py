@@ -40,7 +40,7 @@ class Scanned(NamedTuple):
 
     hits: those that are told.
     scores: int32 [subjects], of every sequence of the database in its file's order, the better one of both strands.
-    threshold: the lowest score of a hit; None where none is known.
+    threshold: the lowest score of a hit with a subject of median length; None where none is known.
     """
 
     hits: Hits
@@ -125,7 +125,8 @@ class Scan:
             space = SearchSpace(statistics, len(query), letters, int(np.count_nonzero(lengths)))
         if space and highest is not None and len(query) and len(lengths) and lengths[0]:
             sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
-            threshold = max(int(space.least_scores(highest, sampled).min()), least)
+            (usual,) = space.least_scores(highest, np.maximum(lengths[len(lengths) // 2 :][:1], 1))
+            threshold = max(int(usual), least)
             # An E-value is that of an area, which rises with the length, divided by the length: up to the next one that
             # is sampled it falls by less than these lengths' ratio.
             margins = np.append(sampled[1:], sampled[-1]) / sampled
