@@ -17,7 +17,7 @@ import readmap
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.compare import api_pairs
-from readmap.compare.batches import align_batch, too_large
+from readmap.compare.batches import align_batch, most_cells, too_large
 from readmap.compare.letters import letters_of_array, letters_of_texts
 from readmap.compare.pairs import align_pairs
 from readmap.compare.parameters import Mode, Scores
@@ -233,7 +233,7 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
     queries, targets = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
-    assert 5 < len(too_large(queries, targets, backend)) < 50
+    assert 5 < len(too_large(queries, targets, most_cells(backend))) < 50
     found = align(pairs, Scores(), mode, backend, score_only, align_pairs)
     assert same(found, align(pairs, Scores(), mode, roomy, score_only))
 

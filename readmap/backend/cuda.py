@@ -13,7 +13,7 @@ from readmap.backend import cache, nvrtc
 from readmap.backend.contract import Array, Backend, Kernel, unavailable
 from readmap.backend.cpu import available_processors
 from readmap.backend.signatures import Types, variant
-from readmap.backend.staging import BUFFER_BYTES, Staging
+from readmap.backend.staging import LEAST_BYTES, Staging
 from readmap.formats.buffers import Buffer, BufferPool
 
 BLOCK = 128
@@ -46,7 +46,7 @@ class CudaBackend(Backend):
         self.groups = 8 * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
-        self._staging = Staging(cupy, self.threads)
+        self._staging = Staging(cupy, self.device, self.threads)
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
 
@@ -67,7 +67,7 @@ class CudaBackend(Backend):
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         held, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
-        if source.nbytes > BUFFER_BYTES:
+        if source.nbytes > LEAST_BYTES:
             self._staging.send(source, held)
         else:
             held.set(source)

@@ -90,23 +90,21 @@ class _Order:
         return Kernel(module, f"{name}_{self.bits}")
 
 
-def too_large(queries: Letters, targets: Letters, backend: Backend) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The numbers of the pairs that `align_batch` passes over.
-
-    A block of such would not fit in the scratch memory; or a thread would be busy with them for longer than it takes to
-    align them one by one.
-    """
-    limit = _most_cells(queries, targets, backend)
+def too_large(queries: Letters, targets: Letters, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The numbers of the pairs that `align_batch` passes over; limit: cells of the largest one that it does not."""
     if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
         return np.empty(0, np.int64)
     return np.flatnonzero((queries.lengths + MARGIN) * (targets.lengths + MARGIN) > limit)
 
 
-def _most_cells(queries: Letters, targets: Letters, backend: Backend) -> int:
-    """Cells of the largest pair of a batch."""
-    # At four bits of directions each.
-    limit = 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
-    largest = (queries.longest + MARGIN) * (targets.longest + MARGIN)
+def most_cells(backend: Backend) -> int:
+    """Cells of the largest pair of which a block fits in the scratch memory, at four bits of directions each."""
+    return 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
+
+
+def worthwhile_cells(queries: Letters, targets: Letters, backend: Backend) -> int:
+    """Cells of the largest pair with which a batch is sooner done, if larger ones are aligned one by one."""
+    limit, largest = most_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
     if backend.lanes == 1 or largest < FEW_SECONDS * THREAD_CELLS:
         return limit
     cells = np.sort((queries.lengths + MARGIN) * (targets.lengths + MARGIN))[::-1]
@@ -115,15 +113,22 @@ def _most_cells(queries: Letters, targets: Letters, backend: Backend) -> int:
 
 
 def align_batch(
-    queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
+    queries: Letters,
+    targets: Letters,
+    scores: Scheme,
+    mode: Mode,
+    backend: Backend,
+    score_only: bool = False,
+    limit: int | None = None,
 ) -> Alignments:
     """The alignment of query i with target i, in the order of the input.
 
     As many queries as targets. Those that are `too_large` are passed over: an empty alignment stands for each of them.
+    limit: None is most_cells.
     """
     count = len(queries)
     keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
-    limit, limits = _most_cells(queries, targets, backend), (mode.number, *scores.limits)
+    limit, limits = most_cells(backend) if limit is None else limit, (mode.number, *scores.limits)
     backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *limits)
     wide, large = map(int, backend.to_host(numbers))
     batch = _Batch(queries, targets, scores, mode, limit, count - wide - large, wide)

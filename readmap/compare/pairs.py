@@ -6,7 +6,7 @@ import numpy as np
 
 from readmap.backend import Backend
 from readmap.compare.alignments import Alignments
-from readmap.compare.batches import align_batch, too_large
+from readmap.compare.batches import align_batch, too_large, worthwhile_cells
 from readmap.compare.letters import Integers, Letters
 from readmap.compare.long_pairs import align_long
 from readmap.compare.parameters import Mode, Scheme
@@ -16,8 +16,9 @@ def align_pairs(
     queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
 ) -> Alignments:
     """The alignment of query i with target i, as many queries as targets, in the order of the input."""
-    batch = align_batch(queries, targets, scores, mode, backend, score_only)
-    large = too_large(queries, targets, backend)
+    limit = worthwhile_cells(queries, targets, backend)
+    batch = align_batch(queries, targets, scores, mode, backend, score_only, limit)
+    large = too_large(queries, targets, limit)
     if len(large) == 0:
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
