@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
+import parasail
 from numpy.typing import NDArray
 
+from readmap.scan.letters import LETTERS
 from readmap.scan.parameters import Costs
 
 Codes = NDArray[np.uint8]
+
+
+def parasail_matrix(costs: Costs) -> Any:
+    """The same scores for parasail, whose own matrices differ in B, J, X and Z."""
+    letters = LETTERS.tobytes().decode()
+    matrix = parasail.matrix_create(letters[:-1], 1, -1)  # what is no letter is *
+    for i, j in itertools.product(range(len(letters)), repeat=2):
+        matrix[i, j] = int(costs.matrix.scores[i, j])
+    return matrix
 
 
 def score_of(query: Codes, subject: Codes, costs: Costs) -> int:

@@ -1,6 +1,5 @@
 """Scores of a scan against the oracle and parasail, whatever the shape of the kernel and however subjects are cut."""
 
-import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ import numpy as np
 import parasail
 import pytest
 from numpy.typing import NDArray
-from oracle_scan import Codes, score_of, scores_of
+from oracle_scan import Codes, parasail_matrix, score_of, scores_of
 from test_substitution import LETTERS, RESIDUES, drawn, mutated, random_letters
 
 from readmap.backend import Backend, open_backend
@@ -80,9 +79,7 @@ def family(draw: random.Random, query: str, lengths: Sequence[int], letters: str
 
 def parasails(query: Codes, subject: Codes, costs: Costs) -> int:
     """The score that parasail finds, of a symmetric matrix and sequences with letters."""
-    matrix = parasail.matrix_create(LETTERS[:26], 1, -1)
-    for i, j in itertools.product(range(27), repeat=2):
-        matrix[i, j] = int(costs.matrix.scores[i, j])
+    matrix = parasail_matrix(costs)
     texts = ("".join(LETTERS[code] for code in codes) for codes in (query, subject))
     return int(parasail.sw_scan_32(*texts, costs.gap_open + costs.gap_extend, costs.gap_extend, matrix).score)
 
