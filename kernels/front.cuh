@@ -1,6 +1,6 @@
-// Cells of a local alignment's matrix in registers, neighbours across, that move along the matrix together, a step at a time;
-// Lane::width matrices at once. On the GPU the cells are rows of the query and go along the subject, on the CPU they are
-// columns of the subject and go along the query: the recurrence does not tell the two apart.
+// Cells of a local alignment's matrix in registers, neighbours across, that move along the matrix together, a step at a
+// time; Lane::width matrices at once. On the GPU the cells are rows of the query and go along the subject, on the CPU they
+// are columns of the subject and go along the query: the recurrence does not tell the two apart.
 //
 //              across ->
 //      along   held[0]  held[1]  held[2] ...        A gap along the way is a score of each cell, kept from step to step; one

@@ -1,11 +1,11 @@
-// A scan of a database: the best score of a query with every subject (Manavski and Valle 2008; Ligowski and Rudnicki 2009). Subjects
-// of about the same length share the lanes of a group, the longest ones first.
+// A scan of a database: the best score of a query with every subject (Manavski and Valle 2008; Ligowski and Rudnicki 2009).
+// Subjects of about the same length share the lanes of a group, the longest ones first.
 #include "scan_lanes.cuh"
 
-// An item is a group of subjects, those from item * Narrow::width on: their letters, interleaved. starts: where a subject begins in
-// `codes`. columns: where a group begins in `letters`.
-KERNEL void interleave(i64 begin, i64 end, const u8* codes, const i64* starts, const i32* lengths, const i64* columns, u8* letters,
-                       i64 subjects) {
+// An item is a group of subjects, those from item * Narrow::width on: their letters, interleaved. starts: where a subject
+// begins in `codes`. columns: where a group begins in `letters`.
+KERNEL void interleave(i64 begin, i64 end, const u8* codes, const i64* starts, const i32* lengths, const i64* columns,
+                       u8* letters, i64 subjects) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 first = item * Narrow::width;
         for (i64 column = group_lane(); column < columns[item + 1] - columns[item]; column += GROUP_WIDTH) {
@@ -18,9 +18,9 @@ KERNEL void interleave(i64 begin, i64 end, const u8* codes, const i64* starts, c
     }
 }
 
-// An item is as many stretches of columns as go into a group of threads, `width` threads each. starts, columns: of a stretch;
-// groups: whose it is. border_starts: of a stretch, ascending. scores: of every subject, the best one so far, is raised. goes_on:
-// whether a stretch continues what its borders were left by.
+// An item is as many stretches of columns as go into a group of threads, `width` threads each. starts, columns: of a
+// stretch; groups: whose it is. border_starts: of a stretch, ascending. scores: of every subject, the best one so far, is
+// raised. goes_on: whether a stretch continues what its borders were left by.
 #define SCORE(name, Lane, CELLS)                                                                                          \
     KERNEL void RESIDENT(4) name(i64 begin, i64 end, const u8* codes, const i32* matrix, const u8* letters,               \
                                  const i64* starts, const i32* columns, const i32* groups, const i64* border_starts,      \
@@ -51,8 +51,8 @@ SCORE(score_28, Narrow, 28)
 SCORE(score_32, Narrow, 32)
 SCORE(score_broad, Broad, 8)
 
-// As SCORE, once the scores are known. origins: where each group's columns begin. firsts, last_rows and last_columns: of every
-// subject, as Ends has them, are lowered and raised.
+// As SCORE, once the scores are known. origins: where each group's columns begin. firsts, last_rows and last_columns: of
+// every subject, as Ends has them, are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                             \
     KERNEL void RESIDENT(4) name(i64 begin, i64 end, const u8* codes, const i32* matrix, const u8* letters,               \
                                  const i64* starts, const i32* columns, const i32* groups, const i64* border_starts,      \

@@ -1,5 +1,5 @@
-// Subjects, Lane::width at once, against the query: on the GPU a group of threads holds a strip of the query's rows and goes along
-// the columns, on the CPU some columns go along the rows.
+// Subjects, Lane::width at once, against the query: on the GPU a group of threads holds a strip of the query's rows and
+// goes along the columns, on the CPU some columns go along the rows.
 #pragma once
 #include "front.cuh"
 
@@ -37,7 +37,8 @@ template <class Lane> struct Ends {
         if (!any(seen)) return;
         for (i32 k = 0; k < CELLS; ++k)
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                if (front.held[k].get(lane) == scores.get(lane)) note(lane, row + k * row_step, first_column + column + k * column_step);
+                if (front.held[k].get(lane) == scores.get(lane))
+                    note(lane, row + k * row_step, first_column + column + k * column_step);
     }
     HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
         atomic_min(firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
@@ -131,8 +132,8 @@ template <class Lane> struct Fetched {
     Border<Lane> border;
 };
 
-// A thread's rows of a strip on their way along the columns of a pair of subjects, a column behind the rows of the thread above, of
-// `width` threads. BORDERED: there are strips above or below.
+// A thread's rows of a strip on their way along the columns of a pair of subjects, a column behind the rows of the thread
+// above, of `width` threads. BORDERED: there are strips above or below.
 template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
     const u16* words;
     i32 columns, width, lane;
