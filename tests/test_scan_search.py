@@ -348,12 +348,14 @@ def test_parts_of_sequences_are_aligned_as_the_whole(
         whole = scanned(*given, costs, Limits(evalue=1e9), backend)
         assert sum(len(found.hits) for found in whole) > 30
         monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+        monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
         for one, other in zip(whole, scanned(*given, costs, Limits(evalue=1e9), backend), strict=True):
             assert_same(one, other)
 
 
 def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+    monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
     (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, Limits(), backend)
     assert rows_of(found.hits)[0] == (0, False, 33550)
     assert found.hits.alignments.target_starts[0] == 30

@@ -29,6 +29,10 @@ BATCH_LETTERS = 1 << 25
 #: Cells of a query's hits from which on what holds the alignments is looked for first.
 CROPPED_CELLS = 1 << 24
 
+#: For each lane with a subject so many may be empty; and cells of a pair that is better left to all of a GPU than to a
+#: group of threads.
+EMPTY_LANES, ALONE_CELLS = 4, 1 << 28
+
 Codes = NDArray[np.uint8]
 
 
@@ -67,14 +71,28 @@ def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend
 def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
     """All of both sequences, or of large ones the parts that hold their alignment."""
     query, subjects, scores = wanted
-    if not subjects or len(query) * sum(map(len, subjects)) < CROPPED_CELLS:
-        return [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
-    found = find_regions(query, subjects, scores, costs, backend)
-    rows = zip(*(array.tolist() for array in vars(found).values()), subjects, scores.tolist(), strict=True)
-    return [
-        Pair(query[start:end], subject[subject_start:subject_end], start, subject_start, score)
-        for start, end, subject_start, subject_end, subject, score in rows
-    ]
+    pairs = [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
+    lengths = np.array([len(subject) for subject in subjects], np.int64)
+    if len(query) * int(lengths.sum()) < CROPPED_CELLS:
+        return pairs
+    numbers = _croppable(len(query), lengths, backend)
+    found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], costs, backend)
+    rows = zip(numbers.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
+    for number, start, end, first, last in rows:
+        pairs[number] = Pair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)
+    return pairs
+
+
+def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArray[np.int64]:
+    """The numbers of the subjects of which looking for the part takes less than aligning the whole."""
+    lanes, order = backend.narrow_lanes, np.argsort(-lengths, kind="stable")
+    groups = np.zeros((-(-len(lengths) // lanes), lanes), np.int64)
+    groups.reshape(-1)[: len(lengths)] = lengths[order]
+    # A lane that has nothing to do takes as long as one that has.
+    are_full = EMPTY_LANES * groups.sum(axis=1) >= lanes * groups[:, 0]
+    if backend.lanes > 1:
+        are_full &= rows * groups[:, 0] <= ALONE_CELLS
+    return np.sort(order[np.repeat(are_full, lanes)[: len(lengths)]])
 
 
 def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -36,6 +36,8 @@ def find_regions(
     """The regions of a query and subjects, as codes; scores: int32 [subjects], of their best alignments, above 0."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     order = np.argsort(-lengths, kind="stable")
+    if not subjects:
+        return Regions(lengths, lengths, lengths, lengths)
     rows, columns, _, _ = _ends(query, [subjects[i] for i in order], scores[order], costs, backend)
     # Backwards what begins an alignment ends it.
     backwards = [subjects[i][::-1] for i in order]
