@@ -18,8 +18,9 @@ from readmap.scan.scores import Query, score
 #: Letters that are interleaved together where the device shares the host's memory.
 WINDOW_LETTERS = 1 << 26
 
-#: Bytes a letter that a window takes of a device's own memory: the codes, interleaved too, and what goes with subjects.
-LETTER_BYTES = 3
+#: Bytes a letter that a window takes of a device's own memory: the codes, interleaved too, and what goes with subjects,
+#: which of short ones is as much again.
+LETTER_BYTES = 4
 
 #: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
 #: Pieces fill the lanes of a group that would otherwise wait for one of them.
@@ -78,6 +79,7 @@ class Share:
             for query, row in zip(placed, found, strict=True):
                 row[window.first - self._first : window.end - self._first] = window.scores(query, self._backend)
                 tell(letters * query.rows)
+            del window  # before the next one is placed
         return found
 
     def _windows(self, span: int) -> Iterator[Window]:
@@ -96,6 +98,7 @@ class Share:
             if (first, end) == (self._first, self._end):
                 self._resident = window
             yield window
+            del window  # before the next one is placed
             first = end
 
     def _fits(self, first: int, limit: int) -> bool:
