@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError, UsageError
+from readmap.scan.letters import LETTERS as LETTERS_BY_CODE
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
 STANDARD = {
@@ -30,7 +31,7 @@ OWN_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
 PUBLISHED = Path(__file__).parent / "published"
 
 #: The letters by their codes, and the number of codes, most of the others of which are no letters.
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
+LETTERS = LETTERS_BY_CODE.tobytes().decode()
 CODES = 32
 #: Scores of a matrix are from -LIMIT to LIMIT, so that those of alignments have room.
 LIMIT = 1000
