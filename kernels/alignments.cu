@@ -5,13 +5,11 @@
 #include "pairs.cuh"
 #include "scoring.cuh"
 
-// An item is a line. One that scores below min_score, or joint_score where the read's mate vouches for its place, has none
-// (contig -1).
-KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows,
-                               const u8* joint, LINE_ARGUMENTS, const i64* operation_ends, const i64* rooms,
-                               const u32* operations, const i32* operation_counts, const i64* reference_starts,
-                               i64* reference_ends, i32* contigs, i32* scores,
-                               i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, i32 min_score, i32 joint_score, SCORING_ARGUMENTS) {
+// An item is a line. One that scores below what it has to has no place (contig -1).
+KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const Window* windows, LINE_ARGUMENTS,
+                               const i32* least_scores, const i64* operation_ends, const i64* rooms, const u32* operations,
+                               const i32* operation_counts, const i64* reference_starts, i64* reference_ends, i32* contigs,
+                               i32* scores, i32* edit_distances, u8* reversed, u8* mapqs, i32* seconds, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -26,26 +24,8 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
         Aligned aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
                            queries.mask(slot, window.orientation), reference_starts[line],
                            operations + operation_ends[line] - rooms[line], operation_counts[line]};
-        i64 query = 0, place = aligned.start;
-        i32 score = 0, edits = 0;
-        for (i32 i = 0; i < aligned.count; ++i) {
-            i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
-            if (operation == MATCHED) {
-                for (i64 at = 0; at < length; at += 32) {
-                    u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
-                    i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
-                    score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
-                    score -= open * AMBIGUOUS_PENALTY;
-                    edits += different;
-                }
-            } else if (operation != CLIPPED) {
-                score -= scoring.gap((i32)length);
-                edits += (i32)length;
-            }
-            if (operation != INSERTED && operation != CLIPPED) place += length;
-            if (operation != DELETED) query += length;
-        }
-        if (score < (roles[line] == PRIMARY && joint[slot] ? joint_score : min_score)) {
+        Measure measured = measure(aligned, scoring);
+        if (measured.score < least_scores[line]) {
             mapqs[line] = 0;
             continue;
         }
@@ -53,9 +33,9 @@ KERNEL void measure_alignments(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_AR
         // The rival's score counted bonuses for ends that it reached; it is told without those that this place earned.
         Clips clips = clips_of(aligned.operations, aligned.count);
         seconds[line] = maximum(seconds[line] - ((clips.left == 0) + (clips.right == 0)) * scoring.clip_penalty, 0);
-        scores[line] = score;
-        edit_distances[line] = edits;
-        reference_ends[line] = place;
+        scores[line] = measured.score;
+        edit_distances[line] = measured.edits;
+        reference_ends[line] = measured.reference_end;
         reversed[line] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
     }
 }

@@ -23,6 +23,35 @@ struct Aligned {
     }
 };
 
+// What it shows: points without the bonuses for reached ends, and differences.
+struct Measure {
+    i32 score, edits;
+    i64 reference_end;
+};
+
+HOST_DEVICE Measure measure(const Aligned& aligned, const Scoring& scoring) {
+    Measure result = {0, 0, aligned.start};
+    i64 query = 0;
+    for (i32 i = 0; i < aligned.count; ++i) {
+        i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
+        if (operation == MATCHED) {
+            for (i64 at = 0; at < length; at += 32) {
+                u64 unclear, marks = aligned.differing(query + at, result.reference_end + at, length - at, unclear);
+                i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks), open = count_ones(unclear);
+                result.score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
+                result.score -= open * AMBIGUOUS_PENALTY;
+                result.edits += different;
+            }
+        } else if (operation != CLIPPED) {
+            result.score -= scoring.gap((i32)length);
+            result.edits += (i32)length;
+        }
+        if (operation != INSERTED && operation != CLIPPED) result.reference_end += length;
+        if (operation != DELETED) query += length;
+    }
+    return result;
+}
+
 // What a CIGAR clips off the read, as the record shows it.
 struct Clips {
     i32 left, right;

@@ -1,6 +1,6 @@
 // Extension: banded alignment scores for the windows in which gaps may pay, and the CIGARs of the reported ones.
+#include "alignments.cuh"
 #include "smith_waterman.cuh"
-#include "traceback.cuh"
 
 // An item is Lane::width tasks; a task is the number of a window, task_slots its read.
 template <class Lane, i32 WIDTH>
@@ -49,13 +49,25 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
     return cigar.count;
 }
 
+// The alignment that a line tells: the best one or, where that falls below `least` without the bonuses for the ends that it
+// reaches, the best one without them.
+template <i32 WIDTH>
+HOST_DEVICE Path trace_told(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
+    while (true) {
+        Path path = trace(band, scoring, steps, operations);
+        Aligned aligned = {band.reference, nullptr, band.bases, band.mask, path.reference_start, operations, path.operations};
+        if (scoring.clip_penalty == 0 || measure(aligned, scoring).score >= least) return path;
+        scoring.clip_penalty = 0;
+    }
+}
+
 // An item is a line of `traced`, all of them with windows of one band; it fills the line's part of `operations`. Blocks of
 // 2^lane_bits items have block_words words of `steps`, interleaved.
 #define TRACE_ALIGNMENTS(name, WIDTH)                                                                                    \
     KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced, const Window* windows, \
-                     const i32* line_slots, const i64* line_windows, const i64* operation_ends, const i64* rooms,        \
-                     u64* steps, u32* operations, i32* operation_counts, i64* reference_starts, i64 first,               \
-                     i64 block_words, SCORING_ARGUMENTS) {                                                               \
+                     const i32* line_slots, const i64* line_windows, const i32* least_scores, const i64* operation_ends, \
+                     const i64* rooms, u64* steps, u32* operations, i32* operation_counts, i64* reference_starts,        \
+                     i64 first, i64 block_words, SCORING_ARGUMENTS) {                                                    \
         Reference reference = REFERENCE;                                                                                 \
         Queries queries = QUERIES;                                                                                       \
         i64 lanes = (i64)1 << lane_bits;                                                                                 \
@@ -63,7 +75,8 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
             i64 line = traced[first + item], slot = line_slots[line];                                                    \
             Band band = band_of(reference, queries, slot, windows[line_windows[line]]);                                  \
             Steps<WIDTH> own = {steps + (item >> lane_bits) * block_words + (item & (lanes - 1)), lanes};                \
-            Path path = trace(band, SCORING, own, operations + operation_ends[line] - rooms[line]);                      \
+            u32* cigar = operations + operation_ends[line] - rooms[line];                                                \
+            Path path = trace_told(band, SCORING, own, cigar, least_scores[line]);                                       \
             operation_counts[line] = path.operations;                                                                    \
             reference_starts[line] = path.reference_start;                                                               \
         }                                                                                                                \
@@ -74,16 +87,15 @@ TRACE_ALIGNMENTS(trace_middle, 64)
 TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
 
-// An item is a line: the CIGAR of a window whose ungapped segment is its alignment.
+// An item is a line: the CIGAR of its window's ungapped segment, unless it is one that is traced.
 KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,
-                           const i64* line_windows, const i64* operation_ends, const i64* rooms, u32* operations,
+                           const i64* line_windows, const u8* line_bands, const i64* operation_ends, const i64* rooms, u32* operations,
                            i32* operation_counts, i64* reference_starts) {
     FOR_EACH(line, begin, end) {
         operation_counts[line] = 0;
         reference_starts[line] = 0;
-        if (line_windows[line] < 0) continue;
+        if (line_windows[line] < 0 || line_bands[line]) continue;
         const Window& window = windows[line_windows[line]];
-        if (window.gapped()) continue;
         u32* own = operations + operation_ends[line] - rooms[line];
         operation_counts[line] = lay_segment(window, lengths[line_slots[line]], own);
         reference_starts[line] = window.diagonal + window.begin;

@@ -13,11 +13,12 @@ struct Reporting {
     i32 most_mentions;     // a part with more other places mentions none
     i32 mention_share;     // percent of the part's score that a mentioned place has
     i32 min_score;
+    i32 joint_score;       // what a read needs where its mate vouches for its place
     i32 leftmost_primary;  // of a split read the part that begins first in the read is the primary one
 };
 
-#define REPORTING_ARGUMENTS i32 most_mentions, i32 mention_share, i32 min_score, i32 leftmost_primary
-#define REPORTING Reporting{most_mentions, mention_share, min_score, leftmost_primary}
+#define REPORTING_ARGUMENTS i32 most_mentions, i32 mention_share, i32 min_score, i32 joint_score, i32 leftmost_primary
+#define REPORTING Reporting{most_mentions, mention_share, min_score, joint_score, leftmost_primary}
 
 struct Selection {
     const Window* windows;
@@ -113,7 +114,7 @@ struct Selection {
 
 #define SELECTION_ARGUMENTS                                                                                          \
     const i32 *slot_of, const i32 *lengths, const u8 *read_flags, const u64 *hashes, const Window *windows,         \
-        const i32 *counts, const i32 *missed, const i32 *chosen, const i32 *seconds, const u8 *mapqs
+        const i32 *counts, const i32 *missed, const i32 *chosen, const i32 *seconds, const u8 *mapqs, const u8 *joint
 
 #define SELECT(record)                                                                                               \
     i64 slot = slot_of[record];                                                                                      \
@@ -135,11 +136,12 @@ KERNEL void count_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, i64* line_count
 }
 
 // The most operations of a CIGAR: clips and a match, or as many gaps as matches can pay for.
-HOST_DEVICE i64 room_of(i32 length, bool gapped, const Scoring& scoring) {
-    return gapped ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 3;
+HOST_DEVICE i64 room_of(i32 length, bool traced, const Scoring& scoring) {
+    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 3;
 }
 
-// Lines to be filled. bands: of the line's window if its alignment has gaps, else NO_BAND. rooms: for its operations.
+// Lines to be filled. bands: of the line's window if its alignment is traced, else NO_BAND. least_scores: what it has to
+// score. rooms: for its operations.
 struct LineResults {
     i32* slots;
     i64* windows;
@@ -148,26 +150,30 @@ struct LineResults {
     u8* mapqs;
     i32* seconds;
     u8* bands;
+    i32* least_scores;
     i64* rooms;
 
     // window: null for none.
     HOST_DEVICE void put(i64 line, i64 slot, i32 length, const Window* window, i64 row, i32 role, i64 owner, i32 mapq,
-                         i32 second, const Scoring& scoring) {
-        bool gapped = window && window->gapped();
+                         i32 second, i32 least, const Scoring& scoring) {
+        // A segment that scores enough by bonuses alone may hold an alignment that does without.
+        bool traced = window && (window->gapped() || least_score(*window, length, scoring) < least);
         slots[line] = (i32)slot;
         windows[line] = window ? row : -1;
         roles[line] = (u8)role;
         owners[line] = (i32)owner;
         mapqs[line] = (u8)mapq;
         seconds[line] = second;
-        bands[line] = gapped ? (u8)window->band : (u8)NO_BAND;
-        rooms[line] = room_of(length, gapped, scoring);
+        bands[line] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
+        least_scores[line] = least;
+        rooms[line] = room_of(length, traced, scoring);
     }
 };
 
 #define LINE_RESULT_ARGUMENTS                                                                                        \
-    i32 *line_slots, i64 *line_windows, u8 *roles, i32 *owners, u8 *line_mapqs, i32 *line_seconds, u8 *bands, i64 *rooms
-#define LINE_RESULTS LineResults{line_slots, line_windows, roles, owners, line_mapqs, line_seconds, bands, rooms}
+    i32 *line_slots, i64 *line_windows, u8 *roles, i32 *owners, u8 *line_mapqs, i32 *line_seconds, u8 *bands,       \
+        i32 *least_scores, i64 *rooms
+#define LINE_RESULTS LineResults{line_slots, line_windows, roles, owners, line_mapqs, line_seconds, bands, least_scores, rooms}
 
 // line_offsets: where each record's lines begin; what count_lines counted is the least that it has.
 KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_offsets, LINE_RESULT_ARGUMENTS,
@@ -182,19 +188,20 @@ KERNEL void list_lines(i64 begin, i64 end, SELECTION_ARGUMENTS, const i64* line_
             if (line.role == NOTHING) continue;
             const Window* window = line.rank < 0 ? nullptr : selection.windows + line.rank;
             i64 owner = line.role > PIECE ? places[line.owner] : next;
+            i32 least = line.role == PRIMARY && joint[slot] ? joint_score : min_score;
             results.put(next++, slot, selection.length, window, slot * most_windows + line.rank, line.role, owner, line.mapq,
-                        line.second, SCORING);
+                        line.second, least, SCORING);
         }
     }
 }
 
 // An item is a place; place_lines: the line that it gets.
 KERNEL void add_places(i64 begin, i64 end, const i32* lengths, const Window* windows, const Place* places,
-                       const i64* place_lines, LINE_RESULT_ARGUMENTS, SCORING_ARGUMENTS) {
+                       const i64* place_lines, LINE_RESULT_ARGUMENTS, i32 min_score, SCORING_ARGUMENTS) {
     LineResults results = LINE_RESULTS;
     FOR_EACH(item, begin, end) {
         const Place& place = places[item];
         results.put(place_lines[item], place.slot, lengths[place.slot], windows + place.row, place.row, PLACE, place.owner, 0, 0,
-                    SCORING);
+                    min_score, SCORING);
     }
 }

@@ -77,22 +77,23 @@ KERNEL void choose_heads(i64 begin, i64 end, CROWD_ARGUMENTS, const i64* heads, 
     }
 }
 
-// The windows of a read's parts: what other places are told of, and which owns them.
+// The windows of a read's parts, of those that proved true: what other places are told of, and which owns them.
 struct Parts {
     Lines lines;
     const Window* windows;
     i64 record;
 
+    HOST_DEVICE bool is_part(i64 line) const { return lines.roles[line] <= PIECE && lines.windows[line] >= 0; }
     HOST_DEVICE bool hold(const Window& window) const {
         for (i64 line = lines.offsets[record]; line < lines.offsets[record + 1]; ++line)
-            if (lines.windows[line] >= 0 && beside(window, windows[lines.windows[line]])) return true;
+            if (is_part(line) && beside(window, windows[lines.windows[line]])) return true;
         return false;
     }
     // The first part of which the window is another place; else the primary one.
     HOST_DEVICE i64 owner(const Window& window, i32 length) const {
         Span span = span_of(window, length);
         for (i64 line = lines.offsets[record]; line < lines.offsets[record + 1]; ++line)
-            if (span.rivals(span_of(windows[lines.windows[line]], length))) return line;
+            if (is_part(line) && span.rivals(span_of(windows[lines.windows[line]], length))) return line;
         return lines.offsets[record];
     }
 };

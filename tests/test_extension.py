@@ -103,6 +103,9 @@ class Alignment:
     start: int
 
 
+ANY = -1_000_000  # a score that every alignment reaches
+
+
 class Bench:
     """Contigs on a device, and the two functions under test for any tasks."""
 
@@ -154,16 +157,22 @@ class Bench:
         assert [int(row["band"]) for row in rows] == [KINDS[task.band] for task in tasks]
         return [int(row["score"]) for row in rows]
 
-    def alignments(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, traced: bool = True) -> list[Alignment]:
-        queries, windows = self.windows(tasks, -1)
+    def alignments(
+        self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, traced: bool = True, least: int = ANY
+    ) -> list[Alignment]:
+        queries, windows = self.windows(tasks, 1_000_000)
         rows = self.backend.to_host(windows.rows).view(WINDOW)
         if traced:
             rows["score"] = 0  # differs from the ungapped segment's, so that the segment is no alignment
             rows["band"] *= -1
-        return self.aligned(tasks, queries, self.held(windows, rows), scoring)
+        return self.aligned(tasks, queries, self.held(windows, rows), scoring, least)
 
-    def aligned(self, tasks: Sequence[Task], queries: Any, held: Windows, scoring: Scoring) -> list[Alignment]:
+    def aligned(
+        self, tasks: Sequence[Task], queries: Any, held: Windows, scoring: Scoring, least: int = ANY
+    ) -> list[Alignment]:
+        """least: what the alignments should score without bonuses."""
         lines = self.lines(held, queries, scoring)
+        lines = dataclasses.replace(lines, least_scores=self.backend.full(lines.count, least, np.int32))
         found = align_lines(lines, held, queries, self.index, scoring, self.backend)
         ends, rooms, counts, starts, operations = (
             self.backend.to_host(array).tolist()
@@ -522,6 +531,26 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
         found = benches[genome].alignments(tasks, scoring)
         long += sum(length > 20 and operation in "ID" for alignment in found for length, operation in alignment.cigar)
     assert long >= 2
+
+
+@pytest.mark.parametrize("genome", GENOMES)
+def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
+    """Where the best alignment falls below the least score without its bonuses, the best one that has none is told."""
+    generator, bench, plain = random.Random(29), benches[genome], dataclasses.replace(DEFAULT, clip_penalty=0)
+    tasks = make_tasks(generator, GENOMES[genome], 10 * SHORT, ["narrow", "middle", "wide"])
+    if genome == "ambiguous":
+        tasks = ambiguous_reads(generator, tasks)
+    told = other = 0
+    for least in (10, 30, 60):
+        both = bench.alignments(tasks), bench.alignments(tasks, least=least), bench.alignments(tasks, plain)
+        for task, best, found, best_plain in zip(tasks, *both, strict=True):
+            contig = bench.contigs[task.contig]
+            score = rescore(best.cigar, task.oriented, contig, best.start, DEFAULT, task.long_gaps).score
+            assert found == (best if score >= least else best_plain)
+            other += found != best
+            told += score < least <= bench.expected(task, plain)
+    assert other > 0
+    assert told > 0
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -35,7 +35,7 @@ from readmap.index.index import Index
 from readmap.search import matches
 from readmap.search.parameters import EVERY_PLACE, Reporting, Scoring
 
-DEFAULT, ALL = Scoring(), Reporting(most_places=EVERY_PLACE)
+DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_places=EVERY_PLACE)
 COPIES = 200
 
 
@@ -169,7 +169,7 @@ def check_lines(reads: list[Read], found: dict[str, list[Line]], contigs: dict[s
             assert len(ends) == len(set(ends))
 
 
-def best_at(name: str, copy: Copy) -> int:
+def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
     """The best alignment of a read to a copy and what is around it, bonuses included."""
     (offset, bases), margin = FORWARD[name], 40
     first = max(copy.begin - margin, 0)
@@ -177,16 +177,16 @@ def best_at(name: str, copy: Copy) -> int:
     if copy.reverse:
         offset, bases = copy.end - copy.begin - offset - len(bases), reverse_complement(bases)
     diagonal = copy.begin - first + offset
-    return local_score(bases, letters, DEFAULT, range(diagonal - 16, diagonal + 17))
+    return local_score(bases, letters, scoring, range(diagonal - 16, diagonal + 17))
 
 
 @pytest.fixture(scope="module")
-def best() -> dict[str, list[int]]:
-    """Of each read the scores at all copies."""
-    return {name: [best_at(name, copy) for copy in PLANTED] for name in FORWARD}
+def best() -> dict[str, list[tuple[int, int]]]:
+    """Of each read the scores at all copies, with bonuses and without."""
+    return {name: [(best_at(name, copy, DEFAULT), best_at(name, copy, PLAIN)) for copy in PLANTED] for name in FORWARD}
 
 
-def test_all_copies_are_told(world: World, tmp_path: Path, best: dict[str, list[int]]) -> None:
+def test_all_copies_are_told(world: World, tmp_path: Path, best: dict[str, list[tuple[int, int]]]) -> None:
     """Each once, on its strand, with the best score that it has."""
     found = search(world, tmp_path, READS)
     check_lines(READS, found, CONTIGS)
@@ -194,11 +194,39 @@ def test_all_copies_are_told(world: World, tmp_path: Path, best: dict[str, list[
         lines = found[read.name]
         assert len(lines) > COPIES - 10
         assert [line.secondary for line in lines] == [False] + [True] * (len(lines) - 1)
-        for copy, score in zip(PLANTED, best[read.name], strict=True):
+        for copy, (score, plain) in zip(PLANTED, best[read.name], strict=True):
             own = [x for x in lines if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
             assert all(line.reverse == (copy.reverse != (read.name == TURNED)) for line in own)
-            # Without its bonuses the score may be too small.
-            assert [line.full_score for line in own] == [score] or (not own and score < DEFAULT.min_score + 10)
+            assert len(own) == (plain >= DEFAULT.min_score)
+            # What falls below the least score without its bonuses gives way to the best alignment that has none.
+            assert all(line.full_score == score or line.score == plain for line in own)
+
+
+def test_pieces_of_reads_are_told(world: World, tmp_path: Path) -> None:
+    """Wherever enough bases of a read stand, be they at its end or within what a place with gaps aligns."""
+    generator = random.Random(189)
+    reads, contigs, pieces = list[Read](), dict[str, str](), list[tuple[str, str, int, int, bool]]()
+    for number in range(80):
+        bases, name = random_bases(generator, 101), f"r{number}"
+        reads.append(Read(name, bases, "I" * 101))
+        home, letters = bases, random_bases(generator, 150)
+        for at in (75, 50, 25):
+            size = below(generator, 9)
+            home = insert(generator, home, at, size) if below(generator, 2) else delete(home, at, size)
+        letters += home + random_bases(generator, 150)
+        for _ in range(6):
+            size = DEFAULT.min_score + below(generator, 12)
+            begin = below(generator, 102 - size)
+            begin = (0, 102 - size - 1, begin, begin)[below(generator, 4)]
+            piece, reverse = bases[begin : begin + size], bool(below(generator, 2))
+            pieces.append((name, f"c{number}", len(letters), size, reverse))
+            letters += (reverse_complement(piece) if reverse else piece) + random_bases(generator, 200)
+        contigs[f"c{number}"] = letters
+    found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
+    check_lines(reads, found, contigs)
+    for name, contig, start, size, reverse in pieces:
+        lines = [line for line in found[name] if line.contig == contig and line.reverse == reverse]
+        assert any(line.start < start + size and start < line.end for line in lines), (name, start, size, reverse)
 
 
 @pytest.mark.parametrize("most", [1, 10, 60, 1_000])

@@ -30,7 +30,7 @@ def bench(backends: str) -> Bench:
 def told(bench: Bench, world: World, reporting: Reporting, scoring: Scoring) -> list[list[tuple[int, ...]]]:
     """By read: rank, role, owner (its number among the read's lines), MAPQ and second score of each line."""
     lines = select_lines(world.placements, world.windows, world.queries, reporting, scoring, bench.backend)
-    check_arrays(bench, world, lines)
+    check_arrays(bench, world, lines, scoring)
     host = bench.backend.to_host
     offsets = host(lines.offsets).tolist()
     rows = list(
@@ -50,7 +50,7 @@ def told(bench: Bench, world: World, reporting: Reporting, scoring: Scoring) -> 
     ]
 
 
-def check_arrays(bench: Bench, world: World, lines: Lines) -> None:
+def check_arrays(bench: Bench, world: World, lines: Lines, scoring: Scoring) -> None:
     """Each read has lines of its own, the first one primary; owners are parts of the same read, of parts themselves."""
     host = bench.backend.to_host
     offsets, slots, owners, roles = (host(a) for a in (lines.offsets, lines.slots, lines.owners, lines.roles))
@@ -62,13 +62,22 @@ def check_arrays(bench: Bench, world: World, lines: Lines) -> None:
     assert (read_of[owners] == read_of).all()
     assert (roles[owners] <= PIECE).all()
     assert ((owners == np.arange(lines.count)) == (roles <= PIECE)).all()
-    for read, slot, row, band, room in zip(
-        read_of, *(host(a).tolist() for a in (lines.slots, lines.windows, lines.bands, lines.rooms)), strict=True
+    joint = host(world.placements.joint)[slots] & (roles == PRIMARY)
+    least = np.where(joint, min(scoring.min_score, 19), scoring.min_score)
+    assert (host(lines.least_scores) == least).all()
+    for read, slot, row, band, room, score in zip(
+        read_of, *(host(a).tolist() for a in (lines.slots, lines.windows, lines.bands, lines.rooms)), least, strict=True
     ):
-        window = world.mates[read].candidates[row - slot * WINDOWS] if row >= 0 else None
-        gapped = window is not None and window.gapped
-        assert band == (window.band if window and gapped else 0)
-        assert room > 3 if gapped else room == 3
+        mate = world.mates[read]
+        window = mate.candidates[row - slot * WINDOWS] if row >= 0 else None
+        traced = window is not None and (window.gapped or plain_score(window, mate.length, scoring) < score)
+        assert band == (max(window.band, 1) if window and traced else 0)
+        assert room > 3 if traced else room == 3
+
+
+def plain_score(window: Candidate, length: int, scoring: Scoring) -> int:
+    """Of a segment, without the bonuses for the ends that it reaches."""
+    return window.score - ((window.begin == 0) + (window.end == length)) * scoring.clip_penalty
 
 
 def expected(world: World, mapqs: list[int], seconds: list[int], reporting: Reporting, scoring: Scoring) -> Any:
@@ -104,6 +113,7 @@ def test_lines(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: 
         world.placements,
         mapqs=bench.backend.to_device(draw.integers(0, 61, len(world.mates)).astype(np.uint8)),
         seconds=bench.backend.to_device(draw.integers(0, 90, len(world.mates)).astype(np.int32)),
+        joint=bench.backend.to_device(draw.integers(0, 2, len(world.mates)).astype(np.uint8)),
     )
     world = dataclasses.replace(world, placements=placements)
     reporting, scoring = Reporting(leftmost_primary=leftmost, **counts), Scoring(min_score=min_score)

@@ -13,15 +13,11 @@ from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
 from readmap.search.lines import Lines
 from readmap.search.parameters import Reporting, Scoring
-from readmap.search.placement import Placements
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
 _MEASURE, _FLAG = Kernel("alignments", "measure_alignments"), Kernel("alignments", "flag_lines")
 _SETTLE, _SETTLE_PLACES = Kernel("alignments", "settle_lines"), Kernel("alignments", "settle_places")
-
-#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
-JOINT_SCORE = 19
 
 #: Flags of SAM.
 PROPER_PAIR, UNMAPPED, SECONDARY, SUPPLEMENTARY = 2, 4, 256, 2048
@@ -58,7 +54,6 @@ class Alignments:
 def measure_alignments(
     extensions: Extensions,
     lines: Lines,
-    placements: Placements,
     windows: Windows,
     inserts: Inserts,
     reads: Reads,
@@ -68,7 +63,7 @@ def measure_alignments(
     reporting: Reporting,
     backend: Backend,
 ) -> Alignments:
-    """Score, edit distance, place and flags of every line; one below the minimum score has no place."""
+    """Score, edit distance, place and flags of every line; one that scores less than its line's least has no place."""
     alignments = Alignments(
         lines,
         backend.empty(lines.count, np.int32),
@@ -90,8 +85,8 @@ def measure_alignments(
         *queries.arguments,
         *index.reference,
         windows.rows,
-        placements.joint,
         *lines.arguments,
+        lines.least_scores,
         *cigars,
         *places,
         alignments.scores,
@@ -99,8 +94,6 @@ def measure_alignments(
         alignments.reversed,
         alignments.mapqs,
         alignments.seconds,
-        scoring.min_score,
-        min(scoring.min_score, JOINT_SCORE * scoring.match),
         *scoring.arguments(),
     )
     backend.launch(

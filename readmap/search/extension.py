@@ -127,9 +127,10 @@ def align_lines(
         backend.empty(lines.count, np.int32),
         backend.empty(lines.count, np.int64),
     )
-    where = (lines.slots, lines.windows, ends, lines.rooms)
+    places, segments = (ends, lines.rooms), (lines.slots, lines.windows, lines.bands)
     results = (extensions.operations, extensions.counts, extensions.reference_starts)
-    backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *where, *results)
+    backend.launch(_LAY, lines.count, queries.lengths, windows.rows, *segments, *places, *results)
+    where = (lines.slots, lines.windows, lines.least_scores, *places)
     bands, slots = backend.to_host(lines.bands), backend.to_host(lines.slots)
     for kind in BANDS:
         traced = np.flatnonzero(bands == kind)

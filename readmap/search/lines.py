@@ -16,6 +16,9 @@ from readmap.search.windows import Windows
 _COUNT, _LIST = Kernel("lines", "count_lines"), Kernel("lines", "list_lines")
 _ADD = Kernel("lines", "add_places")
 
+#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
+JOINT_SCORE = 19
+
 #: struct Place of kernels/lines.cuh, five 64-bit words.
 PLACE_ROW = np.dtype(
     [
@@ -43,7 +46,8 @@ class Lines:
         roles: uint8 [lines], PRIMARY to NOTHING.
         owners: int32 [lines], the line of the part of which this is another place; of parts, themselves.
         mapqs: uint8 [lines]; seconds: int32 [lines], the score of the best place beside it, 0 for none.
-        bands: uint8 [lines], the kind of band of an alignment with gaps, else 0.
+        bands: uint8 [lines], the kind of band of an alignment that is traced, else 0.
+        least_scores: int32 [lines], what the alignment has to score, without bonuses.
         rooms: int64 [lines], the most operations that its CIGAR may have.
         count: lines in all.
     """
@@ -56,6 +60,7 @@ class Lines:
     mapqs: Array
     seconds: Array
     bands: Array
+    least_scores: Array
     rooms: Array
     count: int
 
@@ -67,7 +72,7 @@ class Lines:
     @property
     def results(self) -> tuple[Array, ...]:
         """What kernels that fill them take as LINE_RESULT_ARGUMENTS."""
-        return (*self.arguments[1:], self.mapqs, self.seconds, self.bands, self.rooms)
+        return (*self.arguments[1:], self.mapqs, self.seconds, self.bands, self.least_scores, self.rooms)
 
 
 def select_lines(
@@ -119,6 +124,7 @@ def add_places(
         backend.to_device(places.view(np.int64).reshape(-1, 5)),
         backend.to_device(own[records + 1] + np.arange(len(places))),
         *more.results,
+        scoring.min_score,
         *scoring.arguments(),
     )
     return more
@@ -135,6 +141,7 @@ def _no_lines(offsets: Array, count: int, backend: Backend) -> Lines:
         backend.empty(count, np.uint8),
         backend.empty(count, np.int32),
         backend.empty(count, np.uint8),
+        backend.empty(count, np.int32),
         backend.empty(count, np.int64),
         count,
     )
@@ -153,6 +160,7 @@ def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tu
         placements.chosen,
         placements.seconds,
         placements.mapqs,
+        placements.joint,
     )
 
 
@@ -163,6 +171,7 @@ def _settings(reporting: Reporting, scoring: Scoring) -> tuple[int, ...]:
         0 if reporting.most_places else reporting.most_mentions,
         reporting.mention_share,
         scoring.min_score,
+        min(scoring.min_score, JOINT_SCORE * scoring.match),
         int(reporting.leftmost_primary),
         *scoring.arguments(),
     )

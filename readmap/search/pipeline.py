@@ -14,7 +14,7 @@ from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
-from readmap.search.lines import select_lines
+from readmap.search.lines import Lines, select_lines
 from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
@@ -74,14 +74,19 @@ def _align(
 ) -> Alignments:
     """matches: where all places are told."""
     reads, queries, windows, placements = searched.reads, searched.queries, searched.windows, searched.placements
-    lines = select_lines(placements, windows, queries, reporting, scoring, backend)
-    if matches:
-        crowd = list_diagonals(matches, queries, index, scoring, backend)
-        lines, windows = tell_places(crowd, lines, placements, windows, queries, reporting, index, scoring, backend)
-    extensions = align_lines(lines, windows, queries, index, scoring, backend)
-    return measure_alignments(
-        extensions, lines, placements, windows, inserts, reads, queries, index, scoring, reporting, backend
-    )
+
+    def aligned(lines: Lines, windows: Windows) -> Alignments:
+        extensions = align_lines(lines, windows, queries, index, scoring, backend)
+        return measure_alignments(
+            extensions, lines, windows, inserts, reads, queries, index, scoring, reporting, backend
+        )
+
+    alignments = aligned(select_lines(placements, windows, queries, reporting, scoring, backend), windows)
+    if not matches:
+        return alignments
+    # Which parts prove true decides what else is another place of them.
+    parts, crowd = alignments.lines, list_diagonals(matches, queries, index, scoring, backend)
+    return aligned(*tell_places(crowd, parts, placements, windows, queries, reporting, index, scoring, backend))
 
 
 def _by_stride(selected: Any, queries: Queries, effort: Effort) -> list[tuple[int, Any]]:

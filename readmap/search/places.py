@@ -50,7 +50,7 @@ def tell_places(
 ) -> tuple[Lines, Windows]:
     """The lines with those of other places, the best ones of each part; and the windows with those of these places.
 
-    lines: of the reads' parts.
+    lines: of the reads' parts, as they proved.
     """
     found = _find_windows(crowd, lines, windows, queries, index, scoring, backend)
     kept = len(windows.rows)

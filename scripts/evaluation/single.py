@@ -26,7 +26,7 @@ REAL = {
     "na12878": ("human", "gzip -dc {shared}/data/human/na12878_chr20_1.fq.gz"),
     "ecoli_on_human": ("human", "gzip -dc {shared}/data/ecoli/reads_1.fq.gz"),
 }
-MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND, LONG_GAP, CLIP = 1, 4, 1, 6, 1, 22, 5
+MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND, LONG_GAP, CLIP, LEAST = 1, 4, 1, 6, 1, 22, 5, 30
 Records = dict[str, pysam.AlignedSegment]
 
 
@@ -36,6 +36,11 @@ def read_sam(path: Path) -> Records:
         primary = [record for record in sam if not record.flag & 0x900]
     records = {str(record.query_name).removesuffix("/1"): record for record in primary}
     return records if len(records) == len(primary) else sys.exit(f"{path}: a read has two primary records")
+
+
+def clipped(record: pysam.AlignedSegment) -> int:
+    """The ends that an alignment does not reach."""
+    return sum(operation in (pysam.CSOFT_CLIP, pysam.CHARD_CLIP) for operation, _ in record.cigartuples or [])
 
 
 def score(record: pysam.AlignedSegment, genome: pysam.FastaFile) -> int:
@@ -48,17 +53,22 @@ def score(record: pysam.AlignedSegment, genome: pysam.FastaFile) -> int:
     total = int(np.where(known, np.where(query == ref, MATCH, -MISMATCH), -AMBIGUOUS).sum())
     cigar = record.cigartuples or []
     gaps = [length for operation, length in cigar if operation in (pysam.CINS, pysam.CDEL)]
-    clipped = sum(operation in (pysam.CSOFT_CLIP, pysam.CHARD_CLIP) for operation, _ in cigar)
-    return total - sum(min(GAP_OPEN + GAP_EXTEND * length, LONG_GAP) for length in gaps) - CLIP * clipped
+    return total - sum(min(GAP_OPEN + GAP_EXTEND * length, LONG_GAP) for length in gaps) - CLIP * clipped(record)
 
 
 def compare_scores(bwa: Records, mapper: Records, reference: Path) -> tuple[int, int]:
-    """How many reads the mapper scores no lower than bwa, of how many that both map."""
+    """How many reads the mapper scores no lower than bwa, of how many that both map.
+
+    bwa reports a CIGAR that goes on to the read's end although it then scores less than -T, by which bwa means the best
+    part of it. A mapper that reports none such has no alignment to compare with that.
+    """
     both = [(one, mapper[name]) for name, one in bwa.items() if place(one) and place(mapper.get(name))]
     moved = [(a, b) for a, b in both if (place(a), a.cigarstring) != (place(b), b.cigarstring)]
     with pysam.FastaFile(str(reference)) as genome:
-        below = sum(score(ours, genome) < score(theirs, genome) for theirs, ours in moved)
-    return len(both) - below, len(both)
+        scores = [(score(ours, genome), score(theirs, genome), CLIP * clipped(theirs)) for theirs, ours in moved]
+    below = sum(ours < theirs for ours, theirs, cost in scores if theirs + cost >= LEAST)
+    beyond = sum(theirs + cost < LEAST for _, theirs, cost in scores)
+    return len(both) - beyond - below, len(both) - beyond
 
 
 def align(workshop: Workshop, reference: str, stem: str, template: str, seed: int = 0) -> tuple[Path, Records, Records]:
