@@ -26,6 +26,7 @@ typedef unsigned long long u64;
 // Between a kernel's void and its name: so many blocks of it are to fit on a multiprocessor.
 #define RESIDENT(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
+#define SELDOM __device__ __noinline__
 #define FOR_EACH(item, begin, end)                                                             \
     for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end);        \
          item += (i64)gridDim.x * blockDim.x)
@@ -67,16 +68,20 @@ HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address
 // `published`.
 HOST_DEVICE i32 published(const i32* address) { return fresh(address); }
 HOST_DEVICE void publish(i32* address, i32 value) {
-    __threadfence();
     __syncwarp();
-    if (group_lane() == 0) *(volatile i32*)address = value;
+    if (group_lane() == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+HOST_DEVICE i32 acquired(const i32* address) {
+    i32 value;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
 }
 HOST_DEVICE i32 await(const i32* address, i32 least) {
     i32 seen = 0;
     if (group_lane() == 0)
-        while ((seen = fresh(address)) < least) __nanosleep(100);
+        while ((seen = acquired(address)) < least) __nanosleep(20);
     seen = from_first(seen);
-    __threadfence();
+    __syncwarp();
     return seen;
 }
 
@@ -87,6 +92,7 @@ HOST_DEVICE i32 await(const i32* address, i32 least) {
 #define KERNEL extern "C"
 #define RESIDENT(blocks)
 #define HOST_DEVICE inline __attribute__((always_inline))
+#define SELDOM inline __attribute__((noinline))
 #define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
 #define GROUP_WIDTH 1
 #define FOR_EACH_GROUP FOR_EACH

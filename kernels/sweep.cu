@@ -3,11 +3,11 @@
 #include "sweep.cuh"
 #include "wave_identity.cuh"
 
-SWEEP(sweep_local_16_bits, Narrow, true, false)
-SWEEP(sweep_local_32_bits, Single, true, false)
-SWEEP(sweep_whole_16_bits, Narrow, false, false)
-SWEEP(sweep_whole_32_bits, Single, false, false)
-SWEEP(step_local_16_bits, Narrow, true, true)
-SWEEP(step_local_32_bits, Single, true, true)
-SWEEP(step_whole_16_bits, Narrow, false, true)
-SWEEP(step_whole_32_bits, Single, false, true)
+SWEEP(sweep_local_16_bits, Narrow, WAVE_ROWS, true, false)
+SWEEP(sweep_local_32_bits, Single, WAVE_ROWS, true, false)
+SWEEP(sweep_whole_16_bits, Narrow, WAVE_ROWS, false, false)
+SWEEP(sweep_whole_32_bits, Single, WAVE_ROWS, false, false)
+SWEEP(step_local_16_bits, Narrow, STEP_ROWS, true, true)
+SWEEP(step_local_32_bits, Single, STEP_ROWS, true, true)
+SWEEP(step_whole_16_bits, Narrow, STEP_ROWS, false, true)
+SWEEP(step_whole_32_bits, Single, STEP_ROWS, false, true)

@@ -16,33 +16,42 @@ struct Candidate {
     i32 score, begin, base, slot;
 };
 
+// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wave apart sees it: it happens so seldom
+// that its code had better not stand beside what happens always. state: the threads', with which the chunk began.
+template <class Sweeping, class Scheme>
+SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
+                        const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
+    Sweeping wave(region, scheme, strip);
+    wave.base = base, wave.goal = goal, wave.best = best, wave.chunk = chunk, wave.state = state[group_lane()];
+    wave.template run<false, false, true>(begin);
+    return wave.best;
+}
+
 template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS, class Scheme>
 HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const Meeting& meeting, Found* found, u64* skipped) {
     typedef Wave<Scheme, Lane, ROWS, LOCALLY, STEPS> Sweeping;
     typedef typename Sweeping::State State;
-    typedef typename Sweeping::Cell Cell;
+    typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = LOCALLY && !STEPS;
     const i32 slots = SEARCHES ? 2 : 1;  // what a chunk begins with, and what the candidate began with
-    GROUP_ARRAY(Border, above, slots * CHUNK);
-    GROUP_ARRAY(Border, below, CHUNK);
-    GROUP_ARRAY(Cell, window, slots * Sweeping::WINDOW);
+    GROUP_ARRAY(Chunk, chunks, slots);
     GROUP_ARRAY(State, saved, slots * GROUP_WIDTH);
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
-    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, chunks = 0, slot = 0, most_seen = 1;
+    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, seen = 0, left_out = 0, slot = 0, most_seen = 1;
     strip = from_first(strip);
-    Sweeping wave(region, scheme, strip, below);
+    Sweeping wave(region, scheme, strip);
     Candidate candidate = {0, 0, 0, 0};
     for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
         i32 needed = minimum(begin + CHUNK, region.columns);
         if (strip && seen < needed) seen = await(meeting.progress + strip - 1, needed);
-        wave.use(above + slot * CHUNK, window + slot * Sweeping::WINDOW);
+        wave.chunk = chunks + slot;
         i32 most = wave.load(begin);
         bool plain = wave.is_plain(begin);
         if (begin) most = maximum(most, wave.highest_of_state());
         if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
         if (SEARCHES && meeting.prunes && plain && wave.bound(begin, most) < most_seen) {
             wave.skip();
-            ++chunks;
+            ++left_out;
         } else {
             if (begin) wave.follow(most);
             else wave.start(most);
@@ -57,18 +66,16 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
                     candidate = Candidate{score, begin, wave.base, slot};
                     slot ^= 1;
                 } else if (score == most_seen) {
-                    wave.state = saved[slot * GROUP_WIDTH + group_lane()];
-                    wave.find_first(begin, highest);
+                    wave.best = find_first<Sweeping>(region, scheme, strip, wave.base, begin, score,
+                                                     saved + slot * GROUP_WIDTH, chunks + slot, wave.best);
                 }
             }
         }
         publish(meeting.progress + strip, wave.store(begin));
     }
     if (SEARCHES && candidate.score && candidate.score >= from_first(fresh(meeting.best))) {
-        wave.use(above + candidate.slot * CHUNK, window + candidate.slot * Sweeping::WINDOW);
-        wave.base = candidate.base;
-        wave.state = saved[candidate.slot * GROUP_WIDTH + group_lane()];
-        wave.find_first(candidate.begin, candidate.score - candidate.base);
+        wave.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
+                                         saved + candidate.slot * GROUP_WIDTH, chunks + candidate.slot, wave.best);
     }
     founds[group_lane()] = wave.best;
     group_sync();
@@ -76,7 +83,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     for (i32 i = 0; i < GROUP_WIDTH; ++i)
         if (founds[i].before(wave.best)) wave.best = founds[i];
     found[strip] = wave.best;
-    skipped[strip] = chunks;
+    skipped[strip] = left_out;
 }
 
 #define REGION_ARGUMENTS                                                                                                \
@@ -91,10 +98,11 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
 
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
 // with a score of 0 if no other wave's is worse. row_h and row_f: of the row above the region, and then of its last row.
-#define SWEEP(name, Lane, LOCALLY, STEPS)                                                                               \
-    KERNEL void RESIDENT(4) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {                              \
+// ROWS: of a lane.
+#define SWEEP(name, Lane, ROWS, LOCALLY, STEPS)                                                                         \
+    KERNEL void RESIDENT(1) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {                              \
         Region region = REGION;                                                                                         \
         Meeting meeting = {counter, progress, best, prunes != 0};                                                       \
         FOR_EACH_GROUP(item, begin, end)                                                                                \
-            sweep_strip<Lane, STEPS ? STEP_ROWS : WAVE_ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped);  \
+            sweep_strip<Lane, ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped);                           \
     }

@@ -16,7 +16,6 @@
 const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? 16 : 32;  // of a lane
 const i32 CHUNK = 64;          // columns that a wave goes before it tells how far it has come
 const i32 NO_SCORE = -(1 << 30);
-const i32 NO_GOAL = -1;
 
 // Where the largest score of a wave is above the base, and by how much it may be elsewhere before the base moves.
 template <class Lane> struct Range {
@@ -60,7 +59,12 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     static const i32 WIDTH = wave_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
     typedef WaveLetters<Scheme, Lane, ROWS> RowLetters;
-    typedef typename RowLetters::Cell Cell;
+
+    // The columns that a wave goes at a time: what comes from above, the letters, and what the last row hands on.
+    struct Chunk {
+        Crossing<Lane> above[CHUNK], below[CHUNK];
+        typename RowLetters::Cell window[WINDOW];
+    };
 
     struct State {
         Lane h[ROWS], e[ROWS];    // h: less the first gap
@@ -75,14 +79,14 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     i32 first_row, base, strip;
     i32 last_lane, last_row;  // of the region in this strip
     bool lettered;            // whether all columns of the window are letters
+    i32 goal;
     Found best;
-    Border* above;            // [CHUNK]
-    Border* below;            // [CHUNK]
-    Cell* window;             // [WINDOW]
+    Chunk* chunk;
+    Border borders[CHUNK / GROUP_WIDTH];  // of the columns of the chunk that this thread has loaded
 
-    HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip, Border* below)
+    HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip)
         : region(region), scheme(scheme), letters(scheme), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
-          lettered(false), best{0, 0, 0}, below(below) {
+          lettered(false), goal(0), best{0, 0, 0} {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
         for (i32 r = 0; r < ROWS; ++r)
@@ -92,7 +96,6 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             }
         forget();
     }
-    HOST_DEVICE void use(Border* chunk_above, Cell* chunk_window) { above = chunk_above, window = chunk_window; }
     HOST_DEVICE i32 relative(i32 score) const { return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1); }
     // No cell before matters: each lane is as if nothing aligned.
     HOST_DEVICE void forget() {
@@ -103,16 +106,15 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     }
     // Takes what the row above and the letters are in the columns from `begin` on. Returns the highest score there.
     HOST_DEVICE i32 load(i32 begin) {
-        const i32 borders = CHUNK / GROUP_WIDTH, cells = WINDOW / GROUP_WIDTH, kept = last_kept(begin);
-        Border border[borders];
+        const i32 cells = WINDOW / GROUP_WIDTH, kept = last_kept(begin);
         i32 codes[cells], before[cells], most = NO_SCORE;
         bool open = false;
         // All loads are under way together.
 #pragma unroll
-        for (i32 i = 0; i < borders; ++i) {
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
             i32 column = begin + i * GROUP_WIDTH + group_lane();
-            border[i] = Border{NO_SCORE, NO_SCORE};
-            if (column < region.columns) border[i] = Border{published(region.row_h + column), published(region.row_f + column)};
+            borders[i] = Border{NO_SCORE, NO_SCORE};
+            if (column < region.columns) borders[i] = Border{published(region.row_h + column), published(region.row_f + column)};
         }
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {
@@ -121,17 +123,15 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             before[i] = column > 0 && column <= region.columns ? region.target[column - 1] : Scheme::NO_LETTER;
         }
 #pragma unroll
-        for (i32 i = 0; i < borders; ++i) {
-            i32 place = i * GROUP_WIDTH + group_lane();
-            most = maximum(most, border[i].h);
-            above[place] = border[i];
-            if (strip == 0 && begin + place == kept && kept >= 0)
-                region.columns_h[kept_at(kept) * (region.rows + 1)] = border[i].h;
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            most = maximum(most, borders[i].h);
+            if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
+                region.columns_h[kept_at(kept) * (region.rows + 1)] = borders[i].h;
         }
 #pragma unroll
         for (i32 i = 0; i < cells; ++i) {
             open = open || codes[i] == Scheme::NO_LETTER;
-            RowLetters::put(window, WINDOW, i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
+            RowLetters::put(chunk->window, WINDOW, i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
         }
         lettered = RowLetters::TAKES_ALL || !group_any(open);
         if (begin == 0)
@@ -165,21 +165,36 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         shift(state.bottom_f, by, none);
     }
     HOST_DEVICE void make_relative() {
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
-            above[i] = Border{relative(above[i].h) - scheme.first_gap(), relative(above[i].f)};
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            Border above = {relative(borders[i].h) - scheme.first_gap(), relative(borders[i].f)};
+            chunk->above[i * GROUP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
+        }
         group_sync();
     }
-    // A lane that comes to the region's first column takes what is known left of it.
-    HOST_DEVICE void enter(i32 step) {
+    // What is known left of the region's first column. All loads are under way together: the strips below wait for this one
+    // to get through its first columns.
+    HOST_DEVICE State known_left() const {
+        State left = state;
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            i32 row = first_row + (first_lane<Lane>() + lane) * ROWS;
+            left.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - scheme.first_gap());
+#pragma unroll
+            for (i32 r = 0; r < ROWS; ++r) {
+                bool inside = row + r < region.rows;
+                left.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
+                left.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
+            }
+        }
+        return left;
+    }
+    // A lane that comes to the region's first column takes it.
+    HOST_DEVICE void enter(i32 step, const State& left) {
         i32 lane = step - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
-        i32 row = first_row + step * ROWS;
-        state.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - scheme.first_gap());
-        for (i32 r = 0; r < ROWS; ++r) {
-            bool inside = row + r < region.rows;
-            state.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
-            state.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
-        }
+        state.diagonal.set(lane, left.diagonal.get(lane));
+#pragma unroll
+        for (i32 r = 0; r < ROWS; ++r) state.h[r].set(lane, left.h[r].get(lane)), state.e[r].set(lane, left.e[r].get(lane));
     }
     // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
     HOST_DEVICE i32 last_kept(i32 begin) const {
@@ -198,58 +213,62 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             region.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
-    HOST_DEVICE void find(Lane h, i32 goal, i32 r, i32 step) {
+    HOST_DEVICE void find(Lane h, i32 r, i32 step) {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
-            if (h.get(lane) != goal) continue;
+            if (h.get(lane) + scheme.first_gap() + base != goal) continue;
             i32 own = first_lane<Lane>() + lane;
-            Found found = {goal + base, first_row + own * ROWS + r, step - own};
+            Found found = {goal, first_row + own * ROWS + r, step - own};
             if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best)) best = found;
         }
     }
-    // A chunk of steps. PLAIN: all lanes are inside the region's columns, these have letters, and nothing is to be kept or
-    // found. FULL: all lanes are inside its rows. goal: a score of which the first cell is looked for. Returns the highest
+    // A chunk of steps. PLAIN: all lanes are inside the region's columns, these have letters, and nothing is to be kept.
+    // FULL: all lanes are inside its rows. FINDS: the first cell with the score `goal` is looked for. Returns the highest
     // score, relative to the base.
-    template <bool PLAIN, bool FULL> HOST_DEVICE i32 run(i32 begin, i32 goal) {
+    template <bool PLAIN, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
         const i32 kept = last_kept(begin);
-        Lane most = Lane::all(0);
-#pragma unroll 1
+        const State left = PLAIN || begin >= WIDTH ? state : known_left();
+        Lane most = Lane::all(-scheme.first_gap());
+        Crossing<Lane> crossing = Crossing<Lane>::of(state.bottom_h, state.bottom_f);
+#pragma unroll (FULL ? 2 : 1)
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;
-            pass_down(up, f, above[i]);
-            if (!PLAIN && begin < WIDTH) enter(step);
+            pass_down(up, f, crossing, chunk->above[i]);
+            if (!PLAIN && begin < WIDTH) enter(step, left);
             Lane diagonal = state.diagonal;
             state.diagonal = up;
-            typename RowLetters::Columns columns = RowLetters::columns(window, WINDOW, i + WIDTH - 1);
+            typename RowLetters::Columns columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH - 1);
             Lane word = Lane::all(0), last_h = up, last_f = f;
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
                 Lane left = state.h[r], score = letters.template score<PLAIN>(r, columns);
                 Lane e = add_larger(state.e[r], extend, left);
-                Lane without_f = add_larger_or_zero(diagonal, score, e), h = larger(without_f, f);
-                if (STEPS) word = word + raised(source(h, e, f, diagonal + score, left, up), 4 * r);
-                if (!PLAIN && goal != NO_GOAL) find(h, goal, r, step);
+                Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
+                if (STEPS) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
                 diagonal = left;
                 state.e[r] = e;
-                state.h[r] = up = h + first_gap;
-                f = add_larger(f, extend, without_f + first_gap);  // a gap that follows F at once costs more than a longer F
-                most = larger(most, h);
+                state.h[r] = up = add_larger(f, first_gap, opened);
+                f = add_larger(f, extend, opened);  // a gap that follows F at once costs more than a longer F
+                most = larger(most, up);
+                if (FINDS) find(up, r, step);
                 if (!FULL && r == last_row) last_h = up, last_f = f;
             }
             state.bottom_h = up;
             state.bottom_f = f;
+            crossing = Crossing<Lane>::of(up, f);
             if (STEPS) put_steps(word, step);
-            if (!PLAIN && kept >= 0) keep(step, kept);
-            if (FULL) hand_out(i, up, f, WIDTH - 1);
-            else hand_out(i, last_h, last_f, last_lane);
+            if (!PLAIN && !FINDS && kept >= 0) keep(step, kept);
+            if (FULL && group_lane() == GROUP_WIDTH - 1) chunk->below[i] = crossing;
+            if (!FULL) hand_out(i, last_h, last_f);
         }
         group_sync();
-        return group_max(highest(most));
+        return group_max(highest(most)) + scheme.first_gap();
     }
-    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f, i32 from) {
-        if (from / Lane::width != group_lane()) return;
-        below[i] = Border{h.get(from % Lane::width), f.get(from % Lane::width)};
+    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
+        i32 lane = last_lane - first_lane<Lane>();
+        if (lane < 0 || lane >= Lane::width) return;
+        chunk->below[i] = Crossing<Lane>::of(Border{h.get(lane), f.get(lane)});
     }
     HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
         Lane scores = LOCALLY ? apart(h, Lane::all(0)) : Lane::all(1), gap = both(scores, apart(h, matched));
@@ -268,7 +287,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
             i32 column = begin + i - last_lane;
             if (column < 0 || column >= region.columns) continue;
-            i32 h = below[i].h + scheme.first_gap() + base, f = below[i].f + base;
+            Border below = border_of(chunk->below[i]);
+            i32 h = below.h + scheme.first_gap() + base, f = below.f + base;
             region.row_h[column] = h, region.row_f[column] = f;
             if (keeps) region.rows_h[kept * region.columns + column] = h, region.rows_f[kept * region.columns + column] = f;
         }
@@ -280,11 +300,12 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         return inside && lettered && last_kept(begin) < 0;
     }
     HOST_DEVICE i32 run(i32 begin, bool plain) {
-        if (!plain) return run<false, false>(begin, NO_GOAL);
+        if (!plain) return run<false, false, false>(begin);
         bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
-        return full ? run<true, true>(begin, NO_GOAL) : run<true, false>(begin, NO_GOAL);
+        // Of a local alignment nobody asks for the row below the matrix.
+        full = full || (LOCALLY && !STEPS && region.rows_below == 0);
+        return full ? run<true, true, false>(begin) : run<true, false, false>(begin);
     }
-    HOST_DEVICE void find_first(i32 begin, i32 goal) { run<false, false>(begin, goal); }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
@@ -294,7 +315,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
     HOST_DEVICE void skip() {
         start(0);
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) below[i] = Border{-scheme.first_gap(), 0};
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
+            chunk->below[i] = Crossing<Lane>::of(Border{-scheme.first_gap(), 0});
         group_sync();
     }
 };

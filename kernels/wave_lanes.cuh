@@ -2,7 +2,7 @@
 #pragma once
 #include "lanes.cuh"
 
-// What a row hands to the row below, both relative to the wave's base: H less the first gap, and F.
+// What a row hands to the row below: H (within a wave less the first gap), and F.
 struct Border {
     i32 h, f;
 };
@@ -24,24 +24,49 @@ HOST_DEVICE Single raised(Single a, i32 bits) { return Single{a.value << bits}; 
 
 #ifdef __CUDACC__
 
+// What the last of a thread's lanes hands to the lane below it, relative to the wave's base.
+template <class Lane> struct Crossing {
+    Border border;
+
+    HOST_DEVICE static Crossing of(Border border) { return Crossing{border}; }
+    HOST_DEVICE static Crossing of(Single h, Single f) { return Crossing{{h.value, f.value}}; }
+};
+template <> struct Crossing<Narrow> {
+    u32 both;
+
+    HOST_DEVICE static Crossing of(Border border) { return Crossing{__byte_perm((u32)border.h, (u32)border.f, 0x5410)}; }
+    HOST_DEVICE static Crossing of(Narrow h, Narrow f) { return Crossing{__byte_perm(h.value, f.value, 0x7632)}; }
+};
+HOST_DEVICE Border border_of(Crossing<Single> crossing) { return crossing.border; }
+HOST_DEVICE Border border_of(Crossing<Narrow> crossing) { return Border{(i16)crossing.both, (i32)crossing.both >> 16}; }
+
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
 HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
 HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 
-// Every lane's h and f go to the lane below, and the first one gets what the row above the wave has.
-HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Border above) {
-    u32 crossing = __shfl_up_sync(~0u, __byte_perm(h.value, f.value, 0x7632), 1);
-    if (group_lane() == 0) crossing = __byte_perm((u32)above.h, (u32)above.f, 0x5410);
-    h.value = __byte_perm(crossing, h.value, 0x5410);
-    f.value = __byte_perm(crossing, f.value, 0x5432);
+// Every lane's h and f go to the lane below, those that cross to the next thread too, and the first one gets what the row
+// above the wave has.
+HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Crossing<Narrow> crossing, Crossing<Narrow> above) {
+    u32 both = __shfl_up_sync(~0u, crossing.both, 1);
+    if (group_lane() == 0) both = above.both;
+    h.value = __byte_perm(both, h.value, 0x5410);
+    f.value = __byte_perm(both, f.value, 0x5432);
 }
-HOST_DEVICE void pass_down(Single& h, Single& f, Border above) {
-    h.value = __shfl_up_sync(~0u, h.value, 1);
-    f.value = __shfl_up_sync(~0u, f.value, 1);
-    if (group_lane() == 0) h.value = above.h, f.value = above.f;
+HOST_DEVICE void pass_down(Single& h, Single& f, Crossing<Single> crossing, Crossing<Single> above) {
+    h.value = __shfl_up_sync(~0u, crossing.border.h, 1);
+    f.value = __shfl_up_sync(~0u, crossing.border.f, 1);
+    if (group_lane() == 0) h.value = above.border.h, f.value = above.border.f;
 }
 
 #else
+
+template <class Lane> struct Crossing {
+    Border border;
+
+    HOST_DEVICE static Crossing of(Border border) { return Crossing{border}; }
+    HOST_DEVICE static Crossing of(Lane h, Lane f) { return Crossing{{h.get(Lane::width - 1), f.get(Lane::width - 1)}}; }
+};
+template <class Lane> HOST_DEVICE Border border_of(Crossing<Lane> crossing) { return crossing.border; }
 
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{(a.value != b.value) & (i16)1}; }
 HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
@@ -56,7 +81,11 @@ HOST_DEVICE Narrow moved_down(Narrow x, i32 first) {
     return Narrow{__builtin_shuffle(x.value, above.value, Narrow::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
 #endif
 }
-HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Border above) { h = moved_down(h, above.h), f = moved_down(f, above.f); }
-HOST_DEVICE void pass_down(Single& h, Single& f, Border above) { h.value = above.h, f.value = above.f; }
+HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Crossing<Narrow>, Crossing<Narrow> above) {
+    h = moved_down(h, above.border.h), f = moved_down(f, above.border.f);
+}
+HOST_DEVICE void pass_down(Single& h, Single& f, Crossing<Single>, Crossing<Single> above) {
+    h.value = above.border.h, f.value = above.border.f;
+}
 
 #endif

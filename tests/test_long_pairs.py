@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
 def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
     opened = open_backend(backends, threads=request.param)
-    opened.groups = 1  # slabs of few rows
+    opened.groups = opened.turns = 1  # slabs of few rows
     return opened
 
 
@@ -77,6 +78,39 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
                 alignment.target_end,
             )
             assert (only.query_starts[0], only.target_starts[0], len(only.operations)) == (-1, -1, 0)
+
+
+@MODES
+@pytest.mark.parametrize("height", Scores().heights)
+def test_heights_change_nothing(
+    backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows the lanes of a GPU have, with slabs, kept rows and columns, and last strips that fall short."""
+    draw = random.Random(f"{mode}{height}")
+    pairs = [pair for pair in (draw_long_pair(draw, 5000) for _ in range(4)) if all(pair)]
+    monkeypatch.setattr(Scores, "heights", (height,))
+    if backend.lanes > 1:
+        monkeypatch.setattr(Matrix, "strip", property(lambda matrix: matrix.lanes * height))
+    backend.scratch_bytes = max(backend.scratch_bytes, 1 << 30)  # for the batch
+    for pair, expected in zip(pairs, parsed(batch(pairs, Scores(), mode, backend)), strict=True):
+        for memory in (1 << 18, 1 << 30):
+            assert parsed(align(pair, Scores(), mode, backend, memory=memory)) == [expected]
+
+
+def test_a_height_with_which_no_group_is_idle() -> None:
+    """Of lanes on a GPU that sweeps 528 strips at once."""
+    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, turns=528)
+
+    def height(rows: int, row_step: int = 1 << 30) -> int:
+        matrix = Matrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)
+        return matrix.height(rows, rows, row_step)
+
+    assert height(1_000_000) == 15
+    assert height(1_100_000) == 11
+    assert height(4 * 528 * 64 * 16) == 16
+    assert height(5_000) == 9
+    assert height(1_000_000, row_step=3 * 1024) == 16
+    assert height(1_100_000, row_step=11 * 1024) == 11
 
 
 def test_ties_all_over_end_at_the_first(backend: Backend, fine: None) -> None:

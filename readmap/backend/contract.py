@@ -25,7 +25,7 @@ class Kernel:
     """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
 
     `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of kernels/portable.cuh).
-    Items of a kernel `in_turns` wait for those before them: threads of the CPU take them one by one.
+    Items of a kernel `in_turns` wait for those before them: groups take them one by one, no more of them than `turns`.
     """
 
     module: str
@@ -59,6 +59,7 @@ class Backend(abc.ABC):
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
         groups: of threads that work at once, for kernels whose items are given to groups.
+        turns: groups that work at once and do not share what they compute with, so that all go at one pace.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Backend(abc.ABC):
     memory_error: type[Exception]
     threads: int
     groups: int
+    turns: int
 
     @property
     def lane_bits(self) -> int:

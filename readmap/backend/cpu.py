@@ -54,7 +54,7 @@ class CpuBackend(Backend):
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = self.groups = threads or available_processors()
+        self.threads = self.groups = self.turns = threads or available_processors()
         self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:

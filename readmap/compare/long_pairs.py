@@ -21,9 +21,8 @@ from readmap.compare.sweep import Best, Borders, Cell, Matrix, Score, outer_bord
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30
 
-#: Cells that a group of the device sweeps between two reports, about, and strips that it has in any case: on a GPU all
-#: of a slab's strips are then under way together.
-GROUP_CELLS, GROUP_STRIPS = 1 << 31, 2
+#: Cells that a group of the device sweeps between two reports, about, and strips that it has in any case.
+GROUP_CELLS, GROUP_STRIPS = 1 << 31, 4
 
 Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
@@ -69,10 +68,8 @@ def align_long(
 
 def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
     """Those of the whole matrix."""
-    groups, strips = matrix.backend.groups, -(-matrix.rows // matrix.strip)
-    most = max(groups * GROUP_CELLS // matrix.columns // matrix.strip, GROUP_STRIPS * groups)
-    slabs = -(-strips // most)  # as equal as can be, since what few groups have to do takes as long as a slab
-    slab = -(-strips // slabs) * matrix.strip
+    of_group = max(GROUP_CELLS // (matrix.columns * matrix.strip), GROUP_STRIPS)
+    slab = min(of_group * matrix.backend.turns, -(-matrix.rows // matrix.strip)) * matrix.strip
     if score_only:
         return Steps(slab, slab, matrix.columns)
     return steps_within(matrix, matrix.rows, matrix.columns, memory, slab)

@@ -74,6 +74,11 @@ class Scheme(ABC):
     def arguments(self, backend: Backend) -> tuple[Any, ...]:
         """In the order of SCHEME_ARGUMENTS of the kernels for such scores."""
 
+    @property
+    @abstractmethod
+    def heights(self) -> tuple[int, ...]:
+        """Rows of a lane for which there are 16-bit sweeps on a GPU, the most first."""
+
     @abstractmethod
     def module(self, name: str, mode: Mode) -> str:
         """The module of the kernels for such scores, of the one for nucleotides; ValueError if it lacks the mode."""
@@ -137,6 +142,11 @@ class Scores(Scheme):
         """The limits say it all."""
         return self.limits
 
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """Those of kernels/sweep.cu and kernels/low_sweep.cu."""
+        return 16, 15, 13, 11, 9
+
     def module(self, name: str, mode: Mode) -> str:
         """The one for nucleotides."""
         return name
@@ -188,6 +198,11 @@ class Substitution(Scheme):
     def arguments(self, backend: Backend) -> tuple[Any, ...]:
         """The matrix on the device, and the limits."""
         return backend.to_device(self.matrix), *self.limits
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """That of kernels/substitution_sweep.cu."""
+        return (16,)
 
     def module(self, name: str, mode: Mode) -> str:
         """The one of like name."""

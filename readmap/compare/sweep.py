@@ -13,6 +13,9 @@ from readmap.compare.parameters import Mode, Scheme
 
 STEP_ROWS, CHUNK = 4, 64  # of kernels/steps.cuh and kernels/wave.cuh
 
+#: What a column takes beside a lane's rows, in rows; and columns that a strip is behind the one above it.
+COLUMN_COST, LAG = 1.6, 128
+
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
 
@@ -82,7 +85,7 @@ class Matrix:
 
     @property
     def strip(self) -> int:
-        """Rows that a wave sweeps."""
+        """Rows that a wave sweeps at most."""
         return self.lanes * self._wave_rows
 
     @property
@@ -105,11 +108,28 @@ class Matrix:
         """Of a lane, WAVE_ROWS of kernels/wave.cuh."""
         return 16 if self.backend.lanes > 1 else 32
 
-    def kernel(self, what: str) -> Kernel:
-        """The sweep for this matrix's mode and scores."""
+    def height(self, rows: int, columns: int, row_step: int) -> int:
+        """Rows of a lane with which a region is swept in the least time, where groups sweep strip after strip.
+
+        row_step: of the rows that are kept, which have to be the last ones of strips.
+        """
+        if self.backend.lanes == 1 or self.bits == 32:
+            return self._wave_rows
+
+        def time(height: int) -> float:
+            strips, turns = -(-rows // (self.lanes * height)), self.backend.turns
+            return (-(-strips // turns) * columns + LAG * min(strips, turns)) * (height + COLUMN_COST)
+
+        fitting = (n for n in self.scores.heights if row_step >= rows or not row_step % (self.lanes * n))
+        return min(fitting, key=time)
+
+    def kernel(self, what: str, height: int) -> Kernel:
+        """The sweep for this matrix's mode and scores, with so many rows a lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
-        module = self.scores.module("sweep", self.mode)
-        return Kernel(module, f"{what}_{kind}_{self.bits}_bits", grouped=True, in_turns=True)
+        low = height not in (self._wave_rows, STEP_ROWS)
+        module = self.scores.module("low_sweep" if low else "sweep", self.mode)
+        name = f"{what}_{kind}_{self.bits}_bits" + (f"_{height}_rows" if low else "")
+        return Kernel(module, name, grouped=True, in_turns=True)
 
 
 @dataclass(frozen=True)
@@ -161,17 +181,16 @@ def outer_borders(matrix: Matrix) -> Borders:
         costs = matrix.scores.gap_open + matrix.scores.gap_extend * lengths
         return np.maximum(-costs, NO_SCORE).astype(np.int32)
 
-    rows, columns, device = matrix.rows, matrix.columns, matrix.backend.to_device
-    left = np.zeros(rows + 1, np.int32)
-    if matrix.mode is not Mode.LOCAL:
-        left[1:] = gaps(rows)
-    top = gaps(columns) if matrix.mode is Mode.GLOBAL else np.zeros(columns, np.int32)
-    return Borders(
-        device(top),
-        device(top - np.int32(matrix.scores.first_gap)),
-        device(left),
-        device(np.full(rows, NO_SCORE, np.int32)),
-    )
+    rows, columns, backend, first_gap = matrix.rows, matrix.columns, matrix.backend, matrix.scores.first_gap
+    if matrix.mode is Mode.GLOBAL:
+        row_h, row_f = backend.to_device(gaps(columns)), backend.to_device(gaps(columns) - np.int32(first_gap))
+    else:
+        row_h, row_f = backend.full(columns, 0, np.int32), backend.full(columns, -first_gap, np.int32)
+    if matrix.mode is Mode.LOCAL:
+        left_h = backend.full(rows + 1, 0, np.int32)
+    else:
+        left_h = backend.to_device(np.concatenate([np.zeros(1, np.int32), gaps(rows)]))
+    return Borders(row_h, row_f, left_h, backend.full(rows, NO_SCORE, np.int32))
 
 
 def sweep(
@@ -246,11 +265,12 @@ def _launch(
 ) -> tuple[Array, Array]:
     backend = matrix.backend
     rows, columns = len(borders.left_e), len(borders.row_h)
-    strip = matrix.lanes * STEP_ROWS if len(steps) else matrix.strip
+    height = STEP_ROWS if len(steps) else matrix.height(rows, columns, row_step)
+    strip = matrix.lanes * height
     strips = -(-rows // strip)
     found, skipped = backend.empty((strips, 3), np.int32), backend.empty(strips, np.uint64)
     backend.launch(
-        matrix.kernel(what),
+        matrix.kernel(what, height),
         strips,
         matrix.query[origin.row :],
         matrix.target[origin.column :],
