@@ -65,6 +65,7 @@ def subjects_of(database: Database) -> list[Codes]:
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have windows of so many letters at most."""
     size = backend.scratch_bytes + LETTER_BYTES * letters
+    monkeypatch.setattr(share, "LEAST_LETTERS", 0)
     monkeypatch.setattr(backend, "memory", lambda: (size, size))
 
 
@@ -112,6 +113,16 @@ def test_windows_give_the_same(
         first += count
     if letters >= 1350:
         assert len(placed) <= 2 * -(-LETTERS // (letters - 200))
+
+
+def test_a_window_is_worth_placing(
+    database: Database, queries: list[Codes], backend: Backend, placed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little memory there is."""
+    monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
+    scored(whole(database, backend), queries)
+    assert LETTERS < share.LEAST_LETTERS
+    assert placed == [len(database)]
 
 
 @pytest.mark.parametrize("letters", [500, LETTERS + 1])

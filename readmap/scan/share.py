@@ -22,6 +22,9 @@ WINDOW_LETTERS = 1 << 26
 #: which of short ones is as much again.
 LETTER_BYTES = 4
 
+#: Letters of a window however little memory there is: fewer would leave the device idle, and take no less.
+LEAST_LETTERS = 1 << 22
+
 #: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
 #: Pieces fill the lanes of a group that would otherwise wait for one of them.
 UNCUT, PIECES = 1 << 16, 64
@@ -88,7 +91,9 @@ class Share:
             return
         self._resident = None
         memory = self._backend.memory()
-        limit = WINDOW_LETTERS if memory is None else max(memory[0] - self._backend.scratch_bytes, 0) // LETTER_BYTES
+        limit = WINDOW_LETTERS
+        if memory:
+            limit = max((memory[0] - self._backend.scratch_bytes) // LETTER_BYTES, LEAST_LETTERS)
         starts, first = self._database.starts, self._first
         while first < self._end:
             end = int(np.searchsorted(starts[: self._end], starts[first] + max(limit, 1), side="right")) - 1
