@@ -67,19 +67,23 @@ KERNEL void key_paths(i64 begin, i64 end, const i64* query_offsets, const i64* t
 FRAME_SCORES(frame_scores_16, Narrow)
 FRAME_SCORES(frame_scores_32, Wide)
 
+// The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
+// loses the sign of one of three.)
 #define FRAME_PATHS(name, Lane)                                                                                         \
     KERNEL void name(i64 begin, i64 end, const i64* query_ends, const i64* target_ends, const i32* shifts,              \
                      const i32* widths, const i64* order, Frame* frames, i64* bytes, i64 count) {                       \
         const i64 size = GROUP_WIDTH * Lane::width;                                                                     \
         FOR_EACH(block, begin, end) {                                                                                   \
-            Frame frame = {0, 0, Frame::UNBOUNDED, 0};                                                                  \
+            Frame frame = {0, 0, 0, 0};                                                                                 \
+            i32 most_shift = -Frame::UNBOUNDED;                                                                         \
             for (i64 i = block * size; i < minimum((block + 1) * size, count); ++i) {                                   \
                 i64 pair = order[i];                                                                                    \
                 frame.rows = maximum(frame.rows, (i32)query_ends[pair]);                                                \
                 frame.columns = maximum(frame.columns, (i32)target_ends[pair] - shifts[pair] + 1);                      \
-                frame.left = minimum(frame.left, -shifts[pair]);                                                        \
+                most_shift = maximum(most_shift, shifts[pair]);                                                         \
                 frame.width = maximum(frame.width, widths[pair]);                                                       \
             }                                                                                                           \
+            frame.left = -most_shift;                                                                                   \
             frames[block] = frame;                                                                                      \
             i64 words = Columns<Lane>::size(frame.columns);                                                             \
             bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane);    \

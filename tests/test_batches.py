@@ -226,6 +226,16 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
+def test_who_stands_beside_a_pair_changes_nothing(backend: Backend, mode: Mode) -> None:
+    """Pairs of which the paths lie on diagonals far apart share a block."""
+    for seed in range(60, 160):
+        draw = random.Random(seed)
+        pairs = [pair for pair in (draw_long_pair(draw, 300) for _ in range(6)) if all(pair)]
+        alone = [parsed(align([pair], Scores(), mode, backend))[0] for pair in pairs]
+        assert parsed(align(pairs, Scores(), mode, backend)) == alone
+
+
+@pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("score_only", [False, True], ids=["paths", "scores"])
 def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool) -> None:
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
