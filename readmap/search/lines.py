@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,13 @@ def select_lines(
     lines = _no_lines(offsets, total, backend)
     backend.launch(_LIST, reads, *arguments, offsets, *lines.results, *settings)
     return lines
+
+
+def traced_where_several(lines: Lines, backend: Backend) -> Lines:
+    """The same lines, of which those of reads with but one are not traced."""
+    counts = np.diff(backend.to_host(lines.offsets))
+    bands = np.where(np.repeat(counts > 1, counts), backend.to_host(lines.bands), np.uint8(0))
+    return replace(lines, bands=backend.to_device(bands))
 
 
 def add_places(

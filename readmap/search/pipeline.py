@@ -14,7 +14,7 @@ from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
-from readmap.search.lines import Lines, select_lines
+from readmap.search.lines import Lines, select_lines, traced_where_several
 from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
@@ -81,11 +81,12 @@ def _align(
             extensions, lines, windows, inserts, reads, queries, index, scoring, reporting, backend
         )
 
-    alignments = aligned(select_lines(placements, windows, queries, reporting, scoring, backend), windows)
+    lines = select_lines(placements, windows, queries, reporting, scoring, backend)
     if not matches:
-        return alignments
-    # Which parts prove true decides what else is another place of them.
-    parts, crowd = alignments.lines, list_diagonals(matches, queries, index, scoring, backend)
+        return aligned(lines, windows)
+    # Which parts prove true decides what else is another place of them; the only part of a read always does.
+    parts = aligned(traced_where_several(lines, backend), windows).lines
+    crowd = list_diagonals(matches, queries, index, scoring, backend)
     return aligned(*tell_places(crowd, parts, placements, windows, queries, reporting, index, scoring, backend))
 
 
