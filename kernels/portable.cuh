@@ -62,28 +62,12 @@ HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value)
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
 HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
-// What another group may have written meanwhile.
+// What other groups may have written meanwhile, and what they are to find: a word, whole.
 HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
-// Writes of the group before `publish` are seen by the group that has seen its value through `await`, if it reads them by
-// `published`.
-HOST_DEVICE i32 published(const i32* address) { return fresh(address); }
-HOST_DEVICE void publish(i32* address, i32 value) {
-    __syncwarp();
-    if (group_lane() == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-HOST_DEVICE i32 acquired(const i32* address) {
-    i32 value;
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
-    return value;
-}
-HOST_DEVICE i32 await(const i32* address, i32 least) {
-    i32 seen = 0;
-    if (group_lane() == 0)
-        while ((seen = acquired(address)) < least) __nanosleep(20);
-    seen = from_first(seen);
-    __syncwarp();
-    return seen;
-}
+HOST_DEVICE u64 fresh(const u64* address) { return *(volatile const u64*)address; }
+HOST_DEVICE void publish(u64* address, u64 value) { *(volatile u64*)address = value; }
+// Before what has not come yet is looked for again.
+HOST_DEVICE void pause() { __nanosleep(20); }
 
 #else
 
@@ -136,13 +120,9 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
 }
 HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
-HOST_DEVICE i32 published(const i32* address) { return *address; }
-HOST_DEVICE void publish(i32* address, i32 value) { __atomic_store_n(address, value, __ATOMIC_RELEASE); }
-HOST_DEVICE i32 await(const i32* address, i32 least) {
-    i32 seen;
-    while ((seen = __atomic_load_n(address, __ATOMIC_ACQUIRE)) < least) sched_yield();
-    return seen;
-}
+HOST_DEVICE u64 fresh(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE void publish(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }
+HOST_DEVICE void pause() { sched_yield(); }
 
 #endif
 

@@ -5,11 +5,11 @@
 //     lane 1   rows ROWS .. 2*ROWS-1   column t-1
 //     ...
 //
-// Scores are 32-bit at the borders between strips (the horizontal bus: H of a row, F of the next) and between regions, and
-// in a wave relative to a base that follows the largest of them, so that 16 bits hold all that can still matter: what is
+// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wave relative to a base that follows the largest of them, so that 16 bits hold all that can still matter: what is
 // below the base is raised to it. No true score of the wave's cells is that small, unless it is 0 in a local alignment, and
 // then the base is 0.
 #pragma once
+#include "bus.cuh"
 #include "comparison.cuh"
 #include "steps.cuh"
 
@@ -29,7 +29,8 @@ template <> struct Range<Single> {
 struct Region {
     const u8* query;
     const u8* target;
-    i32* row_h;            // [columns], of the row above, and then of each strip's last row
+    u64* bus;              // [columns], zeros at the beginning, from strip to strip
+    i32* row_h;            // [columns], of the row above the region, and then of its last one
     i32* row_f;            // [columns], of the row below that one
     const i32* left_h;     // [rows + 1], of the column before, from the row above on
     const i32* left_e;     // [rows]
@@ -55,6 +56,10 @@ struct Found {
 // columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
 template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
 
+// How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, these have letters, and nothing
+// is to be kept. ENTERING: it is the first one, in which the lanes come to the region.
+enum Care { PLAIN, ENTERING, CAREFUL };
+
 template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
@@ -62,7 +67,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
 
     // The columns that a wave goes at a time: what comes from above, the letters, and what the last row hands on.
     struct Chunk {
-        Crossing<Lane> above[CHUNK], below[CHUNK];
+        Crossing<Lane> above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
         typename RowLetters::Cell window[WINDOW];
     };
 
@@ -78,17 +83,24 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     State state;
     i32 first_row, base, strip;
     i32 last_lane, last_row;  // of the region in this strip
-    bool lettered;            // whether all columns of the window are letters
+    bool is_last;             // strip of the region
+    i64 special;              // row of rows_h that its last row is, -1 for none
+    i32 next_kept;            // of the columns that are to be kept, the first that not all lanes have left
+    bool open, lettered;      // whether a column behind the chunk's first is no letter; whether all of the window are
     i32 goal;
     Found best;
     Chunk* chunk;
-    Border borders[CHUNK / GROUP_WIDTH];  // of the columns of the chunk that this thread has loaded
+    // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
+    u64 words[CHUNK / GROUP_WIDTH];
+    i32 codes[CHUNK / GROUP_WIDTH], before[CHUNK / GROUP_WIDTH];
 
     HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip)
         : region(region), scheme(scheme), letters(scheme), first_row(strip * WIDTH * ROWS), base(0), strip(strip),
-          lettered(false), goal(0), best{0, 0, 0} {
+          next_kept(region.column_step - 1), open(true), lettered(false), goal(0), best{0, 0, 0} {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
+        is_last = first_row + WIDTH * ROWS >= region.rows;
+        special = is_last || (strip + 1) % region.strip_step ? -1 : (strip + 1) / region.strip_step - 1;
         for (i32 r = 0; r < ROWS; ++r)
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
@@ -104,45 +116,81 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         state.diagonal = state.bottom_h = less;
         state.bottom_f = none;
     }
-    // Takes what the row above and the letters are in the columns from `begin` on. Returns the highest score there.
-    HOST_DEVICE i32 load(i32 begin) {
-        const i32 cells = WINDOW / GROUP_WIDTH, kept = last_kept(begin);
-        i32 codes[cells], before[cells], most = NO_SCORE;
-        bool open = false;
-        // All loads are under way together.
+    HOST_DEVICE i32 code_at(i32 column) const {
+        return column >= 0 && column < region.columns ? region.target[column] : Scheme::NO_LETTER;
+    }
+    // A window of which a first chunk takes over what it needs.
+    HOST_DEVICE void open_window() {
+        for (i32 place = CHUNK + group_lane(); place < WINDOW; place += GROUP_WIDTH) {
+            i32 column = place - WINDOW + 1;
+            RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
+        }
+    }
+    HOST_DEVICE void ask_for_letters(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
             i32 column = begin + i * GROUP_WIDTH + group_lane();
-            borders[i] = Border{NO_SCORE, NO_SCORE};
-            if (column < region.columns) borders[i] = Border{published(region.row_h + column), published(region.row_f + column)};
+            codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
+    }
+    // Asks for what the row above has told by now in the columns from `begin` on. All loads are under way together.
+    HOST_DEVICE void ask(i32 begin) {
 #pragma unroll
-        for (i32 i = 0; i < cells; ++i) {
-            i32 column = begin - WIDTH + 1 + i * GROUP_WIDTH + group_lane();
-            codes[i] = column >= 0 && column < region.columns ? region.target[column] : Scheme::NO_LETTER;
-            before[i] = column > 0 && column <= region.columns ? region.target[column - 1] : Scheme::NO_LETTER;
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
+        const i32 own = begin + group_lane(), inside = region.columns - own;
+        if (strip) {
+#pragma unroll
+            for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i)
+                if (i * GROUP_WIDTH < inside) words[i] = fresh(region.bus + own + i * GROUP_WIDTH);
+        } else {
+            for (i32 i = 0; i < CHUNK / GROUP_WIDTH && i * GROUP_WIDTH < inside; ++i) {
+                i32 column = own + i * GROUP_WIDTH;
+                words[i] = bus_word(Border{region.row_h[column], region.row_f[column]}, -1);
+            }
         }
+    }
+    // Whether it had told all of it.
+    HOST_DEVICE bool is_told() const {
+        bool missing = false;
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
+        return !group_any(missing);
+    }
+    // Takes what was asked for, once it is there, and over what `previous` and this chunk's window have in common. Returns the
+    // highest score that this thread has seen come in.
+    HOST_DEVICE i32 load(i32 begin, Chunk* previous) {
+        if (next_kept <= begin - WIDTH) next_kept += region.column_step;
+        const i32 kept = kept_column(begin);
+        bool was_open = open, opens = false;
+#pragma unroll
+        for (i32 i = group_lane(); i < WIDTH; i += GROUP_WIDTH)
+            RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(previous->window, WINDOW, CHUNK + i);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
-            most = maximum(most, borders[i].h);
-            if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
-                region.columns_h[kept_at(kept) * (region.rows + 1)] = borders[i].h;
+            opens = opens || codes[i] == Scheme::NO_LETTER;
+            RowLetters::put(chunk->window, WINDOW, WIDTH + i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
         }
-#pragma unroll
-        for (i32 i = 0; i < cells; ++i) {
-            open = open || codes[i] == Scheme::NO_LETTER;
-            RowLetters::put(chunk->window, WINDOW, i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
-        }
-        lettered = RowLetters::TAKES_ALL || !group_any(open);
+        open = RowLetters::TAKES_ALL ? false : group_any(opens);
+        lettered = RowLetters::TAKES_ALL || !(was_open || open);
+        i32 most = NO_SCORE;
         if (begin == 0)
             for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
                 most = maximum(most, region.left_h[first_row + row]);
-        return group_max(most);
+        for (; !is_told(); ask(begin)) pause();
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            i32 h = border_of(words[i]).h;
+            most = maximum(most, h);
+            if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
+                region.columns_h[kept_at(kept) * (region.rows + 1)] = h;
+        }
+        return most;
     }
+    // In what this thread holds.
     HOST_DEVICE i32 highest_of_state() const {
         Lane most = state.bottom_h;
         for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
-        return group_max(highest(most)) + scheme.first_gap() + base;
+        return highest(most) + scheme.first_gap() + base;
     }
     HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
     HOST_DEVICE i32 base_for(i32 most) const {
@@ -167,7 +215,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     HOST_DEVICE void make_relative() {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
-            Border above = {relative(borders[i].h) - scheme.first_gap(), relative(borders[i].f)};
+            Border above = border_of(words[i]);
+            above = Border{relative(above.h) - scheme.first_gap(), relative(above.f)};
             chunk->above[i * GROUP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
         }
         group_sync();
@@ -188,18 +237,20 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         }
         return left;
     }
-    // A lane that comes to the region's first column takes it.
+    // A lane that comes to the region's first column takes it; those behind it may.
     HOST_DEVICE void enter(i32 step, const State& left) {
         i32 lane = step - first_lane<Lane>();
-        if (lane < 0 || lane >= Lane::width) return;
-        state.diagonal.set(lane, left.diagonal.get(lane));
+        if (lane < 0 || lane > Lane::width) lane = Lane::width;
+        state.diagonal = joined(state.diagonal, left.diagonal, lane);
 #pragma unroll
-        for (i32 r = 0; r < ROWS; ++r) state.h[r].set(lane, left.h[r].get(lane)), state.e[r].set(lane, left.e[r].get(lane));
+        for (i32 r = 0; r < ROWS; ++r) {
+            state.h[r] = joined(state.h[r], left.h[r], lane);
+            state.e[r] = joined(state.e[r], left.e[r], lane);
+        }
     }
     // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
-    HOST_DEVICE i32 last_kept(i32 begin) const {
-        i32 kept = minimum(begin + CHUNK, region.columns - 1) / region.column_step * region.column_step - 1;
-        return kept > begin - WIDTH ? kept : -1;
+    HOST_DEVICE i32 kept_column(i32 begin) const {
+        return next_kept < minimum(begin + CHUNK, region.columns - 1) ? next_kept : -1;
     }
     HOST_DEVICE i64 kept_at(i32 column) const { return (column + 1) / region.column_step - 1; }
     // A lane that leaves the column that is to be kept hands it out.
@@ -221,28 +272,33 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best)) best = found;
         }
     }
-    // A chunk of steps. PLAIN: all lanes are inside the region's columns, these have letters, and nothing is to be kept.
-    // FULL: all lanes are inside its rows. FINDS: the first cell with the score `goal` is looked for. Returns the highest
-    // score, relative to the base.
-    template <bool PLAIN, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
+    // A chunk of steps. FULL: all lanes are inside the region's rows. FINDS: the first cell with the score `goal` is looked
+    // for. Returns the highest score, relative to the base.
+    template <Care CARE, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
+        const bool enters = CARE == ENTERING || (CARE == CAREFUL && begin < WIDTH);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
-        const i32 kept = last_kept(begin);
-        const State left = PLAIN || begin >= WIDTH ? state : known_left();
+        const i32 kept = kept_column(begin);
+        const State left = enters ? known_left() : state;
         Lane most = Lane::all(-scheme.first_gap());
         Crossing<Lane> crossing = Crossing<Lane>::of(state.bottom_h, state.bottom_f);
-#pragma unroll (FULL ? 2 : 1)
+        // What a step takes is loaded in the step before it, whose computing hides how long that takes.
+        Crossing<Lane> next_above = chunk->above[0];
+        typename RowLetters::Columns next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
+#pragma unroll (CARE == PLAIN && FULL ? 4 : 1)
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;
-            pass_down(up, f, crossing, chunk->above[i]);
-            if (!PLAIN && begin < WIDTH) enter(step, left);
+            pass_down(up, f, crossing, next_above);
+            typename RowLetters::Columns columns = next_columns;
+            next_above = chunk->above[i + 1];
+            next_columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH);
+            if (enters) enter(step, left);
             Lane diagonal = state.diagonal;
             state.diagonal = up;
-            typename RowLetters::Columns columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH - 1);
             Lane word = Lane::all(0), last_h = up, last_f = f;
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
-                Lane left = state.h[r], score = letters.template score<PLAIN>(r, columns);
+                Lane left = state.h[r], score = letters.template score<CARE == PLAIN>(r, columns);
                 Lane e = add_larger(state.e[r], extend, left);
                 Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
                 if (STEPS) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
@@ -258,7 +314,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             state.bottom_f = f;
             crossing = Crossing<Lane>::of(up, f);
             if (STEPS) put_steps(word, step);
-            if (!PLAIN && !FINDS && kept >= 0) keep(step, kept);
+            if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
             if (FULL && group_lane() == GROUP_WIDTH - 1) chunk->below[i] = crossing;
             if (!FULL) hand_out(i, last_h, last_f);
         }
@@ -280,31 +336,32 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         u16* words = region.steps + step_word<Lane>(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
     }
-    // The columns that the last row has come to go to the row above of the next strip; how many are done.
-    HOST_DEVICE i32 store(i32 begin) {
-        i64 kept = (strip + 1) % region.strip_step ? -1 : (strip + 1) / region.strip_step - 1;
-        bool keeps = kept >= 0 && first_row + WIDTH * ROWS < region.rows;
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH) {
-            i32 column = begin + i - last_lane;
+    // The columns that the last row has come to are told to the next strip.
+    HOST_DEVICE void store(i32 begin) {
+#pragma unroll
+        for (i32 i = 0; i < CHUNK; i += GROUP_WIDTH) {
+            i32 column = begin + i + group_lane() - last_lane;
             if (column < 0 || column >= region.columns) continue;
-            Border below = border_of(chunk->below[i]);
-            i32 h = below.h + scheme.first_gap() + base, f = below.f + base;
-            region.row_h[column] = h, region.row_f[column] = f;
-            if (keeps) region.rows_h[kept * region.columns + column] = h, region.rows_f[kept * region.columns + column] = f;
+            Border below = border_of(chunk->below[i + group_lane()]);
+            below = Border{below.h + scheme.first_gap() + base, below.f + base};
+            if (!is_last) publish(region.bus + column, bus_word(below, strip));
+            else region.row_h[column] = below.h, region.row_f[column] = below.f;
+            if (special < 0) continue;
+            region.rows_h[special * region.columns + column] = below.h;
+            region.rows_f[special * region.columns + column] = below.f;
         }
         group_sync();
-        return clamp(begin + CHUNK - last_lane, 0, region.columns);
     }
     HOST_DEVICE bool is_plain(i32 begin) const {
         bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
-        return inside && lettered && last_kept(begin) < 0;
+        return inside && lettered && kept_column(begin) < 0;
     }
     HOST_DEVICE i32 run(i32 begin, bool plain) {
-        if (!plain) return run<false, false, false>(begin);
         bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
         // Of a local alignment nobody asks for the row below the matrix.
         full = full || (LOCALLY && !STEPS && region.rows_below == 0);
-        return full ? run<true, true, false>(begin) : run<true, false, false>(begin);
+        if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
+        return full && begin == 0 ? run<ENTERING, true, false>(begin) : run<CAREFUL, false, false>(begin);
     }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {

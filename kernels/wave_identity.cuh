@@ -14,6 +14,7 @@ template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
         : matching(Lane::all(scheme.first_gap() + scheme.highest)),
           differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < Identity::NO_LETTER ? code : -1); }
+    HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
     // The cell of a column whose letter, and that of the column before, these are.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
         window[place] = code < Identity::NO_LETTER ? code : -2;
@@ -46,6 +47,7 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
         if (lane) high[row] = scores;
         else low[row] = scores;
     }
+    HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
     // Four selectors of bytes, the second one of each lane taking the sign; above them which lanes have no letter.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32 before) {
         u32 first = code & 3, second = 4 | (before & 3);
@@ -74,8 +76,9 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
           differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < Identity::NO_LETTER ? code : -1); }
     // Backwards, so that the columns of lanes that follow each other do so too.
+    HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
     HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
-        window[size - 1 - place] = (i16)(code < Identity::NO_LETTER ? code : -2);
+        cell(window, size, place) = (i16)(code < Identity::NO_LETTER ? code : -2);
     }
     HOST_DEVICE static Columns columns(const Cell* window, i32 size, i32 place) {
         Narrow columns;

@@ -21,6 +21,8 @@ template <class Lane> HOST_DEVICE i32 highest(Lane x) {
 HOST_DEVICE Single apart(Single a, Single b) { return Single{a.value != b.value}; }
 HOST_DEVICE Single both(Single a, Single b) { return Single{a.value & b.value}; }
 HOST_DEVICE Single raised(Single a, i32 bits) { return Single{a.value << bits}; }
+// The first lanes of a, and from `lane` on, 0 to Lane::width, those of b.
+HOST_DEVICE Single joined(Single a, Single b, i32 lane) { return lane ? a : b; }
 
 #ifdef __CUDACC__
 
@@ -43,6 +45,9 @@ HOST_DEVICE Border border_of(Crossing<Narrow> crossing) { return Border{(i16)cro
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
 HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
 HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
+HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
+    return Narrow{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
+}
 
 // Every lane's h and f go to the lane below, those that cross to the next thread too, and the first one gets what the row
 // above the wave has.
@@ -71,6 +76,10 @@ template <class Lane> HOST_DEVICE Border border_of(Crossing<Lane> crossing) { re
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{(a.value != b.value) & (i16)1}; }
 HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
 HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
+HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
+    const Narrow::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return Narrow{lanes < (i16)lane ? a.value : b.value};
+}
 
 // The last lane of a vector of `first` comes in front: two instructions.
 HOST_DEVICE Narrow moved_down(Narrow x, i32 first) {
