@@ -10,18 +10,38 @@ struct Meeting {
     bool prunes;   // whether what cannot reach it is skipped
 };
 
-// A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found.
-struct Candidate {
-    i32 score, begin, base, slot;
+// A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found. Each
+// thread keeps its state and its share of what came in.
+template <class Sweeping> struct Candidate {
+    i32 score, begin, base;
+    typename Sweeping::State state;
+    typename Sweeping::Above above[CHUNK / GROUP_WIDTH];
+    typename Sweeping::Cell window[Sweeping::WINDOW / GROUP_WIDTH];
 };
 
-// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wave apart sees it: it happens so seldom
-// that its code had better not stand beside what happens always. state: the threads', with which the chunk began.
+// What follows happens so seldom that its code had better not stand beside what happens always.
+
+template <class Sweeping>
+SELDOM void keep(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base, const typename Sweeping::State* state,
+                 const typename Sweeping::Chunk* chunk) {
+    candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
+    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) candidate->above[i] = chunk->above[i * GROUP_WIDTH + group_lane()];
+    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i) candidate->window[i] = chunk->window[i * GROUP_WIDTH + group_lane()];
+}
+
+template <class Sweeping> SELDOM void give_back(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
+    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) chunk->above[i * GROUP_WIDTH + group_lane()] = candidate->above[i];
+    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i) chunk->window[i * GROUP_WIDTH + group_lane()] = candidate->window[i];
+    group_sync();
+}
+
+// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wave apart sees it. state: with which
+// the chunk began.
 template <class Sweeping, class Scheme>
 SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
                         const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
     Sweeping wave(region, scheme, strip);
-    wave.base = base, wave.goal = goal, wave.best = best, wave.chunk = chunk, wave.state = state[group_lane()];
+    wave.base = base, wave.goal = goal, wave.best = best, wave.chunk = chunk, wave.state = *state;
     wave.template run<CAREFUL, false, true>(begin);
     return wave.best;
 }
@@ -32,21 +52,20 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = LOCALLY && !STEPS;
-    const i32 slots = SEARCHES ? 2 : 1;  // what a chunk begins with, and what the candidate began with
-    GROUP_ARRAY(Chunk, chunks, slots);
-    GROUP_ARRAY(State, saved, slots * GROUP_WIDTH);
+    GROUP_ARRAY(Chunk, chunk, 1);
+    GROUP_ARRAY(State, states, GROUP_WIDTH);  // with which a chunk begins
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
-    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, slot = 0, most_seen = 1;
+    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
     strip = from_first(strip);
     Sweeping wave(region, scheme, strip);
-    Candidate candidate = {0, 0, 0, 0};
-    wave.chunk = chunks;
+    Candidate<Sweeping> candidate;
+    i32 candidate_score = 0;
+    State* state = states + group_lane();
+    wave.chunk = chunk;
     wave.open_window();
     wave.ask(0), wave.ask_for_letters(0);
     for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
-        Chunk* previous = wave.chunk;
-        wave.chunk = chunks + slot;
-        i32 most = wave.load(begin, previous);
+        i32 most = wave.load(begin);
         bool plain = wave.is_plain(begin);
         most = group_max(begin ? maximum(most, wave.highest_of_state()) : most);
         if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
@@ -59,26 +78,26 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
             else wave.start(most);
             wave.make_relative();
             wave.ask(begin + CHUNK), wave.ask_for_letters(begin + CHUNK);  // what takes long is under way meanwhile
-            if (SEARCHES) saved[slot * GROUP_WIDTH + group_lane()] = wave.state;
+            if (SEARCHES) *state = wave.state;
             i32 highest = wave.run(begin, plain);
             i32 score = highest + wave.base;
             if (SEARCHES && score >= most_seen) {
                 most_seen = maximum(score, from_first(fresh(meeting.best)));
                 if (score == most_seen) atomic_max(meeting.best, score);
-                if (score == most_seen && score > candidate.score) {
-                    candidate = Candidate{score, begin, wave.base, slot};
-                    slot ^= 1;
+                if (score == most_seen && score > candidate_score) {
+                    keep(&candidate, score, begin, wave.base, state, chunk);
+                    candidate_score = score;
                 } else if (score == most_seen) {
-                    wave.best = find_first<Sweeping>(region, scheme, strip, wave.base, begin, score,
-                                                     saved + slot * GROUP_WIDTH, chunks + slot, wave.best);
+                    wave.best = find_first<Sweeping>(region, scheme, strip, wave.base, begin, score, state, chunk, wave.best);
                 }
             }
         }
         wave.store(begin);
     }
-    if (SEARCHES && candidate.score && candidate.score >= from_first(fresh(meeting.best))) {
+    if (SEARCHES && candidate_score && candidate_score >= from_first(fresh(meeting.best))) {
+        give_back(&candidate, chunk);
         wave.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
-                                         saved + candidate.slot * GROUP_WIDTH, chunks + candidate.slot, wave.best);
+                                         &candidate.state, chunk, wave.best);
     }
     founds[group_lane()] = wave.best;
     group_sync();

@@ -63,12 +63,15 @@ enum Care { PLAIN, ENTERING, CAREFUL };
 template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
+    static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
     typedef WaveLetters<Scheme, Lane, ROWS> RowLetters;
+    typedef typename RowLetters::Cell Cell;
+    typedef Crossing<Lane> Above;
 
     // The columns that a wave goes at a time: what comes from above, the letters, and what the last row hands on.
     struct Chunk {
-        Crossing<Lane> above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
-        typename RowLetters::Cell window[WINDOW];
+        Above above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
+        Cell window[WINDOW];
     };
 
     struct State {
@@ -156,15 +159,15 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
         return !group_any(missing);
     }
-    // Takes what was asked for, once it is there, and over what `previous` and this chunk's window have in common. Returns the
+    // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
     // highest score that this thread has seen come in.
-    HOST_DEVICE i32 load(i32 begin, Chunk* previous) {
+    HOST_DEVICE i32 load(i32 begin) {
         if (next_kept <= begin - WIDTH) next_kept += region.column_step;
         const i32 kept = kept_column(begin);
         bool was_open = open, opens = false;
 #pragma unroll
         for (i32 i = group_lane(); i < WIDTH; i += GROUP_WIDTH)
-            RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(previous->window, WINDOW, CHUNK + i);
+            RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
             opens = opens || codes[i] == Scheme::NO_LETTER;
@@ -284,7 +287,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         // What a step takes is loaded in the step before it, whose computing hides how long that takes.
         Crossing<Lane> next_above = chunk->above[0];
         typename RowLetters::Columns next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
-#pragma unroll (CARE == PLAIN && FULL ? 4 : 1)
+#pragma unroll (CARE == PLAIN && FULL ? UNROLLED : 1)
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;

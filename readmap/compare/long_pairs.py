@@ -69,7 +69,9 @@ def align_long(
 def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
     """Those of the whole matrix."""
     of_group = max(GROUP_CELLS // (matrix.columns * matrix.strip), GROUP_STRIPS)
-    slab = min(of_group * matrix.backend.turns, -(-matrix.rows // matrix.strip)) * matrix.strip
+    strips = -(-matrix.rows // matrix.strip)
+    slabs = -(-strips // (of_group * matrix.backend.turns))
+    slab = -(-strips // slabs) * matrix.strip
     if score_only:
         return Steps(slab, slab, matrix.columns)
     return steps_within(matrix, matrix.rows, matrix.columns, memory, slab)

@@ -74,9 +74,8 @@ class Scheme(ABC):
     def arguments(self, backend: Backend) -> tuple[Any, ...]:
         """In the order of SCHEME_ARGUMENTS of the kernels for such scores."""
 
-    @property
     @abstractmethod
-    def heights(self) -> tuple[int, ...]:
+    def heights(self, mode: Mode) -> tuple[int, ...]:
         """Rows of a lane for which there are 16-bit sweeps on a GPU, the most first."""
 
     @abstractmethod
@@ -142,10 +141,10 @@ class Scores(Scheme):
         """The limits say it all."""
         return self.limits
 
-    @property
-    def heights(self) -> tuple[int, ...]:
-        """Those of kernels/sweep.cu and kernels/low_sweep.cu."""
-        return 16, 15, 13, 11, 9
+    def heights(self, mode: Mode) -> tuple[int, ...]:
+        """Those of kernels/tall_sweep.cu, sweep.cu and low_sweep.cu."""
+        tall = (24, 22, 21, 20, 19, 18, 17) if mode is Mode.LOCAL else ()
+        return *tall, 16, 15, 13, 11, 9
 
     def module(self, name: str, mode: Mode) -> str:
         """The one for nucleotides."""
@@ -199,8 +198,7 @@ class Substitution(Scheme):
         """The matrix on the device, and the limits."""
         return backend.to_device(self.matrix), *self.limits
 
-    @property
-    def heights(self) -> tuple[int, ...]:
+    def heights(self, mode: Mode) -> tuple[int, ...]:
         """That of kernels/substitution_sweep.cu."""
         return (16,)
 

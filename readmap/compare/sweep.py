@@ -14,7 +14,7 @@ from readmap.compare.parameters import Mode, Scheme
 STEP_ROWS, CHUNK = 4, 64  # of kernels/steps.cuh and kernels/wave.cuh
 
 #: What a column takes beside a lane's rows, in rows; and columns that a strip is behind the one above it.
-COLUMN_COST, LAG = 1.6, 128
+COLUMN_COST, LAG = 2.7, 240
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -86,17 +86,12 @@ class Matrix:
     @property
     def strip(self) -> int:
         """Rows that a wave sweeps at most."""
-        return self.lanes * self._wave_rows
+        return self.lanes * self._heights[0]
 
     @property
     def bits(self) -> int:
         """16 where scores of neighbouring cells differ so little, else 32."""
-        scores = self.scores
-        width = self.backend.lanes * self.backend.narrow_lanes
-        reach = width * self._wave_rows + width + CHUNK
-        highest, lowest = scores.highest + scores.first_gap, scores.lowest + scores.first_gap
-        fits = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest <= SPAN
-        return 16 if fits and lowest >= -128 and highest < 128 else 32
+        return 16 if self._fits(self._wave_rows) else 32
 
     @property
     def lanes(self) -> int:
@@ -108,28 +103,42 @@ class Matrix:
         """Of a lane, WAVE_ROWS of kernels/wave.cuh."""
         return 16 if self.backend.lanes > 1 else 32
 
+    @property
+    def _heights(self) -> tuple[int, ...]:
+        """Rows that a lane may have, the most first."""
+        if self.backend.lanes == 1 or self.bits == 32:
+            return (self._wave_rows,)
+        return tuple(filter(self._fits, self.scores.heights(self.mode)))
+
+    def _fits(self, height: int) -> bool:
+        """Whether 16 bits hold the scores of a wave with so many rows a lane."""
+        scores = self.scores
+        width = self.backend.lanes * self.backend.narrow_lanes
+        reach = width * height + width + CHUNK
+        highest, lowest = scores.highest + scores.first_gap, scores.lowest + scores.first_gap
+        span = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest
+        return span <= SPAN and lowest >= -128 and highest < 128
+
     def height(self, rows: int, columns: int, row_step: int) -> int:
         """Rows of a lane with which a region is swept in the least time, where groups sweep strip after strip.
 
         row_step: of the rows that are kept, which have to be the last ones of strips.
         """
-        if self.backend.lanes == 1 or self.bits == 32:
-            return self._wave_rows
 
         def time(height: int) -> float:
             strips, turns = -(-rows // (self.lanes * height)), self.backend.turns
             return (-(-strips // turns) * columns + LAG * min(strips, turns)) * (height + COLUMN_COST)
 
-        fitting = (n for n in self.scores.heights if row_step >= rows or not row_step % (self.lanes * n))
+        fitting = (n for n in self._heights if row_step >= rows or not row_step % (self.lanes * n))
         return min(fitting, key=time)
 
     def kernel(self, what: str, height: int) -> Kernel:
         """The sweep for this matrix's mode and scores, with so many rows a lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
-        low = height not in (self._wave_rows, STEP_ROWS)
-        module = self.scores.module("low_sweep" if low else "sweep", self.mode)
-        name = f"{what}_{kind}_{self.bits}_bits" + (f"_{height}_rows" if low else "")
-        return Kernel(module, name, grouped=True, in_turns=True)
+        usual = height in (self._wave_rows, STEP_ROWS)
+        module = "sweep" if usual else "low_sweep" if height < self._wave_rows else "tall_sweep"
+        name = f"{what}_{kind}_{self.bits}_bits" + ("" if usual else f"_{height}_rows")
+        return Kernel(self.scores.module(module, self.mode), name, grouped=True, in_turns=True)
 
 
 @dataclass(frozen=True)
