@@ -6,7 +6,6 @@
 
 const i32 MARK_BITS = 21;  // more strips are never under way together, and H - F, which no gap's first letter exceeds, fits
 
-// A word of zeros bears the mark of no strip that is the first to write.
 HOST_DEVICE u32 bus_mark(i32 strip) { return (u32)(strip + 1) & ((1u << MARK_BITS) - 1); }
 // H - F, the mark, H.
 HOST_DEVICE u64 bus_word(Border border, i32 strip) {

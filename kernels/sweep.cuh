@@ -63,7 +63,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     State* state = states + group_lane();
     wave.chunk = chunk;
     wave.open_window();
-    wave.ask(0), wave.ask_for_letters(0);
+    wave.ask(0);
     for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
         i32 most = wave.load(begin);
         bool plain = wave.is_plain(begin);
@@ -71,13 +71,13 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
         if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
         if (SEARCHES && meeting.prunes && plain && wave.bound(begin, most) < most_seen) {
             wave.skip();
-            wave.ask(begin + CHUNK), wave.ask_for_letters(begin + CHUNK);
+            wave.ask(begin + CHUNK);
             ++left_out;
         } else {
             if (begin) wave.follow(most);
             else wave.start(most);
             wave.make_relative();
-            wave.ask(begin + CHUNK), wave.ask_for_letters(begin + CHUNK);  // what takes long is under way meanwhile
+            wave.ask(begin + CHUNK);
             if (SEARCHES) *state = wave.state;
             i32 highest = wave.run(begin, plain);
             i32 score = highest + wave.base;
@@ -111,20 +111,20 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
 #define REGION_ARGUMENTS                                                                                                \
     const u8 *query, const u8 *target, u64 *bus, i32 *row_h, i32 *row_f, const i32 *left_h, const i32 *left_e,          \
         i32 *rows_h, i32 *rows_f, i32 *columns_h, i32 *columns_e, u16 *steps, i32 *counter, i32 *best, Found *found,    \
-        u64 *skipped, i32 rows, i32 columns, i32 strip_step, i32 column_step, i32 rows_below, i32 prunes
+        u64 *skipped, i32 rows, i32 columns, i32 strip_step, i32 column_step, i32 rows_below, i32 blank_left,           \
+        i32 prunes
 #define REGION                                                                                                          \
     Region {                                                                                                            \
         query, target, bus, row_h, row_f, left_h, left_e, rows_h, rows_f, columns_h, columns_e, steps, rows, columns,   \
-            strip_step, column_step, rows_below                                                                         \
+            strip_step, column_step, rows_below, blank_left != 0                                                        \
     }
 
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
-// with a score of 0 if no other wave's is worse. row_h and row_f: of the row above the region, and then of its last row.
-// ROWS: of a lane.
+// with a score of 0 if no other wave's is worse. ROWS: of a lane.
 #define SWEEP(name, Lane, ROWS, LOCALLY, STEPS)                                                                         \
     KERNEL void RESIDENT(1) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {                              \
         Region region = REGION;                                                                                         \
-        Meeting meeting = {counter, best, prunes != 0};                                                       \
+        Meeting meeting = {counter, best, prunes != 0};                                                                 \
         FOR_EACH_GROUP(item, begin, end)                                                                                \
             sweep_strip<Lane, ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped);                           \
     }

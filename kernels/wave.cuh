@@ -5,9 +5,9 @@
 //     lane 1   rows ROWS .. 2*ROWS-1   column t-1
 //     ...
 //
-// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wave relative to a base that follows the largest of them, so that 16 bits hold all that can still matter: what is
-// below the base is raised to it. No true score of the wave's cells is that small, unless it is 0 in a local alignment, and
-// then the base is 0.
+// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wave relative to a base
+// that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is raised to it.
+// No true score of the wave's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
 #pragma once
 #include "bus.cuh"
 #include "comparison.cuh"
@@ -29,8 +29,8 @@ template <> struct Range<Single> {
 struct Region {
     const u8* query;
     const u8* target;
-    u64* bus;              // [columns], zeros at the beginning, from strip to strip
-    i32* row_h;            // [columns], of the row above the region, and then of its last one
+    u64* bus;              // [columns], at the beginning of the row above
+    i32* row_h;            // [columns], of the region's last row
     i32* row_f;            // [columns], of the row below that one
     const i32* left_h;     // [rows + 1], of the column before, from the row above on
     const i32* left_e;     // [rows]
@@ -42,6 +42,7 @@ struct Region {
     i32 rows, columns, strip_step;
     i32 column_step;       // CHUNK + wave_width or more
     i32 rows_below;        // of the matrix below the region
+    bool blank_left;       // whether nothing is aligned in the column before
 };
 
 struct Found {
@@ -56,9 +57,10 @@ struct Found {
 // columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
 template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
 
-// How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, these have letters, and nothing
-// is to be kept. ENTERING: it is the first one, in which the lanes come to the region.
-enum Care { PLAIN, ENTERING, CAREFUL };
+// How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, and these have letters. OPEN:
+// some may not. In neither a column is to be kept, and none that lanes come to has to be taken from the left, but for one
+// that is not local.
+enum Care { PLAIN, OPEN, CAREFUL };
 
 template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
@@ -137,22 +139,21 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         }
     }
     // Asks for what the row above has told by now in the columns from `begin` on. All loads are under way together.
-    HOST_DEVICE void ask(i32 begin) {
+    HOST_DEVICE void ask_above(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
-        const i32 own = begin + group_lane(), inside = region.columns - own;
-        if (strip) {
 #pragma unroll
-            for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i)
-                if (i * GROUP_WIDTH < inside) words[i] = fresh(region.bus + own + i * GROUP_WIDTH);
-        } else {
-            for (i32 i = 0; i < CHUNK / GROUP_WIDTH && i * GROUP_WIDTH < inside; ++i) {
-                i32 column = own + i * GROUP_WIDTH;
-                words[i] = bus_word(Border{region.row_h[column], region.row_f[column]}, -1);
-            }
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            i32 column = begin + i * GROUP_WIDTH + group_lane();
+            if (column < region.columns) words[i] = fresh(region.bus + column);
         }
     }
-    // Whether it had told all of it.
+    // For a chunk that is yet to come: what takes long is under way meanwhile.
+    HOST_DEVICE void ask(i32 begin) {
+        ask_above(begin);
+        ask_for_letters(begin);
+    }
+    // Whether the row above had told all of it.
     HOST_DEVICE bool is_told() const {
         bool missing = false;
 #pragma unroll
@@ -176,10 +177,10 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         open = RowLetters::TAKES_ALL ? false : group_any(opens);
         lettered = RowLetters::TAKES_ALL || !(was_open || open);
         i32 most = NO_SCORE;
-        if (begin == 0)
+        if (begin == 0 && !region.blank_left)
             for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
                 most = maximum(most, region.left_h[first_row + row]);
-        for (; !is_told(); ask(begin)) pause();
+        for (; !is_told(); ask_above(begin)) pause();
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
@@ -278,7 +279,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     // A chunk of steps. FULL: all lanes are inside the region's rows. FINDS: the first cell with the score `goal` is looked
     // for. Returns the highest score, relative to the base.
     template <Care CARE, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
-        const bool enters = CARE == ENTERING || (CARE == CAREFUL && begin < WIDTH);
+        const bool enters = CARE != PLAIN && begin < WIDTH && !(CARE == OPEN && LOCALLY);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
         const i32 kept = kept_column(begin);
         const State left = enters ? known_left() : state;
@@ -364,7 +365,9 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         // Of a local alignment nobody asks for the row below the matrix.
         full = full || (LOCALLY && !STEPS && region.rows_below == 0);
         if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
-        return full && begin == 0 ? run<ENTERING, true, false>(begin) : run<CAREFUL, false, false>(begin);
+        bool known = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
+        full = full && known && kept_column(begin) < 0;
+        return full ? run<OPEN, true, false>(begin) : run<CAREFUL, false, false>(begin);
     }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {

@@ -13,8 +13,8 @@ from readmap.compare.parameters import Mode, Scheme
 
 STEP_ROWS, CHUNK = 4, 64  # of kernels/steps.cuh and kernels/wave.cuh
 
-#: What a column takes beside a lane's rows, in rows; and columns that a strip is behind the one above it.
-COLUMN_COST, LAG = 2.7, 240
+#: Columns that a strip is behind the one above it.
+LAG = 200
 
 #: What no alignment scores.
 NO_SCORE = -(1 << 30)
@@ -86,7 +86,7 @@ class Matrix:
     @property
     def strip(self) -> int:
         """Rows that a wave sweeps at most."""
-        return self.lanes * self._heights[0]
+        return self.lanes * max(self._heights)
 
     @property
     def bits(self) -> int:
@@ -104,11 +104,11 @@ class Matrix:
         return 16 if self.backend.lanes > 1 else 32
 
     @property
-    def _heights(self) -> tuple[int, ...]:
-        """Rows that a lane may have, the most first."""
+    def _heights(self) -> dict[int, int]:
+        """Rows that a lane may have: what a column takes them."""
         if self.backend.lanes == 1 or self.bits == 32:
-            return (self._wave_rows,)
-        return tuple(filter(self._fits, self.scores.heights(self.mode)))
+            return {self._wave_rows: 1}
+        return {height: cost for height, cost in self.scores.heights(self.mode).items() if self._fits(height)}
 
     def _fits(self, height: int) -> bool:
         """Whether 16 bits hold the scores of a wave with so many rows a lane."""
@@ -124,12 +124,13 @@ class Matrix:
 
         row_step: of the rows that are kept, which have to be the last ones of strips.
         """
+        costs = self._heights
 
-        def time(height: int) -> float:
+        def time(height: int) -> int:
             strips, turns = -(-rows // (self.lanes * height)), self.backend.turns
-            return (-(-strips // turns) * columns + LAG * min(strips, turns)) * (height + COLUMN_COST)
+            return (-(-strips // turns) * columns + LAG * min(strips, turns)) * costs[height]
 
-        fitting = (n for n in self._heights if row_step >= rows or not row_step % (self.lanes * n))
+        fitting = (n for n in costs if row_step >= rows or not row_step % (self.lanes * n))
         return min(fitting, key=time)
 
     def kernel(self, what: str, height: int) -> Kernel:
@@ -278,12 +279,14 @@ def _launch(
     strip = matrix.lanes * height
     strips = -(-rows // strip)
     found, skipped = backend.empty((strips, 3), np.int32), backend.empty(strips, np.uint64)
+    bus = backend.empty(columns, np.uint64)
+    backend.launch(Kernel("bus", "board"), columns, borders.row_h, borders.row_f, bus)
     backend.launch(
         matrix.kernel(what, height),
         strips,
         matrix.query[origin.row :],
         matrix.target[origin.column :],
-        backend.full(columns, 0, np.uint64),
+        bus,
         borders.row_h,
         borders.row_f,
         borders.left_h,
@@ -302,6 +305,7 @@ def _launch(
         -(-row_step // strip),
         column_step,
         matrix.rows - origin.row - rows,
+        int(matrix.mode is Mode.LOCAL and origin.column == 0),
         int(prunes),
         *matrix.scores.arguments(backend),
     )
