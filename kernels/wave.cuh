@@ -365,9 +365,9 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         // Of a local alignment nobody asks for the row below the matrix.
         full = full || (LOCALLY && !STEPS && region.rows_below == 0);
         if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
-        bool known = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
-        full = full && known && kept_column(begin) < 0;
-        return full ? run<OPEN, true, false>(begin) : run<CAREFUL, false, false>(begin);
+        bool takes_none = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
+        bool simple = full && takes_none && kept_column(begin) < 0;
+        return simple ? run<OPEN, true, false>(begin) : run<CAREFUL, false, false>(begin);
     }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {
