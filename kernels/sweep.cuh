@@ -22,14 +22,14 @@ template <class Sweeping> struct Candidate {
 // What follows happens so seldom that its code had better not stand beside what happens always.
 
 template <class Sweeping>
-SELDOM void keep(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base, const typename Sweeping::State* state,
-                 const typename Sweeping::Chunk* chunk) {
+SELDOM void remember(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base, const typename Sweeping::State* state,
+                     const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
     for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) candidate->above[i] = chunk->above[i * GROUP_WIDTH + group_lane()];
     for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i) candidate->window[i] = chunk->window[i * GROUP_WIDTH + group_lane()];
 }
 
-template <class Sweeping> SELDOM void give_back(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
+template <class Sweeping> SELDOM void restore(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
     for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) chunk->above[i * GROUP_WIDTH + group_lane()] = candidate->above[i];
     for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i) chunk->window[i * GROUP_WIDTH + group_lane()] = candidate->window[i];
     group_sync();
@@ -85,7 +85,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
                 most_seen = maximum(score, from_first(fresh(meeting.best)));
                 if (score == most_seen) atomic_max(meeting.best, score);
                 if (score == most_seen && score > candidate_score) {
-                    keep(&candidate, score, begin, wave.base, state, chunk);
+                    remember(&candidate, score, begin, wave.base, state, chunk);
                     candidate_score = score;
                 } else if (score == most_seen) {
                     wave.best = find_first<Sweeping>(region, scheme, strip, wave.base, begin, score, state, chunk, wave.best);
@@ -95,7 +95,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
         wave.store(begin);
     }
     if (SEARCHES && candidate_score && candidate_score >= from_first(fresh(meeting.best))) {
-        give_back(&candidate, chunk);
+        restore(&candidate, chunk);
         wave.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
                                          &candidate.state, chunk, wave.best);
     }
