@@ -2,7 +2,6 @@
 #include "sweep.cuh"
 #include "wave_identity.cuh"
 
-#if GROUP_WIDTH > 1
 SWEEP(sweep_local_16_bits_15_rows, Narrow, 15, true, false)
 SWEEP(sweep_whole_16_bits_15_rows, Narrow, 15, false, false)
 SWEEP(sweep_local_16_bits_13_rows, Narrow, 13, true, false)
@@ -11,4 +10,3 @@ SWEEP(sweep_local_16_bits_11_rows, Narrow, 11, true, false)
 SWEEP(sweep_whole_16_bits_11_rows, Narrow, 11, false, false)
 SWEEP(sweep_local_16_bits_9_rows, Narrow, 9, true, false)
 SWEEP(sweep_whole_16_bits_9_rows, Narrow, 9, false, false)
-#endif

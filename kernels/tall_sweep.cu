@@ -2,7 +2,6 @@
 #include "sweep.cuh"
 #include "wave_identity.cuh"
 
-#if GROUP_WIDTH > 1
 SWEEP(sweep_local_16_bits_24_rows, Narrow, 24, true, false)
 SWEEP(sweep_local_16_bits_22_rows, Narrow, 22, true, false)
 SWEEP(sweep_local_16_bits_21_rows, Narrow, 21, true, false)
@@ -10,4 +9,3 @@ SWEEP(sweep_local_16_bits_20_rows, Narrow, 20, true, false)
 SWEEP(sweep_local_16_bits_19_rows, Narrow, 19, true, false)
 SWEEP(sweep_local_16_bits_18_rows, Narrow, 18, true, false)
 SWEEP(sweep_local_16_bits_17_rows, Narrow, 17, true, false)
-#endif

@@ -134,7 +134,7 @@ class Backend(abc.ABC):
 
     def prepare(self, types: Types, tell: Callable[[str], None]) -> None:
         """Compile what the cache does not hold yet, several modules at once; `tell` hears of it first."""
-        missing = [(module, variant(module, types)) for module in modules()]
+        missing = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
         missing = [item for item in missing if not self.is_compiled(*item)]
         if missing:
             tell(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")

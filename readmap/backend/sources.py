@@ -9,6 +9,9 @@ from pathlib import Path
 
 from readmap.errors import BackendError
 
+#: Modules that only a GPU has a use for.
+FOR_GPUS = {"low_sweep", "tall_sweep"}
+
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -22,9 +25,10 @@ def folder() -> Path:
     raise BackendError(f"the kernels' sources are not beside {package}: the installation is incomplete")
 
 
-def modules() -> list[str]:
-    """The names of all modules, one a kernels/*.cu file."""
-    return sorted(path.stem for path in folder().glob("*.cu"))
+def modules(*, for_gpu: bool) -> list[str]:
+    """The names of all modules that a GPU has a use for, or a CPU: one a kernels/*.cu file."""
+    names = sorted(path.stem for path in folder().glob("*.cu"))
+    return [name for name in names if for_gpu or name not in FOR_GPUS]
 
 
 @functools.cache

@@ -118,7 +118,7 @@ def _variants(module: str) -> list[tuple[tuple[str, str], ...]]:
 def _cpu_jobs(folder: Path) -> list[Job]:
     return [
         functools.partial(compiler.library, module, types, level, folder)
-        for module in modules()
+        for module in modules(for_gpu=False)
         for types in _variants(module)
         for level in compiler.levels()
     ]
@@ -127,7 +127,7 @@ def _cpu_jobs(folder: Path) -> list[Job]:
 def _gpu_jobs(folder: Path, architectures: list[str]) -> list[Job]:
     return [
         functools.partial(nvrtc.cubin, module, types, architecture, folder)
-        for module in modules()
+        for module in modules(for_gpu=True)
         for types in _variants(module)
         for architecture in architectures
     ]
