@@ -10,16 +10,19 @@ const i32 LONG_SPREAD = 128;  // and those that a gap pays for, which fit into a
 // steps between their diagonals may score.
 struct Draft {
     Window window;
-    i32 promise;
+    i32 promise, length;  // of the read
 
     // The diagonals between the outermost ones if one at this offset is taken too.
     HOST_DEVICE i64 spread_with(i64 offset) const {
         return maximum<i64>(window.high, offset) - minimum<i64>(window.low, offset);
     }
-    // What stepping to the segment's diagonal adds; 0 or less where it covers nothing else, or costs what it adds.
+    // What stepping to the segment's diagonal adds; 0 or less where it covers nothing else, or costs what it adds. More than
+    // half of a read is no insertion: too little of it would be seen in the reference, and its errors be taken for variants.
     HOST_DEVICE i32 gain(const Diagonal& one, const Scoring& scoring) const {
         i32 offset = (i32)(one.diagonal - window.diagonal), begin = window.cover_begin, end = window.cover_end;
         if (one.segment.begin >= begin && one.segment.end <= end) return 0;
+        i32 inserted = one.segment.begin + one.segment.end > begin + end ? -offset : offset;
+        if (2 * inserted > length) return 0;
         i32 shared = maximum(minimum(end, one.segment.end) - maximum(begin, one.segment.begin), 0);
         return one.segment.score - shared * scoring.match - scoring.gap(maximum(offset, -offset));
     }
@@ -48,7 +51,7 @@ HOST_DEVICE Draft draft_of(const Diagonal& one, i32 length, const Scoring& scori
     bool align = scoring.perfect(length) - segment.score > scoring.gap(1);
     Window window = {one.diagonal, segment.score, segment.score, segment.begin, segment.end, 0, 0,
                      (i16)one.orientation, align, (i16)segment.begin, (i16)segment.end};
-    return Draft{window, segment.score};
+    return Draft{window, segment.score, length};
 }
 
 HOST_DEVICE bool beside(const Window& a, const Window& b) {

@@ -148,12 +148,14 @@ class Draft:
         offsets: of the diagonals that the band has to hold, relative to the best one's.
         covered: positions of the read, those between segments included.
         promise: what an alignment that steps between the diagonals may score.
+        length: of the read.
     """
 
     own: Any
     offsets: list[int]
     covered: range
     promise: int
+    length: int
 
     def offset(self, row: Any) -> int:
         return int(row["diagonal"]) - int(self.own["diagonal"])
@@ -168,7 +170,9 @@ class Draft:
         shared = len(set(self.covered) & set(more))
         if shared == len(more):
             return 0
-        gap = abs(self.offset(row))
+        gap, behind = abs(self.offset(row)), sum(more) * len(self.covered) > sum(self.covered) * len(more)
+        if behind == (self.offset(row) < 0) and gap > self.length - gap:  # inserted
+            return 0
         return int(row["score"]) - shared * scoring.match - gap_cost(gap, scoring, long_gaps=True)
 
     def takes(self, row: Any, starts: Sequence[int], scoring: Scoring) -> bool:
@@ -208,7 +212,7 @@ def joined(
         if home:
             home.add(row, scoring)
         else:
-            drafts.append(Draft(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"])))
+            drafts.append(Draft(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"]), length))
     drafts.sort(key=lambda draft: -draft.promise)
     windows: list[tuple[int, ...]] = []
     for draft in drafts[:most]:
@@ -493,6 +497,22 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
         else:
             assert [int(diagonal) for diagonal in found.windows["diagonal"]] == [200, 200 + gap]
             assert found.windows["low"].tolist() == found.windows["high"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("left", [20, 25, 30])
+@pytest.mark.parametrize("inserted", [49, 50, 51])
+def test_most_of_a_read_is_no_insertion(backends: str, left: int, inserted: int) -> None:
+    """Of 100 bases 50 may be: then both sides are one window, else two, on whichever strand the read is."""
+    draw = random.Random(51)
+    contig = random_bases(draw, 600)
+    backend = open_backend(backends)
+    index = index_of([contig]).place(backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    read = contig[300 - left : 300] + random_bases(draw, inserted) + contig[300 : 400 - left - inserted]
+    for one in (read, reverse_complement(read)):
+        (found,) = find([one], index, backend, 4, effort)
+        spreads = sorted(int(row["high"]) - int(row["low"]) for row in found.windows)
+        assert spreads == ([inserted] if inserted <= 50 else [0, 0])
 
 
 @pytest.mark.parametrize(("count", "ended"), [(7, False), (8, True)])
