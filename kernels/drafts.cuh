@@ -1,10 +1,9 @@
-// Drafts: windows while they are put together from diagonals. Diagonals closer than half a band are one window.
+// Drafts: windows while they are put together from diagonals, those at most SPREAD apart.
 #pragma once
 #include "diagonals.cuh"
 #include "windows.cuh"
 
-const i32 SPREAD = 24;        // diagonals at most this far apart make one window
-const i32 LONG_SPREAD = 128;  // and those that a gap pays for, which fit into a wide band
+const i32 LONG_SPREAD = 128;  // and these where a gap pays for it: a wide band holds them
 
 // A window while it is put together: the stretch of the query that its segments cover, and what an alignment that
 // steps between their diagonals may score.
@@ -52,9 +51,4 @@ HOST_DEVICE Draft draft_of(const Diagonal& one, i32 length, const Scoring& scori
     Window window = {one.diagonal, segment.score, segment.score, segment.begin, segment.end, 0, 0,
                      (i16)one.orientation, align, (i16)segment.begin, (i16)segment.end};
     return Draft{window, segment.score, length};
-}
-
-HOST_DEVICE bool beside(const Window& a, const Window& b) {
-    i64 offset = a.diagonal - b.diagonal;
-    return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
 }

@@ -58,8 +58,7 @@ struct Selection {
         Line line = {rank, NOTHING, owner, 0, 0};
         for (i32 i = 0; i < line_count; ++i) {
             const Window& told = windows[lines[i].rank];
-            bool beside = window.orientation == told.orientation && same_place(window, told, length);
-            if (beside || same_alignment(window, told)) return line;
+            if (beside(window, told) || same_alignment(window, told)) return line;
         }
         if (window.score * 100 >= windows[lines[owner].rank].score * reporting.mention_share) line.role = MENTION;
         return line;

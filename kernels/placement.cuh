@@ -4,11 +4,6 @@
 
 const i32 NO_LOSS = 32767;  // more than any place that is still thought of
 
-HOST_DEVICE bool same_place(const Window& a, const Window& b, i32 length) {
-    i64 offset = a.diagonal - b.diagonal;
-    return 2 * maximum(offset, -offset) <= length;
-}
-
 // Whether a rival is the chosen alignment once more, found from beside: a band reaches diagonals of other windows.
 HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
     i64 offset = chosen.diagonal - rival.diagonal - (rival.low + rival.high) / 2;
@@ -18,7 +13,7 @@ HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
 
 // Whether the other window is another place of the piece of the read that the chosen one places.
 HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length) {
-    return !same_place(other, chosen, length) && !same_alignment(other, chosen) &&
+    return !same_place(other, chosen) && !same_alignment(other, chosen) &&
            span_of(other, length).rivals(span_of(chosen, length));
 }
 

@@ -7,6 +7,9 @@
 // than their length; in the others there is hardly room for one.
 enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4 };
 
+// Diagonals at most this far apart make one window, and windows one place.
+const i32 SPREAD = 24;
+
 // Diagonals between a window's outermost ones that a narrow band still takes, and that a middle one does: gaps between
 // them cost about their length.
 const i32 NARROW_SPREAD = 8;
@@ -39,6 +42,13 @@ struct Window {
         if (high - low > NARROW_SPREAD) low = high = 0;
     }
 };
+
+// On whichever strand: a palindrome is sure of its place.
+HOST_DEVICE bool same_place(const Window& a, const Window& b) {
+    i64 offset = a.diagonal - b.diagonal;
+    return offset >= -SPREAD && offset <= SPREAD;
+}
+HOST_DEVICE bool beside(const Window& a, const Window& b) { return a.orientation == b.orientation && same_place(a, b); }
 
 // A stretch of a read, in orientation 0, so that windows of both orientations compare.
 struct Span {

@@ -14,7 +14,8 @@ THIRD = 5
 CLEAN_BASES = 400
 NO_LOSS = 32767  # of kernels/placement.cuh
 FOUND_WINDOWS, DOUBT, WORTH = 16, 30, 10  # of kernels/pairs.cu
-BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh
+BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh, and SPREAD
+SPREAD = 24
 
 #: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.
 End = tuple[int, bool]
@@ -72,8 +73,8 @@ def rivals_for(one: set[int], other: set[int]) -> bool:
     return 2 * len(one & other) >= min(len(one), len(other))
 
 
-def same_place(one: Candidate, other: Candidate, length: int) -> bool:
-    return 2 * abs(one.diagonal - other.diagonal) <= length
+def same_place(one: Candidate, other: Candidate) -> bool:
+    return abs(one.diagonal - other.diagonal) <= SPREAD
 
 
 def same_alignment(rival: Candidate, chosen: Candidate) -> bool:
@@ -84,7 +85,7 @@ def same_alignment(rival: Candidate, chosen: Candidate) -> bool:
 
 
 def is_rival(other: Candidate, chosen: Candidate, length: int) -> bool:
-    same = same_place(other, chosen, length) or same_alignment(other, chosen)
+    same = same_place(other, chosen) or same_alignment(other, chosen)
     return not same and rivals_for(other.span(length), chosen.span(length))
 
 
@@ -262,8 +263,7 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
         if owner is None:
             lines.append(_piece(rank, read, mapq, scoring))
         elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share and not any(
-            same_alignment(window, other)
-            or (same_place(window, other, length) and window.orientation == other.orientation)
+            same_alignment(window, other) or (window.orientation == other.orientation and same_place(window, other))
             for other in told
         ):
             lines.append(Line(rank, "mention", owner, 0, 0))
