@@ -50,8 +50,22 @@ KERNEL void join_diagonals(i64 begin, i64 end, const i32* lengths, const i32* se
     }
 }
 
+// Whether a window takes another one's segment beside its own. Where that promises more, the window is widened and
+// aligned once more: in a repeat, the segments of other copies may have hidden the far side of a gap.
+HOST_DEVICE bool take(Window& own, const Window& fresh, i32 length, const Reference& reference, const Scoring& scoring) {
+    Draft draft = {own, 0, length};
+    Diagonal one = {fresh.diagonal, 0, Segment{fresh.score, fresh.begin, fresh.end}, fresh.orientation};
+    if (!draft.takes(one, reference, scoring)) return false;
+    draft.add(one, scoring);
+    if (draft.promise > 0) {
+        own = draft.window;
+        own.band = (i16)-band_kind(length, own.high - own.low);
+    }
+    return true;
+}
+
 // An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
-// where they are new, as far as there is room for `most` in all.
+// where none of them takes them, as far as there is room for `most` in all.
 KERNEL void add_diagonals(i64 begin, i64 end, const i32* lengths, const i32* selected, const Diagonal* found,
                           const i32* found_counts, REFERENCE_ARGUMENTS, Window* windows, i32* counts, i64 most_windows,
                           i32 most, SCORING_ARGUMENTS) {
@@ -61,9 +75,9 @@ KERNEL void add_diagonals(i64 begin, i64 end, const i32* lengths, const i32* sel
         Window fresh[KEPT], *own = windows + slot * most_windows;
         i32 more = join(found + item * KEPT, found_counts[item], reference, fresh, KEPT, lengths[slot], SCORING);
         for (i32 i = 0; i < more; ++i) {
-            i32 twin = 0, count = counts[slot];
-            while (twin < count && !beside(own[twin], fresh[i])) ++twin;
-            if (twin == count && count < most) own[counts[slot]++] = fresh[i];
+            i32 taker = 0, count = counts[slot];
+            while (taker < count && !take(own[taker], fresh[i], lengths[slot], reference, SCORING)) ++taker;
+            if (taker == count && count < most) own[counts[slot]++] = fresh[i];
         }
     }
 }

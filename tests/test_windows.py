@@ -228,6 +228,21 @@ def joined(
     return windows
 
 
+def widened(own: Any, row: Any, starts: Sequence[int], length: int, scoring: Scoring) -> Any | None:
+    """The window, widened for the best segment of another where that promises more; None where it does not take it."""
+    low, high = int(own["low"]), int(own["high"])
+    draft = Draft(own, [low, high], range(int(own["cover_begin"]), int(own["cover_end"])), 0, length)
+    if not draft.takes(row, starts, scoring):
+        return None
+    draft.add(row, scoring)
+    wide = own.copy()
+    if draft.promise:
+        wide["low"], wide["high"] = low, high = min(draft.offsets), max(draft.offsets)
+        wide["cover_begin"], wide["cover_end"] = draft.covered[0], draft.covered[-1] + 1
+        wide["band"] = -band_of(length, high - low)
+    return wide
+
+
 def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scoring) -> None:
     """The oracle's; and what that means: none is in two windows' places, and a kept diagonal is in one or worse."""
     assert [tuple(row) for row in found.windows.tolist()] == joined(found.diagonals, starts, len(read), scoring)
@@ -351,31 +366,37 @@ def test_windows_by_another_scoring(backends: str) -> None:
 @pytest.mark.parametrize("stride", [1, 4])
 @pytest.mark.parametrize("genome", GENOMES)
 def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
-    """Seeds of a part alone, of either strand; the windows that they make stand behind those found before, if new."""
+    """Seeds of a part alone, of either strand; those found before take what they make, else it stands behind them."""
     contigs = GENOMES[genome]
     backend = open_backend(backends, 2)
     index = index_of(contigs).place(backend)
     starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
     generator = random.Random(52)
-    reads = reads_of(contigs, generator)
+    reads = [read for _ in range(4) for read in reads_of(contigs, generator)]
     parts = [
         ((0, below(generator, len(read))), (below(generator, len(read)), len(read)))[i % 2]
         for i, read in enumerate(reads)
     ]
-    windows, added = no_windows(len(reads), backend), 0
-    before = find(reads, index, backend, 4, dataclasses.replace(effort, shortest_seed=14), windows=windows)
+    windows, added, wider = no_windows(len(reads), backend), 0, 0
+    before = find(reads, index, backend, 40, dataclasses.replace(effort, shortest_seed=14), windows=windows)
     after = find(reads, index, backend, stride, effort, None, parts, windows, SPLIT_WINDOWS)
     for read, part, first, second in zip(reads, parts, before, after, strict=True):
         check_diagonals(read, second, contigs, starts, stride, effort, Scoring(), part)
-        expected = first.windows.tolist()
-        for fresh in joined(second.diagonals, starts, len(read), Scoring(), KEPT):
-            beside = [window for window in expected if window[7] == fresh[7] and abs(window[0] - fresh[0]) <= SPREAD]
-            if not beside and len(expected) < SPLIT_WINDOWS:
-                expected.append(fresh)
-        assert second.windows.tolist() == expected
+        expected = list(first.windows)
+        for fresh in np.array(joined(second.diagonals, starts, len(read), Scoring(), KEPT), WINDOW):
+            for rank, window in enumerate(expected):
+                taken = widened(window, fresh, starts, len(read), Scoring())
+                if taken is not None:
+                    wider += taken != window
+                    expected[rank] = taken
+                    break
+            else:
+                expected += [fresh] * (len(expected) < SPLIT_WINDOWS)
+        assert list(second.windows) == expected
         added += len(expected) - len(first.windows)
     assert added > 0
+    assert wider > 0
 
 
 @pytest.mark.parametrize(
@@ -497,6 +518,27 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
         else:
             assert [int(diagonal) for diagonal in found.windows["diagonal"]] == [200, 200 + gap]
             assert found.windows["low"].tolist() == found.windows["high"].tolist() == [0, 0]
+
+
+def test_copies_hide_no_gap(backends: str) -> None:
+    """Where copies of one side crowd out the other one, a search for what is left of the read finds it."""
+    draw = random.Random(54)
+    left, right = random_bases(draw, 90), random_bases(draw, 40)
+    copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
+    backend = open_backend(backends)
+    index = index_of([copies + left + right + random_bases(draw, 50)]).place(backend)
+    effort = dataclasses.replace(efforts(index.suffix_count)[2], shortest_seed=14)
+    read = left + random_bases(draw, 25) + right
+    for one in (read, reverse_complement(read)):
+        windows = no_windows(1, backend)
+        (first,) = find([one], index, backend, 1, effort, windows=windows)
+        own = first.windows[0]
+        assert (own["ungapped"], own["low"], own["high"]) == (95, 0, 0)
+        part = (int(own["end"]), 155) if own["begin"] == 0 else (0, int(own["begin"]))
+        part = (155 - part[1], 155 - part[0]) if own["orientation"] else part
+        (second,) = find([one], index, backend, 1, effort, None, [part], windows, SPLIT_WINDOWS)
+        own = second.windows[0]
+        assert (own["high"] - own["low"], own["cover_begin"], own["cover_end"], own["band"]) == (25, 0, 155, -3)
 
 
 @pytest.mark.parametrize("left", [20, 25, 30])
