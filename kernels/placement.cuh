@@ -4,6 +4,9 @@
 
 const i32 NO_LOSS = 32767;  // more than any place that is still thought of
 
+// A palindrome has one place on both strands.
+HOST_DEVICE bool same_place(const Window& a, const Window& b) { return beside(a, b) || a.diagonal == b.diagonal; }
+
 // Whether a rival is the chosen alignment once more, found from beside: a band reaches diagonals of other windows.
 HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
     i64 offset = chosen.diagonal - rival.diagonal - (rival.low + rival.high) / 2;

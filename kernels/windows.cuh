@@ -43,12 +43,10 @@ struct Window {
     }
 };
 
-// On whichever strand: a palindrome is sure of its place.
-HOST_DEVICE bool same_place(const Window& a, const Window& b) {
+HOST_DEVICE bool beside(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
-    return offset >= -SPREAD && offset <= SPREAD;
+    return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
 }
-HOST_DEVICE bool beside(const Window& a, const Window& b) { return a.orientation == b.orientation && same_place(a, b); }
 
 // A stretch of a read, in orientation 0, so that windows of both orientations compare.
 struct Span {

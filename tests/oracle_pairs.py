@@ -73,8 +73,8 @@ def rivals_for(one: set[int], other: set[int]) -> bool:
     return 2 * len(one & other) >= min(len(one), len(other))
 
 
-def same_place(one: Candidate, other: Candidate) -> bool:
-    return abs(one.diagonal - other.diagonal) <= SPREAD
+def beside(one: Candidate, other: Candidate) -> bool:
+    return one.orientation == other.orientation and abs(one.diagonal - other.diagonal) <= SPREAD
 
 
 def same_alignment(rival: Candidate, chosen: Candidate) -> bool:
@@ -85,7 +85,8 @@ def same_alignment(rival: Candidate, chosen: Candidate) -> bool:
 
 
 def is_rival(other: Candidate, chosen: Candidate, length: int) -> bool:
-    same = same_place(other, chosen) or same_alignment(other, chosen)
+    palindrome = other.diagonal == chosen.diagonal
+    same = beside(other, chosen) or palindrome or same_alignment(other, chosen)
     return not same and rivals_for(other.span(length), chosen.span(length))
 
 
@@ -263,8 +264,7 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
         if owner is None:
             lines.append(_piece(rank, read, mapq, scoring))
         elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share and not any(
-            same_alignment(window, other) or (window.orientation == other.orientation and same_place(window, other))
-            for other in told
+            same_alignment(window, other) or beside(window, other) for other in told
         ):
             lines.append(Line(rank, "mention", owner, 0, 0))
     lines = _limited(lines, reporting)
