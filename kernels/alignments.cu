@@ -153,10 +153,23 @@ struct Flags {
     }
 };
 
+// What a summary counts a line as: a primary one with a place as its MAPQ, and this more in a proper pair; others as these.
+const i32 PROPER_TALLY = 64;
+enum Tally { NO_TALLY = 128, SUPPLEMENTARY_TALLY = 129, SECONDARY_TALLY = 130 };
+
+HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
+    if (role == PRIMARY && !(flag & UNMAPPED)) return mapq + (flag & PROPER_PAIR ? PROPER_TALLY : 0);
+    return flag & SUPPLEMENTARY ? SUPPLEMENTARY_TALLY : flag & SECONDARY ? SECONDARY_TALLY : NO_TALLY;
+}
+
 // An item is a line.
 KERNEL void flag_lines(i64 begin, i64 end, const i32* order, LINE_ARGUMENTS, INSERT_ARGUMENTS, const i32* contigs,
-                       const i64* reference_starts, const i64* reference_ends, const u8* reversed, u16* flags, i32 paired,
-                       i32 pieces_secondary) {
+                       const i64* reference_starts, const i64* reference_ends, const u8* reversed, const u8* mapqs, u16* flags,
+                       u8* tallies, i32 paired, i32 pieces_secondary) {
     Flags all = {LINES, INSERTS, contigs, reference_starts, reference_ends, reversed, paired != 0, pieces_secondary != 0};
-    FOR_EACH(line, begin, end) flags[line] = (u16)all.of(line, order[line_slots[line]]);
+    FOR_EACH(line, begin, end) {
+        i32 flag = all.of(line, order[line_slots[line]]);
+        flags[line] = (u16)flag;
+        tallies[line] = (u8)tally_of(flag, roles[line], mapqs[line]);
+    }
 }

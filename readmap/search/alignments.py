@@ -19,8 +19,13 @@ from readmap.search.windows import Windows
 _MEASURE, _FLAG = Kernel("alignments", "measure_alignments"), Kernel("alignments", "flag_lines")
 _SETTLE, _SETTLE_PLACES = Kernel("alignments", "settle_lines"), Kernel("alignments", "settle_places")
 
-#: Flags of SAM.
-PROPER_PAIR, UNMAPPED, SECONDARY, SUPPLEMENTARY = 2, 4, 256, 2048
+#: A flag of SAM.
+PROPER_PAIR = 2
+
+#: How lines are tallied (kernels/alignments.cu): primary ones with a place as their MAPQ, this more in a proper pair.
+PROPER_TALLY = 64
+SUPPLEMENTARY_TALLY, SECONDARY_TALLY = 129, 130
+MAPQS = 61  # 0 to 60
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Alignments:
         mapqs: uint8 [lines]; scores, seconds: int32 [lines], of this place and of the best other one, without bonuses.
         edit_distances: int32 [lines].
         flags: uint16 [lines], SAM's.
+        tallies: uint8 [lines], what a summary counts each as.
         extensions: the CIGARs.
     """
 
@@ -48,6 +54,7 @@ class Alignments:
     seconds: Array
     edit_distances: Array
     flags: Array
+    tallies: Array
     extensions: Extensions
 
 
@@ -75,6 +82,7 @@ def measure_alignments(
         lines.seconds,
         backend.empty(lines.count, np.int32),
         backend.empty(lines.count, np.uint16),
+        backend.empty(lines.count, np.uint8),
         extensions,
     )
     cigars = (extensions.ends, extensions.rooms, extensions.operations, extensions.counts)
@@ -124,7 +132,9 @@ def measure_alignments(
         alignments.reference_starts,
         alignments.reference_ends,
         alignments.reversed,
+        alignments.mapqs,
         alignments.flags,
+        alignments.tallies,
         int(reads.paired),
         int(reporting.pieces_secondary),
     )

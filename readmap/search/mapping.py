@@ -12,9 +12,8 @@ from readmap.backend import Backend
 from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
-from readmap.search.alignments import PROPER_PAIR, SECONDARY, SUPPLEMENTARY, UNMAPPED, Alignments
+from readmap.search.alignments import MAPQS, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY, Alignments
 from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
-from readmap.search.lines import PLACE, PRIMARY
 from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
@@ -24,9 +23,6 @@ from readmap.search.unmapped import format_unmapped
 
 #: Pairs that tell the insert sizes.
 SAMPLE = 100_000
-
-#: Above every MAPQ.
-NO_MAPQ = 61
 
 #: The outputs of the pieces: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
@@ -50,7 +46,7 @@ class Summary(stream.Summary):
     supplementary: int = 0
     secondary: int = 0
     too_short: int = 0
-    mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(61, np.int64))
+    mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
     insert_sizes: tuple[InsertSize, ...] | None = None
 
 
@@ -136,18 +132,16 @@ class Mapping:
             yield from pieces
 
     def _count(self, alignments: Alignments, searched: Searched) -> None:
-        # Without selections of lines, which would take as long as a fifth of all else on a GPU.
-        summary, backend, queries = self.summary, self._backend, searched.queries
-        flags, roles = backend.to_host(alignments.flags), backend.to_host(alignments.lines.roles)
-        primary, told = roles == PRIMARY, roles <= PLACE
-        placed = primary & (flags & UNMAPPED == 0)
-        mapqs = np.bincount(np.where(placed, backend.to_host(alignments.mapqs), NO_MAPQ), minlength=NO_MAPQ + 1)
+        summary, queries = self.summary, searched.queries
+        counts = np.bincount(self._backend.to_host(alignments.tallies), minlength=SECONDARY_TALLY + 1)
+        proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
+        mapqs = counts[:MAPQS] + proper
         summary.reads += searched.reads.count
-        summary.mapped += int(np.count_nonzero(placed))
-        summary.properly_paired += int(np.count_nonzero(primary & (flags & PROPER_PAIR > 0)))
-        summary.supplementary += int(np.count_nonzero(told & (flags & SUPPLEMENTARY > 0)))
-        summary.secondary += int(np.count_nonzero(told & (flags & SECONDARY > 0)))
-        summary.mapqs += mapqs[:NO_MAPQ]
+        summary.mapped += int(mapqs.sum())
+        summary.properly_paired += int(proper.sum())
+        summary.supplementary += int(counts[SUPPLEMENTARY_TALLY])
+        summary.secondary += int(counts[SECONDARY_TALLY])
+        summary.mapqs += mapqs
         # Slots are ordered by length.
         summary.too_short += int(
             np.searchsorted(queries.host_lengths, -(-self._scoring.min_score // self._scoring.match))
