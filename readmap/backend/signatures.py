@@ -29,6 +29,8 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "Frame": np.dtype(np.int32),
 }
 
+LIMITS = {name: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for name, dtype in DTYPES.items()}
+
 #: Types that a kernel leaves open; the dtype of the first argument so declared decides which variant is compiled.
 GENERIC = {"suffix_t": ("u32", "u64")}
 
@@ -68,33 +70,39 @@ class Signature:
         types: dict[str, str] = {}
         checked = []
         for parameter, argument in zip(self.parameters, arguments, strict=True):
-            where = f"{self.kernel}: argument {parameter.name}"
-            if not parameter.array:
-                checked.append(_scalar(where, parameter, argument))
-                continue
-            if not isinstance(argument, array_type):
-                raise TypeError(f"{where} is a {type(argument).__name__}, expected {array_type.__module__}.ndarray")
-            array: Any = argument
-            if not array.flags.c_contiguous:
-                raise TypeError(f"{where} is not contiguous")
-            if parameter.type in GENERIC:
-                found = next((t for t in GENERIC[parameter.type] if DTYPES[t] == array.dtype), None)
-                expected = types.setdefault(parameter.type, found or GENERIC[parameter.type][0])
-            else:
-                expected = parameter.type
-            if array.dtype != DTYPES[expected]:
-                raise TypeError(f"{where} has dtype {array.dtype}, expected {DTYPES[expected]}")
-            checked.append(argument)
+            try:
+                if parameter.array:
+                    _expect_array(parameter, argument, array_type, types)
+                    checked.append(argument)
+                else:
+                    checked.append(_scalar(parameter, argument))
+            except TypeError as error:
+                raise TypeError(f"{self.kernel}: argument {parameter.name} {error}") from None
         return tuple(sorted(types.items())), checked
 
 
-def _scalar(where: str, parameter: Parameter, argument: Any) -> Any:
+def _expect_array(parameter: Parameter, argument: Any, array_type: type, types: dict[str, str]) -> None:
+    """Add what the array decides of the generic types to `types`; TypeError says what it is instead."""
+    if not isinstance(argument, array_type):
+        raise TypeError(f"is a {type(argument).__name__}, expected {array_type.__module__}.ndarray")
+    array: Any = argument
+    if not array.flags.c_contiguous:
+        raise TypeError("is not contiguous")
+    expected = parameter.type
+    if expected in GENERIC:
+        found = next((t for t in GENERIC[expected] if DTYPES[t] == array.dtype), None)
+        expected = types.setdefault(expected, found or GENERIC[expected][0])
+    if array.dtype != DTYPES[expected]:
+        raise TypeError(f"has dtype {array.dtype}, expected {DTYPES[expected]}")
+
+
+def _scalar(parameter: Parameter, argument: Any) -> Any:
     dtype: np.dtype[Any] = DTYPES[parameter.type]
     if isinstance(argument, bool) or not isinstance(argument, (int, np.integer)):
-        raise TypeError(f"{where} is a {type(argument).__name__}, expected an integer")
-    limits = np.iinfo(dtype)
-    if not limits.min <= int(argument) <= limits.max:
-        raise TypeError(f"{where} is {argument}, which {dtype} does not hold")
+        raise TypeError(f"is a {type(argument).__name__}, expected an integer")
+    low, high = LIMITS[parameter.type]
+    if not low <= int(argument) <= high:
+        raise TypeError(f"is {argument}, which {dtype} does not hold")
     return dtype.type(argument)
 
 
