@@ -65,7 +65,7 @@ def find_matches(queries: Queries, placements: Placements, index: DeviceIndex, b
     seed_bases, lengths = dense_seed(index.suffix_count), queries.host_lengths
     chosen = np.flatnonzero((backend.to_host(placements.chosen) >= 0) & (lengths >= seed_bases))
     offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(2 * ((lengths[chosen] - seed_bases) // STRIDE + 1), out=offsets[1:])
+    np.cumsum(2 * ((lengths[chosen] - seed_bases) // STRIDE + 1), dtype=np.int64, out=offsets[1:])
     selected, device_offsets = backend.to_device(chosen.astype(np.int32)), backend.to_device(offsets)
     ranks = backend.empty(int(offsets[-1]), index.suffixes.dtype)
     counts = backend.empty(len(ranks), np.int64)
