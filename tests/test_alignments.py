@@ -1,4 +1,4 @@
-"""Which lines prove true by their CIGARs, and the flags of those: against plain Python, on lines that tests make up."""
+"""Which lines prove true by their CIGARs, their flags and tallies: against plain Python, on lines that are made up."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from oracle import parse_cigar
 from oracle_pairs import rivals_for, size_penalty
 
 from readmap.backend import Backend, Kernel, open_backend
+from readmap.search.alignments import MAPQS, NO_TALLY, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY
 from readmap.search.inserts import InsertSize, place_inserts
 from readmap.search.lines import MENTION, NOTHING, PIECE, PLACE, PRIMARY
 from readmap.search.windows import WINDOW
@@ -239,14 +240,16 @@ def test_settling_by_hand(backends: str, lines: list[Line], expected: list[int])
 def test_flags(backends: str, paired: bool, pieces_secondary: bool, library: list[InsertSize]) -> None:
     backend, reads = open_backend(backends), draw_reads(random.Random(142), 1_000)
     arrays = Arrays(reads, backend, random.Random(2))
-    flags = backend.empty(arrays.lines, np.uint16)
+    flags, tallies = backend.empty(arrays.lines, np.uint16), backend.empty(arrays.lines, np.uint8)
+    mapqs = np.arange(arrays.lines, dtype=np.uint8) % MAPQS
     backend.launch(
         *(FLAG, arrays.lines, arrays.order, arrays.offsets, arrays.slots, arrays.windows, arrays.roles, arrays.owners),
         *place_inserts(library, backend).arguments,
-        *(arrays.contigs, arrays.starts, arrays.ends, arrays.reversed, flags, int(paired), int(pieces_secondary)),
+        *(arrays.contigs, arrays.starts, arrays.ends, arrays.reversed, backend.to_device(mapqs), flags, tallies),
+        *(int(paired), int(pieces_secondary)),
     )
     ranges = {size.direction: (size.low, size.high, range(size.high - size.low + 1)) for size in library}
-    expected = []
+    expected, counted = [], []
     for number, read in enumerate(reads):
         mate, pair = reads[number ^ 1].lines[0], [reads[number & ~1].lines[0], reads[number | 1].lines[0]]
         ends = [(line.end if line.reverse else line.start, line.reverse) for line in pair]
@@ -261,5 +264,9 @@ def test_flags(backends: str, paired: bool, pieces_secondary: bool, library: lis
             if paired:
                 flag += 1 + 2 * proper + (8 if mate.contig < 0 else 32 * mate.reverse) + (128 if number % 2 else 64)
             expected.append(flag)
+            others = SUPPLEMENTARY_TALLY if flag & 2048 else SECONDARY_TALLY if flag & 256 else NO_TALLY
+            mapq = int(mapqs[len(counted)]) + PROPER_TALLY * (flag & 2 > 0)
+            counted.append(mapq if line.role == PRIMARY and line.contig >= 0 else others)
     assert backend.to_host(flags).tolist() == expected
+    assert backend.to_host(tallies).tolist() == counted
     assert any(flag & 2 for flag in expected) == (paired and bool(library))

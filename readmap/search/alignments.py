@@ -24,7 +24,7 @@ PROPER_PAIR = 2
 
 #: How lines are tallied (kernels/alignments.cu): primary ones with a place as their MAPQ, this more in a proper pair.
 PROPER_TALLY = 64
-SUPPLEMENTARY_TALLY, SECONDARY_TALLY = 129, 130
+NO_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY = 128, 129, 130
 MAPQS = 61  # 0 to 60
 
 

@@ -32,6 +32,9 @@ PLACE_ROW = np.dtype(
     ]
 )
 
+#: The roles of kernels/lines.cuh, by number.
+PRIMARY, PIECE, PLACE, MENTION, NOTHING = range(5)
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -40,7 +43,7 @@ class Lines:
     Attributes:
         offsets: int64 [reads + 1], where each read's lines begin.
         slots: int32 [lines]; windows: int64 [lines], the row of the line's window, -1 where the read has no place.
-        roles: uint8 [lines], those of kernels/lines.cuh.
+        roles: uint8 [lines], PRIMARY to NOTHING.
         owners: int32 [lines], the line of the part of which this is another place; of parts, themselves.
         mapqs: uint8 [lines]; seconds: int32 [lines], the score of the best place beside it, 0 for none.
         bands: uint8 [lines], the kind of band of an alignment that is traced, else 0.
