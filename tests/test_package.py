@@ -68,7 +68,8 @@ def test_wheel_built_from_the_sdist_is_the_same(
     wheel: pathlib.Path, sdist: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 has none
+        archive.extractall(tmp_path / "source")
     (source,) = (tmp_path / "source").iterdir()
     assert {"scripts/demo", "data/demo.fa.gz", "tests/conftest.py", "LICENSE", "README.md"} <= {
         str(path.relative_to(source)) for path in source.rglob("*")
