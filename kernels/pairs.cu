@@ -2,8 +2,9 @@
 //
 // A choice for a pair is a window of each mate. It costs, in phred, what each window explains its read worse than the
 // read's own best one, and what the insert size is less likely than the likeliest; without regard to each other the best
-// ones of both cost `unpaired`. The cheapest choice is taken, and the sum of the others, each by its likelihood, is the
-// error that mapping quality tells: a mate that is in a repeat is as sure as the place of its partner.
+// ones of both cost `unpaired`. The cheapest choice is taken of those where no mate becomes unmapped, and the sum of the
+// others, each by its likelihood, is the error that mapping quality tells: a mate that is in a repeat is as sure as the
+// place of its partner.
 //
 // Record 2p and record 2p + 1 are mates. All is symmetric in them.
 #include "diagonals.cuh"
@@ -31,6 +32,14 @@ struct Mate {
     HOST_DEVICE FragmentEnd end(const Window& window) const {
         bool back = reversed(window);
         return FragmentEnd{window.diagonal + (back ? length : 0), back};
+    }
+    // Whether its alignment may score so much; which ends one with gaps reaches for their bonuses is not known yet.
+    HOST_DEVICE bool reaches(i32 i, i32 score, const Scoring& scoring) const {
+        return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
+    }
+    // Whether the read is no less told there than at its best place.
+    HOST_DEVICE bool keeps(i32 i, i32 joint_score, const Scoring& scoring) const {
+        return reaches(i, joint_score, scoring) || !reaches(chosen, joint_score, scoring);
     }
 };
 
@@ -63,13 +72,13 @@ struct Choice {
     i32 i, j;
 };
 
-HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, i32 unpaired) {
+HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, i32 unpaired, i32 joint_score, const Scoring& scoring) {
     Choice best = {unpaired, unpaired, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
-        if (pair.first.losses[i] > best.cost) continue;
+        if (pair.first.losses[i] > best.cost || !pair.first.keeps(i, joint_score, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {
             i32 loss = pair.first.losses[i] + pair.second.losses[j];
-            if (loss > best.cost) continue;
+            if (loss > best.cost || !pair.second.keeps(j, joint_score, scoring)) continue;
             const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
             i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
             if (distance == FAR || cost > best.cost) continue;
@@ -113,13 +122,14 @@ HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, bool crowded) {
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
 KERNEL void list_rescues(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* chosen,
-                         const i16* losses, u8* wanted, i32* choice_losses, i64 most_windows, i32 unpaired) {
+                         const i16* losses, u8* wanted, i32* choice_losses, i64 most_windows, i32 unpaired,
+                         i32 joint_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Inserts inserts = INSERTS;
     FOR_EACH(item, begin, end) {
         Pair pair = {MATE(2 * item), MATE(2 * item + 1), reference, inserts};
-        i32 loss = cheapest(pair, hashes, unpaired).loss;
+        i32 loss = cheapest(pair, hashes, unpaired, joint_score, SCORING).loss;
         choice_losses[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         for (i32 i = 0; i < pair.first.count; ++i)
@@ -231,8 +241,7 @@ struct Surety {
 // becomes 1 where that is a fragment.
 KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed,
                        const u8* variants, i32* chosen, const i16* losses, i32* seconds, u8* mapqs, u8* joint,
-                       i64 most_windows, i32 unpaired,
-                       SCORING_ARGUMENTS) {
+                       i64 most_windows, i32 unpaired, i32 joint_score, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Inserts inserts = INSERTS;
@@ -241,7 +250,7 @@ KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows
         Pair pair = {MATE(2 * item), MATE(2 * item + 1), reference, inserts};
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
-        Choice best = cheapest(pair, hashes, unpaired);
+        Choice best = cheapest(pair, hashes, unpaired, joint_score, scoring);
         joint[pair.first.slot] = joint[pair.second.slot] = best.i >= 0;
         if (best.i < 0) best.i = pair.first.chosen, best.j = pair.second.chosen;
         Surety sureties[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};

@@ -183,6 +183,22 @@ class Choice:
     loss: int
 
 
+def least_score(window: Candidate, length: int, scoring: Scoring) -> int:
+    """What a window's alignment scores at least, without bonuses for the ends that it reaches."""
+    ends = 2 if window.gapped else (window.begin == 0) + (window.end == length)
+    return window.score - ends * scoring.clip_penalty
+
+
+def keeps(mate: Mate, i: int, scoring: Scoring) -> bool:
+    """Whether a read that is told at its best place may be told here; one with gaps may do without bonuses."""
+
+    def reaches(window: Candidate) -> bool:
+        score = window.score if window.gapped else least_score(window, mate.length, scoring)
+        return score >= scoring.joint_score
+
+    return reaches(mate.candidates[i]) or not reaches(mate.candidates[mate.chosen])
+
+
 def choices(first: Mate, second: Mate, sizes: Sizes, unpaired: int) -> list[Choice]:
     """Every two windows that make a fragment; the last choice is the mates' own best ones, as if they made none."""
     found = []
@@ -193,6 +209,12 @@ def choices(first: Mate, second: Mate, sizes: Sizes, unpaired: int) -> list[Choi
                 tie = mix((tie_of(first.hash, a.diagonal) + tie_of(second.hash, b.diagonal)) % 2**64)
                 found.append(Choice(a.loss + b.loss + penalty, False, tie, (i, j), a.loss + b.loss))
     return [*found, Choice(unpaired, True, 0, (first.chosen, second.chosen), unpaired)]
+
+
+def cheapest(first: Mate, second: Mate, found: list[Choice], scoring: Scoring) -> Choice:
+    """Of all choices those that make no mate unmapped."""
+    kept = [c for c in found[:-1] if keeps(first, c.windows[0], scoring) and keeps(second, c.windows[1], scoring)]
+    return min([*kept, found[-1]])
 
 
 def anchors_of(partner: Mate, own: Mate, loss: int) -> list[int]:
@@ -217,7 +239,7 @@ class Decision:
 def decide(first: Mate, second: Mate, sizes: Sizes, unpaired: int, scoring: Scoring) -> Decision:
     """The cheapest choice; the sum of those that have a mate elsewhere says how likely it belongs there."""
     mates, found = (first, second), choices(first, second, sizes, unpaired)
-    best = min(found)
+    best = cheapest(first, second, found, scoring)
     missed = [missed_loss(m.missed, m.candidates[m.chosen].score, m.variant, scoring) for m in mates]
     mapqs, seconds = [], []
     for side, mate in enumerate(mates):

@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracle import canonical, clean, reverse_complement, segment
-from oracle_pairs import DOUBT, FOUND_WINDOWS, NO_LOSS, WORTH, End, Mate, anchors_of, choices, decide, fragment
+from oracle_pairs import (
+    DOUBT,
+    FOUND_WINDOWS,
+    NO_LOSS,
+    WORTH,
+    End,
+    Mate,
+    anchors_of,
+    cheapest,
+    choices,
+    decide,
+    fragment,
+)
 from window_bench import Bench, World, draw_world, window_at
 
 from readmap.backend import Array
@@ -319,7 +331,8 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
     looked = named = crowded = 0
     for pair in range(0, len(reads), 2):
         mates = world.mates[pair : pair + 2]
-        loss = min(choices(*mates, bench.sizes(sizes), unpaired_cost(Scoring()))).loss
+        fragments = choices(*mates, bench.sizes(sizes), unpaired_cost(Scoring()))
+        loss = cheapest(*mates, fragments, Scoring()).loss
         for side in (0, 1):
             own, partner = mates[side], mates[1 - side]
             wanted = bool(anchors_of(partner, own, loss))

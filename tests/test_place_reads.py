@@ -19,6 +19,7 @@ from oracle_pairs import (
     Mate,
     in_phred,
     is_rival,
+    least_score,
     mapping_quality,
     missed_loss,
     perfect,
@@ -109,11 +110,6 @@ def is_twin(windows: Sequence[Candidate], best: int, i: int) -> bool:
     """Whether another window stands for this alignment: the chosen one, one without gaps, an earlier one with gaps."""
     others = [j for j, other in enumerate(windows) if j == best or j < i or not other.gapped]
     return i != best and any(same_alignment(windows[i], windows[j]) for j in others if j != i)
-
-
-def least_score(window: Candidate, length: int, scoring: Scoring) -> int:
-    ends = 2 if window.gapped else (window.begin == 0) + (window.end == length)
-    return window.score - ends * scoring.clip_penalty
 
 
 def place(bench: Bench, read: str, quality: str | None, mate: Mate, scoring: Scoring) -> Placed:

@@ -16,9 +16,6 @@ from readmap.search.windows import Windows
 _COUNT, _LIST = Kernel("lines", "count_lines"), Kernel("lines", "list_lines")
 _ADD = Kernel("lines", "add_places")
 
-#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
-JOINT_SCORE = 19
-
 #: struct Place of kernels/lines.cuh, five 64-bit words.
 PLACE_ROW = np.dtype(
     [
@@ -178,7 +175,7 @@ def _settings(reporting: Reporting, scoring: Scoring) -> tuple[int, ...]:
         0 if reporting.most_places else reporting.most_mentions,
         reporting.mention_share,
         scoring.min_score,
-        min(scoring.min_score, JOINT_SCORE * scoring.match),
+        scoring.joint_score,
         int(reporting.leftmost_primary),
         *scoring.arguments(),
     )

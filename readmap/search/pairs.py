@@ -75,7 +75,8 @@ def rescue_mates(
     wanted, losses = backend.full(reads.count, 0, np.uint8), backend.empty(pairs, np.int32)
     arguments = _arguments(inserts, queries, index)
     states = (windows.rows, windows.counts, placements.chosen, placements.losses)
-    backend.launch(_LIST, pairs, *arguments, *states, wanted, losses, WINDOWS, unpaired_cost(scoring))
+    costs = (unpaired_cost(scoring), scoring.joint_score, *scoring.arguments())
+    backend.launch(_LIST, pairs, *arguments, *states, wanted, losses, WINDOWS, *costs)
     selected = backend.to_device(np.flatnonzero(backend.to_host(wanted)).astype(np.int32))
     count = len(selected)
     if not count:
@@ -126,6 +127,7 @@ def pair_mates(
         placements.joint,
         WINDOWS,
         unpaired_cost(scoring),
+        scoring.joint_score,
         *scoring.arguments(),
     )
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from readmap.errors import UsageError
 
+#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
+JOINT_SCORE = 19
+
 
 @dataclass(frozen=True)
 class Scoring:
@@ -34,6 +37,11 @@ class Scoring:
             value = getattr(self, name)
             if not least <= value <= 1000:
                 raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} to 1000")
+
+    @property
+    def joint_score(self) -> int:
+        """What an alignment has to score where the read's mate vouches for its place."""
+        return min(self.min_score, JOINT_SCORE * self.match)
 
     def arguments(self) -> tuple[int, ...]:
         """In the order of SCORING_ARGUMENTS of kernels/scoring.cuh."""
