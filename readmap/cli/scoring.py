@@ -39,7 +39,12 @@ Clip = Annotated[int | None, _option("-L --clip-penalty", "Penalty of a clipped 
 Unpaired = Annotated[
     int | None, _option("-U --unpaired-penalty", "Penalty of unpaired mates", DEFAULT.unpaired_penalty, 0)
 ]
-MinScore = Annotated[int | None, _option("-T --min-score", "Least score of a mapped read", DEFAULT.min_score, 0)]
+MinScore = Annotated[
+    int | None,
+    _option(
+        "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", DEFAULT.min_score, 0
+    ),
+]
 
 
 def scaled(match: int, **given: int | None) -> Scoring:

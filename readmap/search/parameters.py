@@ -15,10 +15,10 @@ JOINT_SCORE = 19
 class Scoring:
     """The scores of an alignment, bwa mem's by default; penalties are positive.
 
-    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap. An alignment that reaches an end of the
-    read is preferred to one that is clipped there unless it scores more than clip_penalty less, or below min_score. A
-    read of which no alignment scores min_score is unmapped. Mates are preferred at places that make a fragment of the
-    library to others that score up to unpaired_penalty more.
+    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap. An alignment that reaches an end of
+    the read is preferred to one that is clipped there unless it scores more than clip_penalty less, or below
+    min_score. A read of which no alignment scores min_score is unmapped, or joint_score where its mate expects it.
+    Mates are preferred at places that make a fragment of the library to others that score up to unpaired_penalty more.
     """
 
     match: int = 1
