@@ -22,7 +22,7 @@ struct Reporting {
 
 struct Selection {
     const Window* windows;
-    i32 count, length, missed;
+    i32 count, length, missed, clean_bases;
     u64 hash;
     bool flipped;
     Line lines[MOST_WINDOWS];
@@ -37,7 +37,7 @@ struct Selection {
     HOST_DEVICE Line piece(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), second = 0;
-        i32 variant = variant_of(bases, scoring.perfect(bases) - window.score, scoring);
+        i32 variant = variant_of(bases, scoring.perfect(bases) - window.score, clean_bases, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || !is_rival(windows[i], window, length)) continue;
@@ -113,13 +113,15 @@ struct Selection {
 
 #define SELECTION_ARGUMENTS                                                                                          \
     const i32 *slot_of, const i32 *lengths, const u8 *read_flags, const u64 *hashes, const Window *windows,         \
-        const i32 *counts, const i32 *missed, const i32 *chosen, const i32 *seconds, const u8 *mapqs, const u8 *joint
+        const i32 *counts, const i32 *missed, const i32 *chosen, const i32 *seconds, const u8 *mapqs,               \
+        const u8 *joint, i32 clean_bases
 
 #define SELECT(record)                                                                                               \
     i64 slot = slot_of[record];                                                                                      \
     Selection selection;                                                                                             \
     selection.windows = windows + slot * most_windows;                                                               \
     selection.count = counts[slot], selection.length = lengths[slot], selection.missed = missed[slot];               \
+    selection.clean_bases = clean_bases;                                                                             \
     selection.hash = hashes[slot], selection.flipped = read_flags[slot] & READ_FLIPPED;                              \
     selection.select(Line{chosen[slot], PRIMARY, 0, mapqs[slot], seconds[slot]}, REPORTING, SCORING);
 

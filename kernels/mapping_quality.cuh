@@ -13,7 +13,6 @@ const i32 MISTRUST = 40;        // phred at which copies that exchanged a stretc
 const i32 RELIABLE = 20;        // phred of a base whose difference is rather the sample's than the sequencer's
 const i32 UNSEEN = 64;          // for so many copies that were found one was not
 const i32 THIRD = 5;            // phred of one of the three other bases
-const i32 CLEAN_BASES = 400;    // bases with one difference that a sample is thought to have shown before the read
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
@@ -58,23 +57,30 @@ struct Qualities {
     HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
 };
 
-// The differences of a window without gaps that are not the sequencer's, and those that its clipped ends would pay for.
-HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Qualities& qualities, const Scoring& scoring) {
-    i32 real = 0, clipped = window.begin + qualities.length - window.end;
+// The differences of a window without gaps that are rather the sample's than the sequencer's.
+HOST_DEVICE i32 reliable_differences(const Laid& laid, const Window& window, const Qualities& qualities) {
+    i32 reliable = 0;
     for (i32 i = window.begin; i < window.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
         for (marks &= ~unclear & first_bases(window.end - i); marks;) {
             i32 place = i + first_marked(marks);
             marks ^= 1ull << (62 - 2 * (place - i));
-            real += qualities.at(place) >= RELIABLE;
+            reliable += qualities.at(place) >= RELIABLE;
         }
     }
-    return real + clipped * scoring.match / (scoring.match + scoring.mismatch);
+    return reliable;
 }
 
-// Phred of a difference of the sample, where a read of `length` bases shows so many at its best place.
-HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length) {
-    return THIRD + phred_of((u64)(1 + differences), (u64)(CLEAN_BASES + length));
+// The same and those that its clipped ends would pay for.
+HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Qualities& qualities, const Scoring& scoring) {
+    i32 clipped = window.begin + qualities.length - window.end;
+    return reliable_differences(laid, window, qualities) + clipped * scoring.match / (scoring.match + scoring.mismatch);
+}
+
+// Phred of a difference of the sample, where a read of `length` bases shows so many at its best place; before the read one
+// is expected in `clean_bases`.
+HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 clean_bases) {
+    return THIRD + phred_of((u64)(1 + differences), (u64)(clean_bases + length));
 }
 
 // What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.

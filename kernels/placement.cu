@@ -44,7 +44,7 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
                         const u64* hashes, const i32* selected, REFERENCE_ARGUMENTS, const Window* windows,
                         const i32* counts, const i32* missed, i32* chosen, i32* seconds, u8* mapqs, i16* losses,
                         u8* variants, u8* unsettled, i32* part_begins, i32* part_ends, i64 most_windows,
-                        i32 settled_loss, i32 min_score, SCORING_ARGUMENTS) {
+                        i32 settled_loss, i32 min_score, i32 clean_bases, SCORING_ARGUMENTS) {
     Reference reference = REFERENCE;
     Queries queries = QUERIES;
     Scoring scoring = SCORING;
@@ -59,11 +59,11 @@ KERNEL void place_reads(i64 begin, i64 end, const u8* bytes, const i32* order, c
             if (own[i].score > top && is_alignment(own[i], length, min_score, scoring) == exists) top = own[i].score, first = i;
         i64 quality_start = quality_starts[order[slot]];
         Qualities qualities = {quality_start < 0 ? nullptr : bytes + quality_start, length, false};
-        i32 variant = variant_of(length, perfect - top, scoring);
+        i32 variant = variant_of(length, perfect - top, clean_bases, scoring);
         if (count && !own[first].gapped()) {
             Laid laid = lay(reference, queries, slot, own[first].orientation, own[first].diagonal, own[first].begin);
             qualities.reversed = own[first].orientation != (queries.flags[slot] & READ_FLIPPED);
-            variant = phred_of_variant(real_differences(laid, own[first], qualities, scoring), length);
+            variant = phred_of_variant(real_differences(laid, own[first], qualities, scoring), length, clean_bases);
         }
         variants[slot] = (u8)variant;
         i32 penalties[64];

@@ -28,8 +28,8 @@ HOST_DEVICE i32 least_score(const Window& window, i32 length, const Scoring& sco
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
 // than what its segments cover, and then lose less than nothing.
-HOST_DEVICE i32 variant_of(i32 bases, i32 lost, const Scoring& scoring) {
-    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases);
+HOST_DEVICE i32 variant_of(i32 bases, i32 lost, i32 clean_bases, const Scoring& scoring) {
+    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, clean_bases);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.

@@ -11,7 +11,6 @@ NEGLIGIBLE = 60  # this and the following numbers are of kernels/mapping_quality
 MISTRUST = 40
 UNSEEN = 64
 THIRD = 5
-CLEAN_BASES = 400
 NO_LOSS = 32767  # of kernels/placement.cuh
 FOUND_WINDOWS, DOUBT, WORTH = 16, 30, 10  # of kernels/pairs.cu
 BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh, and SPREAD
@@ -108,10 +107,10 @@ def mapping_quality(losses: Sequence[int]) -> int:
     return phred_of(error, error + 2**24)
 
 
-def variant_of(bases: int, lost: int, scoring: Scoring) -> int:
-    """Phred of a difference of the sample, where `bases` of a read lose so many points."""
+def variant_of(bases: int, lost: int, clean_bases: int, scoring: Scoring) -> int:
+    """Phred of a difference of the sample, where `bases` of a read lose so many points and one in many is expected."""
     differences = max(lost, 0) // (scoring.match + scoring.mismatch)
-    return THIRD + phred_of(1 + differences, CLEAN_BASES + bases)
+    return THIRD + phred_of(1 + differences, clean_bases + bases)
 
 
 def perfect(length: int, scoring: Scoring) -> int:
@@ -266,7 +265,7 @@ class Line:
     second: int
 
 
-def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Scoring) -> list[Line]:
+def select(read: Mate, mapq: int, second: int, clean_bases: int, reporting: Reporting, scoring: Scoring) -> list[Line]:
     """The lines of a read but for its places, the primary one first; beside places there are no mentions."""
     windows, length = read.candidates, read.length
     lines = [Line(read.chosen, "primary", None, mapq, second)]
@@ -284,7 +283,7 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
         owner = next((p for p in parts if rivals_for(window.span(length), windows[p.rank].span(length))), None)
         told = [windows[line.rank] for line in lines]
         if owner is None:
-            lines.append(_piece(rank, read, mapq, scoring))
+            lines.append(_piece(rank, read, mapq, clean_bases, scoring))
         elif window.score * 100 >= windows[owner.rank].score * reporting.mention_share and not any(
             same_alignment(window, other) or beside(window, other) for other in told
         ):
@@ -299,10 +298,10 @@ def select(read: Mate, mapq: int, second: int, reporting: Reporting, scoring: Sc
     return lines
 
 
-def _piece(rank: int, read: Mate, mapq: int, scoring: Scoring) -> Line:
+def _piece(rank: int, read: Mate, mapq: int, clean_bases: int, scoring: Scoring) -> Line:
     window = read.candidates[rank]
     bases = len(window.span(read.length))
-    variant = variant_of(bases, perfect(bases, scoring) - window.score, scoring)
+    variant = variant_of(bases, perfect(bases, scoring) - window.score, clean_bases, scoring)
     rivals = [other for other in read.candidates if other is not window and is_rival(other, window, read.length)]
     losses = [max(in_phred(window.score - other.score, variant, scoring), 0) for other in rivals]
     losses.append(missed_loss(read.missed, window.score, variant, scoring))

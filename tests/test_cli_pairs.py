@@ -150,6 +150,10 @@ def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.Ca
     shown = f"FR {size['mean']:.0f} ± {size['deviation']:.0f} ({size['low']}-{size['high']})"
     assert f"\n{len(PAIRS)} pairs, {proper // 2} proper ({proper / 2 / len(PAIRS):.2%}), insert size {shown}\n" in told
     assert f"\n{supplementary} supplementary and 0 secondary alignments beside the primary ones\n" in told
+    told_bases = (
+        f"\nthe sample is expected to differ from the reference in one of {report['bases_a_difference']:,} bases\n"
+    )
+    assert told_bases in told
     assert "warning" not in told
 
 

@@ -14,8 +14,10 @@ from oracle import reverse_complement
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.formats.chunks import Layout
+from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search import mapping, stream
+from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import Summary
 from readmap.search.parameters import Pairing, Reporting
@@ -39,6 +41,12 @@ class World:
     sampled: bytes
 
 
+def tell_by(patch: pytest.MonkeyPatch, pairs: int) -> None:
+    """So many of the first pairs tell what is expected of all."""
+    patch.setattr(sample_of_reads, "PAIRS", pairs)
+    patch.setattr(sample_of_reads, "READS", 2 * pairs)
+
+
 @pytest.fixture(scope="module")
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
@@ -48,7 +56,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     map_files(files[0], index, backend, folder / "out", layout=Layout.TWO_FILES)
     records = (folder / "out").read_bytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mapping, "SAMPLE", SAMPLE)
+        tell_by(patch, SAMPLE)
         map_files(files[0], index, backend, folder / "out", layout=Layout.TWO_FILES)
     sampled = (folder / "out").read_bytes()
     assert sampled != records
@@ -86,7 +94,7 @@ def test_same_bytes_for_any_batch_threads_and_layout(
 ) -> None:
     """Insert sizes are those of the first pairs, in however many batches they come."""
     if sample:
-        monkeypatch.setattr(mapping, "SAMPLE", sample)
+        tell_by(monkeypatch, sample)
     paths = world.two_files if layout is Layout.TWO_FILES else world.interleaved
     backend = open_backend(world.backend.name, threads)
     map_files(paths, world.index, backend, tmp_path / "out", layout=layout, batch_reads=batch)
@@ -107,7 +115,7 @@ def test_same_bytes_from_chunks_smaller_than_a_pair(
 ) -> None:
     """Buffers go round while batches are held."""
     monkeypatch.setattr(stream, "LEAST_CHUNK", 1)
-    monkeypatch.setattr(mapping, "SAMPLE", SAMPLE)
+    tell_by(monkeypatch, SAMPLE)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 300
     map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
@@ -130,7 +138,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sample", [1, SAMPLE, 100_000])
 @pytest.mark.parametrize(
-    ("stage", "limit"), [("search_reads", 60), ("search_reads", 2), ("measure_inserts", 60), ("format_records", 100)]
+    ("stage", "limit"), [("search_reads", 60), ("search_reads", 2), ("observe", 60), ("format_records", 100)]
 )
 def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int, sample: int
@@ -145,8 +153,8 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     refused: list[int] = []
 
     def reads_of(arguments: tuple[Any, ...]) -> int:
-        counts = [len(a.host_lengths) for a in arguments if hasattr(a, "host_lengths")]
-        return counts[0] if counts else int(arguments[0].count)
+        held = [getattr(argument, "reads", argument) for argument in arguments]
+        return next(argument.count for argument in held if isinstance(argument, Reads))
 
     def limited(*arguments: Any) -> Any:
         if reads_of(arguments) > limit:
@@ -154,7 +162,7 @@ def test_same_bytes_where_memory_makes_batches_smaller(
             raise Full
         return function(*arguments)
 
-    monkeypatch.setattr(mapping, "SAMPLE", sample)
+    tell_by(monkeypatch, sample)
     map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=Layout.TWO_FILES)
     monkeypatch.setattr(mapping, stage, limited)
     options: dict[str, Any] = {"layout": Layout.TWO_FILES}
@@ -183,7 +191,7 @@ def test_memory_that_runs_out_behind_held_batches(
             raise Full
         return function(*arguments)
 
-    monkeypatch.setattr(mapping, "SAMPLE", SAMPLE)
+    tell_by(monkeypatch, SAMPLE)
     monkeypatch.setattr(mapping, "format_records", failing_once)
     map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
     assert (tmp_path / "out").read_bytes() == world.sampled
@@ -219,7 +227,7 @@ def test_turned_mates_go_to_the_same_places(world: World, tmp_path: Path, monkey
     ]
     found = []
     for pairs, size in ((whole, InsertSize("FR", 300, 15, 240, 360)), (turned, InsertSize("RF", 80, 15, 20, 140))):
-        monkeypatch.setattr(mapping, "given_insert_size", lambda *_, size=size: (size,))
+        monkeypatch.setattr(sample_of_reads, "given_insert_size", lambda *_, size=size: (size,))
         records, _ = search_pairs(world, [(a, b) for a, b in pairs], tmp_path, pairing=Pairing(insert_size=(1, 1)))
         found.append(primary(records))
     mapped = 0

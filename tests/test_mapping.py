@@ -6,7 +6,7 @@ import gzip
 import io
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.search import mapping, stream
+from readmap.search import mapping, sample, stream
 from readmap.search.parameters import Scoring
 
 DRAW = random.Random(61)
@@ -49,6 +49,14 @@ class World:
     index: DeviceIndex
     reads: Path
     records: bytes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_reads_tell() -> Iterator[None]:
+    """Of the sample, so that the records of some reads are the first ones of those of all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "READS", 40)
+        yield
 
 
 @pytest.fixture(scope="module")

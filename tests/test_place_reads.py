@@ -11,7 +11,6 @@ import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracle import canonical, clean, reverse_complement
 from oracle_pairs import (
-    CLEAN_BASES,
     NEGLIGIBLE,
     NO_LOSS,
     THIRD,
@@ -112,21 +111,22 @@ def is_twin(windows: Sequence[Candidate], best: int, i: int) -> bool:
     return i != best and any(same_alignment(windows[i], windows[j]) for j in others if j != i)
 
 
-def place(bench: Bench, read: str, quality: str | None, mate: Mate, scoring: Scoring) -> Placed:
+def place(bench: Bench, read: str, quality: str | None, mate: Mate, clean_bases: int, scoring: Scoring) -> Placed:
     windows, length, per_difference = mate.candidates, len(read), scoring.match + scoring.mismatch
     reaching = [window for window in windows if least_score(window, length, scoring) >= scoring.min_score]
     top = max((window.score for window in reaching or windows), default=0)
     if not windows:
-        return Placed(-1, 0, 0, variant_of(length, perfect(length, scoring), scoring), DISTANT, (0, length), [])
+        variant = variant_of(length, perfect(length, scoring), clean_bases, scoring)
+        return Placed(-1, 0, 0, variant, DISTANT, (0, length), [])
     laid = [lay(bench, read, quality, mate, rank) for rank in range(len(windows))]
     ahead = [rank for rank, window in enumerate(windows) if window.score == top and window in (reaching or windows)]
     first = ahead[0]
-    variant = variant_of(length, perfect(length, scoring) - top, scoring)
+    variant = variant_of(length, perfect(length, scoring) - top, clean_bases, scoring)
     if not windows[first].gapped:
         begin, end = windows[first].begin, windows[first].end
         real = sum(begin <= i < end and phred >= RELIABLE for i, phred in laid[first].differing.items())
         real += (length - (end - begin)) * scoring.match // per_difference
-        variant = THIRD + phred_of(1 + real, CLEAN_BASES + length)
+        variant = THIRD + phred_of(1 + real, clean_bases + length)
     penalties = [
         None if window.gapped or window.score < top - NEAR else penalty(columns, window, length, variant, scoring)
         for window, columns in zip(windows, laid, strict=True)
@@ -191,7 +191,9 @@ def doubtful(windows: list[Candidate], generator: random.Random, least: int) -> 
     ]
 
 
-def draw_reads(bench: Bench, generator: random.Random, count: int, scoring: Scoring) -> tuple[World, list[Read]]:
+def draw_reads(
+    bench: Bench, generator: random.Random, count: int, clean_bases: int, scoring: Scoring
+) -> tuple[World, list[Read]]:
     reads, windows, missed = [], [], []
     for number in range(count):
         length = 40 + below(generator, 110)
@@ -205,14 +207,18 @@ def draw_reads(bench: Bench, generator: random.Random, count: int, scoring: Scor
         if number % 20 == 1:
             windows[-1] = doubtful(windows[-1], generator, scoring.min_score)
         missed.append(below(generator, length) if below(generator, 3) == 0 else 0)
-    world = bench.world([read.bases for read in reads], windows, [0 if own else -1 for own in windows], missed=missed)
+    chosen = [0 if own else -1 for own in windows]
+    bases = [read.bases for read in reads]
+    world = bench.world(bases, windows, chosen, missed=missed, clean_bases=clean_bases)
     return world, reads
 
 
-@pytest.mark.parametrize("scoring", [Scoring(), Scoring(match=2, mismatch=3, min_score=20)])
+@pytest.mark.parametrize(
+    ("scoring", "clean_bases"), [(Scoring(), 400), (Scoring(), 31), (Scoring(match=2, mismatch=3, min_score=20), 2_000)]
+)
 @pytest.mark.parametrize("with_qualities", [False, True])
-def test_place_reads(bench: Bench, with_qualities: bool, scoring: Scoring) -> None:
-    world, reads = draw_reads(bench, random.Random(132), 300, scoring)
+def test_place_reads(bench: Bench, with_qualities: bool, scoring: Scoring, clean_bases: int) -> None:
+    world, reads = draw_reads(bench, random.Random(132), 300, clean_bases, scoring)
     backend, placements = bench.backend, world.placements
     fastq = "".join(f"@\n{read.bases}\n+\n{read.quality}\n" for read in reads).encode()
     held = reads_of(fastq, backend) if with_qualities else reads_of(fasta_reads(reads), backend, 2)
@@ -226,7 +232,7 @@ def test_place_reads(bench: Bench, with_qualities: bool, scoring: Scoring) -> No
         for row, own, mate in zip(told, losses, world.mates, strict=True)
     ]
     for read, mate, placed in zip(reads, world.mates, found, strict=True):
-        assert placed == place(bench, read.bases, read.quality if with_qualities else None, mate, scoring)
+        assert placed == place(bench, read.bases, read.quality if with_qualities else None, mate, clean_bases, scoring)
     assert sum(NO_LOSS in placed.losses for placed in found) > 20
     assert {bit for placed in found for bit in (CROWDED, DISTANT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}
     assert len({placed.variant for placed in found}) > 5

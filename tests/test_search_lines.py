@@ -84,7 +84,7 @@ def expected(world: World, mapqs: list[int], seconds: list[int], reporting: Repo
     """The oracle's, in the same form."""
     result = []
     for read, mapq, second in zip(world.mates, mapqs, seconds, strict=True):
-        lines = select(read, mapq, second, reporting, scoring)
+        lines = select(read, mapq, second, world.placements.clean_bases, reporting, scoring)
 
         def number(line: Line, lines: list[Line] = lines) -> int:
             return next(i for i, other in enumerate(lines) if other is (line.owner or line))
@@ -114,6 +114,7 @@ def test_lines(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: 
         mapqs=bench.backend.to_device(draw.integers(0, 61, len(world.mates)).astype(np.uint8)),
         seconds=bench.backend.to_device(draw.integers(0, 90, len(world.mates)).astype(np.int32)),
         joint=bench.backend.to_device(draw.integers(0, 2, len(world.mates)).astype(np.uint8)),
+        clean_bases=min_score * 10,
     )
     world = dataclasses.replace(world, placements=placements)
     reporting, scoring = Reporting(leftmost_primary=leftmost, **counts), Scoring(min_score=min_score)

@@ -15,7 +15,7 @@ from oracle_pairs import NO_LOSS, THIRD, Candidate, Mate, Sizes
 
 from readmap.backend import Array, open_backend
 from readmap.search.inserts import DIRECTIONS, InsertSize, place_inserts
-from readmap.search.parameters import WINDOWS
+from readmap.search.parameters import CLEAN_BASES, WINDOWS
 from readmap.search.placement import Placements, no_placements
 from readmap.search.queries import Queries
 from readmap.search.windows import WINDOW, Windows, no_windows
@@ -52,6 +52,7 @@ class Bench:
         mapqs: Sequence[int] | None = None,
         missed: Sequence[int] | None = None,
         variants: Sequence[int] | None = None,
+        clean_bases: int = CLEAN_BASES,
     ) -> World:
         """All by read; mates are neighbours."""
         queries, count = queries_of(reads, self.backend), len(reads)
@@ -79,6 +80,7 @@ class Bench:
         counts = by_slot([len(own) for own in candidates], np.int32)
         placements = dataclasses.replace(
             no_placements(count, self.backend),
+            clean_bases=clean_bases,
             chosen=by_slot(chosen, np.int32),
             mapqs=by_slot(mapqs or [0] * count, np.uint8),
             losses=self.backend.to_device(losses.reshape(-1)),

@@ -27,6 +27,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "Entry": np.dtype(np.int64),
     "Found": np.dtype(np.int32),
     "Frame": np.dtype(np.int32),
+    "Tally": np.dtype(np.int64),
 }
 
 LIMITS = {name: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for name, dtype in DTYPES.items()}

@@ -60,6 +60,8 @@ class MappingTask:
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
         ]
+        if summary.clean_bases:
+            lines.append(f"the sample is expected to differ from the reference in one of {summary.clean_bases:,} bases")
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
@@ -85,6 +87,7 @@ class MappingTask:
                 "replaced_letters": summary.replaced,
             },
             "mapq_histogram": summary.mapqs.tolist(),
+            "bases_a_difference": summary.clean_bases,
             "insert_sizes": None if summary.insert_sizes is None else [asdict(size) for size in summary.insert_sizes],
         }
 

@@ -14,23 +14,20 @@ from readmap.formats.reads import Reads, Texts, reads_of_pairs, reads_of_sequenc
 from readmap.index.index import Index
 from readmap.search.alignments import PROPER_PAIR, Alignments
 from readmap.search.hits import Hits, Pairs
-from readmap.search.inserts import Inserts, InsertSize, estimate, given_insert_size, place_inserts
-from readmap.search.mapping import SAMPLE
-from readmap.search.pairs import measure_inserts
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
+from readmap.search.sample import Sample, learn, observe
 from readmap.search.searched import Searched
 from readmap.search.segments import header_of, parse_records
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """`count` reads or pairs that were searched, or the empty ones that stand for none; insert_sizes: of the pairs."""
+    """`count` reads or pairs that were searched, or the empty ones that stand for none, and what they tell of all."""
 
     searched: Searched
-    inserts: Inserts
-    insert_sizes: tuple[InsertSize, ...]
+    sample: Sample
     count: int
 
 
@@ -95,7 +92,7 @@ class Aligner:
         flags = self.backend.to_host(alignments.flags)
         offsets = self.backend.to_host(alignments.lines.offsets)
         proper = flags[offsets[records]] & PROPER_PAIR > 0
-        return Pairs(*hits, proper, _template_lengths(*hits), batch.insert_sizes)
+        return Pairs(*hits, proper, _template_lengths(*hits), batch.sample.inserts.sizes)
 
     def segments(
         self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
@@ -137,10 +134,8 @@ class Aligner:
 
     def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Batch:
         searched = search_reads(reads, self.index, self.scoring, self.backend)
-        sizes: tuple[InsertSize, ...] = ()
-        if reads.paired:
-            sizes = given_insert_size(*insert_size) if insert_size else self._estimate(searched)
-        return _Batch(searched, place_inserts(sizes, self.backend), sizes, count)
+        sample = learn([observe(searched, self.index, self.backend)], insert_size, self.backend)
+        return _Batch(searched, sample, count)
 
     def _primary(self, batch: _Batch) -> Alignments:
         """The alignments without other places, of which hits tell nothing."""
@@ -149,15 +144,8 @@ class Aligner:
 
     def _align(self, batch: _Batch, reporting: Reporting) -> Iterator[tuple[Searched, Alignments]]:
         return align_reads(
-            batch.searched, batch.inserts, self.index, self.scoring, self.pairing, reporting, self.backend
+            batch.searched, batch.sample, self.index, self.scoring, self.pairing, reporting, self.backend
         )
-
-    def _estimate(self, searched: Searched) -> tuple[InsertSize, ...]:
-        """The insert sizes that the first pairs show."""
-        directions, sizes = measure_inserts(
-            searched.windows, searched.placements, searched.queries, self.index, self.backend
-        )
-        return estimate(directions[:SAMPLE], sizes[:SAMPLE])
 
     def _segments(self, batch: _Batch) -> list[pysam.AlignedSegment]:
         segments: list[pysam.AlignedSegment] = []

@@ -151,7 +151,7 @@ def _no_lines(offsets: Array, count: int, backend: Backend) -> Lines:
     )
 
 
-def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tuple[Array, ...]:
+def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tuple[Array | int, ...]:
     """What kernels take as SELECTION_ARGUMENTS."""
     return (
         queries.slot_of,
@@ -165,6 +165,7 @@ def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tu
         placements.seconds,
         placements.mapqs,
         placements.joint,
+        placements.clean_bases,
     )
 
 

@@ -13,16 +13,13 @@ from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
 from readmap.search import stream
 from readmap.search.alignments import MAPQS, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY, Alignments
-from readmap.search.inserts import InsertSize, estimate, given_insert_size, place_inserts
-from readmap.search.pairs import measure_inserts
+from readmap.search.inserts import InsertSize
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
+from readmap.search.sample import Observed, Sample, enough, learn, observe
 from readmap.search.searched import Searched
 from readmap.search.unmapped import format_unmapped
-
-#: Pairs that tell the insert sizes.
-SAMPLE = 100_000
 
 #: The outputs of the pieces: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
@@ -38,6 +35,7 @@ class Summary(stream.Summary):
         supplementary, secondary: alignments beside the primary ones.
         too_short: reads that cannot reach the minimum score even without a difference.
         mapqs: int64 [61], mapped reads by MAPQ.
+        clean_bases: in which the sample is expected to differ once from the reference; None where no reads came.
         insert_sizes: of the library, one a direction; None where there are no pairs.
     """
 
@@ -47,14 +45,15 @@ class Summary(stream.Summary):
     secondary: int = 0
     too_short: int = 0
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
+    clean_bases: int | None = None
     insert_sizes: tuple[InsertSize, ...] | None = None
 
 
 class Mapping:
     """Maps batches of reads and counts them in `summary`.
 
-    Insert sizes are those of the first pairs, however they come in batches: until enough of them have been searched,
-    batches are held, and aligned afterwards.
+    What is expected of the reads is what the first ones tell, however they come in batches: until enough of them have
+    been searched, batches are held, and aligned afterwards.
     """
 
     def __init__(
@@ -73,9 +72,9 @@ class Mapping:
         self._style = style or Style()
         self._pairing = pairing or Pairing()
         self._reporting = reporting or Reporting()
-        self._inserts = place_inserts((), backend)
+        self._sample: Sample | None = None
+        self._observed: list[Observed] = []
         self._held: list[Searched] = []
-        self._sample: list[tuple[Any, Any]] = []
 
     @property
     def comments(self) -> bool:
@@ -85,24 +84,18 @@ class Mapping:
     def lines(self, reads: Reads) -> Iterator[stream.Piece]:
         """The pieces of a batch, behind those of all that are held; none yet where it is held itself."""
         searched = search_reads(reads, self._index, self._scoring, self._backend)
-        if reads.paired and self.summary.insert_sizes is None and self._pairing.insert_size:
-            self._set_inserts(given_insert_size(*self._pairing.insert_size))
-        if reads.paired and self.summary.insert_sizes is None:
-            told = measure_inserts(searched.windows, searched.placements, searched.queries, self._index, self._backend)
-            if sum(len(directions) for directions, _ in [*self._sample, told]) < SAMPLE:
-                # The bytes are a view of a buffer that goes round.
-                self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
-                self._sample.append(told)
-                return
-            self._estimate_inserts([*self._sample, told])
-        # Where memory ends here, the sizes stay, and this batch comes again in parts, behind those that are held.
+        if not self._sample and not self._learn(searched):
+            # The bytes are a view of a buffer that goes round.
+            self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
+            return
+        # Where memory ends here, the sample stays, and this batch comes again in parts, behind those that are held.
         yield from self._written()
         yield from self._pieces(searched)
 
     def rest(self) -> Iterator[stream.Piece]:
         """The pieces of the batches that are held."""
-        if self._held and self.summary.insert_sizes is None:
-            self._estimate_inserts(self._sample)
+        if self._held and not self._sample:
+            self._know(self._observed)
         yield from self._written()
 
     def _written(self) -> Iterator[stream.Piece]:
@@ -110,19 +103,27 @@ class Mapping:
             yield from self._pieces(self._held[0])
             del self._held[0]
 
-    def _estimate_inserts(self, sample: Sequence[tuple[Any, Any]]) -> None:
-        directions, sizes = (np.concatenate(parts)[:SAMPLE] for parts in zip(*sample, strict=True))
-        self._set_inserts(estimate(directions, sizes))
-        self._sample.clear()
+    def _learn(self, searched: Searched) -> bool:
+        """Whether the sample is known, with what these reads tell."""
+        observed = [*self._observed, observe(searched, self._index, self._backend)]
+        if known := enough(observed, self._pairing.insert_size):
+            self._know(observed)
+        else:
+            self._observed = observed
+        return known
 
-    def _set_inserts(self, sizes: tuple[InsertSize, ...]) -> None:
-        self.summary.insert_sizes = sizes
-        self._inserts = place_inserts(sizes, self._backend)
+    def _know(self, observed: Sequence[Observed]) -> None:
+        self._sample = learn(observed, self._pairing.insert_size, self._backend)
+        self._observed = []
+        self.summary.clean_bases = self._sample.clean_bases
+        if observed[0].paired:
+            self.summary.insert_sizes = self._sample.inserts.sizes
 
     def _pieces(self, searched: Searched) -> Iterator[stream.Piece]:
         """The records of a batch, and its reads without a place where those are wanted."""
         backend, index, reporting = self._backend, self._index, self._reporting
-        parts = align_reads(searched, self._inserts, index, self._scoring, self._pairing, reporting, backend)
+        assert self._sample
+        parts = align_reads(searched, self._sample, index, self._scoring, self._pairing, reporting, backend)
         for part, alignments in parts:
             records = format_records(alignments, part.reads, part.queries, index, reporting, self._style, backend)
             pieces = [stream.Piece(records, RECORDS)]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from readmap.errors import UsageError
 
+#: Bases in which one difference of the sample from the reference is expected where no reads tell.
+CLEAN_BASES = 400
+
 #: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
 JOINT_SCORE = 19
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,20 @@ from readmap.search.inserts import Inserts
 from readmap.search.lines import Lines, select_lines, traced_where_several
 from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
-from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
+from readmap.search.parameters import (
+    CROWDED,
+    SPLIT,
+    SPLIT_WINDOWS,
+    Effort,
+    Pairing,
+    Reporting,
+    Scoring,
+    efforts,
+)
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.places import tell_places
 from readmap.search.queries import Queries, pack_queries
+from readmap.search.sample import Sample
 from readmap.search.searched import Searched
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import Windows, add_diagonals, join_diagonals, no_windows
@@ -43,23 +54,28 @@ def search_reads(reads: Reads, index: DeviceIndex, scoring: Scoring, backend: Ba
 
 def align_reads(
     searched: Searched,
-    inserts: Inserts,
+    sample: Sample,
     index: DeviceIndex,
     scoring: Scoring,
     pairing: Pairing,
     reporting: Reporting,
     backend: Backend,
 ) -> Iterator[tuple[Searched, Alignments]]:
-    """The alignments of a batch; those of mates suit each other, if the library's insert sizes are known.
+    """The alignments of a batch, placed anew as the sample asks; mates suit each other where the library has insert
+    sizes.
 
     They come in parts of the batch, one unless all places are told.
     """
-    reads, queries, windows, placements = searched.reads, searched.queries, searched.windows, searched.placements
+    reads, queries, windows, inserts = searched.reads, searched.queries, searched.windows, sample.inserts
+    placements = replace(searched.placements, clean_bases=sample.clean_bases)
+    every = backend.to_device(np.arange(reads.count, dtype=np.int32))
+    place_reads(placements, windows, reads, queries, every, index, scoring, backend)
     if inserts.sizes and pairing.rescue:
         rescue_mates(windows, placements, inserts, reads, queries, index, scoring, backend)
     if inserts.sizes and pairing.joint:
         pair_mates(placements, windows, inserts, queries, index, scoring, backend)
-    for part, matches in with_matches(searched, index, backend) if reporting.most_places else [(searched, None)]:
+    placed = replace(searched, placements=placements)
+    for part, matches in with_matches(placed, index, backend) if reporting.most_places else [(placed, None)]:
         yield part, _align(part, matches, inserts, index, scoring, reporting, backend)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
-from readmap.search.parameters import DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
+from readmap.search.parameters import CLEAN_BASES, DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
 from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
@@ -31,6 +31,7 @@ class Placements:
             its own; 0 where no other search would tell more.
         joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
         part_begins, part_ends: int32 [reads], that part in orientation 0, or all of the read.
+        clean_bases: in which one difference of the sample from the reference is expected.
     """
 
     chosen: Array
@@ -42,10 +43,11 @@ class Placements:
     joint: Array
     part_begins: Array
     part_ends: Array
+    clean_bases: int
 
 
 def no_placements(reads: int, backend: Backend) -> Placements:
-    """Every slot without a place, and unsettled."""
+    """Every slot without a place, and unsettled; nothing is known of the sample."""
     return Placements(
         backend.full(reads, -1, np.int32),
         backend.full(reads, 0, np.int32),
@@ -56,6 +58,7 @@ def no_placements(reads: int, backend: Backend) -> Placements:
         backend.full(reads, 0, np.uint8),
         backend.empty(reads, np.int32),
         backend.empty(reads, np.int32),
+        CLEAN_BASES,
     )
 
 
@@ -94,5 +97,6 @@ def place_reads(
         WINDOWS,
         SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),
         scoring.min_score,
+        placements.clean_bases,
         *scoring.arguments(),
     )

@@ -29,7 +29,9 @@ class Searched:
         queries = pack_queries(reads, backend)
         slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(queries.order)]
 
-        def rows_of(array: Array) -> Array:
+        def rows_of(array: Array | int) -> Array | int:
+            if isinstance(array, int):
+                return array
             rows = backend.to_host(array).reshape(self.reads.count, -1, *array.shape[1:])[slots]
             return backend.to_device(rows.reshape(-1, *array.shape[1:]))
 

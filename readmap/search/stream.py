@@ -83,7 +83,7 @@ def run(
     """Write the lines of the reads of all files, each to its output; the header is the caller's.
 
     paths: of files, or sources that are open already. progress: called behind every piece. Those in front of a bad
-    record, or of its pair, are written before its DataError is raised.
+    record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
@@ -111,11 +111,11 @@ def fitting_chunk(backend: Backend) -> int:
 
 
 def _pieces(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[Piece]:
-    """All pieces; those of the records in front of a bad one before its DataError."""
+    """All pieces; those of the records in front of what cannot be read before its error."""
     try:
         for chunk in chunks:
             yield from _lines(chunk, work, backend)
-    except DataError:
+    except (DataError, OSError):
         yield from work.rest()
         raise
     yield from work.rest()
