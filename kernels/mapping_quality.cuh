@@ -9,7 +9,7 @@
 
 const i32 NO_QUALITY = 25;      // phred of a base whose quality is not told
 const i32 NEGLIGIBLE = 60;      // phred from which on a rival adds nothing
-const i32 MISTRUST = 40;        // phred at which copies that exchanged a stretch outweigh what tells them apart
+const i32 MISTRUST = 45;        // phred at which copies that exchanged a stretch outweigh what tells them apart
 const i32 RELIABLE = 20;        // phred of a base whose difference is rather the sample's than the sequencer's
 const i32 UNSEEN = 64;          // for so many copies that were found one was not
 const i32 THIRD = 5;            // phred of one of the three other bases

@@ -4,7 +4,8 @@
 // read's own best one, and what the insert size is less likely than the likeliest; without regard to each other the best
 // ones of both cost `unpaired`. The cheapest choice is taken of those where no mate becomes unmapped, and the sum of the
 // others, each by its likelihood, is the error that mapping quality tells: a mate that is in a repeat is as sure as the
-// place of its partner.
+// place of its partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's
+// windows is one choice more.
 //
 // Record 2p and record 2p + 1 are mates. All is symmetric in them.
 #include "diagonals.cuh"
@@ -15,6 +16,7 @@ const i32 FOUND_WINDOWS = 16;  // what a read's own seeds fill at most
 const i32 MOST_ANCHORS = 8;    // windows of a mate around which its partner is looked for
 const i32 DOUBT = 30;         // phred within which another choice makes the best one doubtful
 const i32 WORTH = 10;          // phred that the mates' places have to gain for another choice to be looked for
+const i32 FAMILY = 3;         // other fragments among the windows from which on both mates are in one repeat
 const i32 LEAST_RUN = 12;      // equal bases from which a segment is extended: chance gives them once in a hundred regions
 const i32 SURE = 20;           // MAPQ from which on a pair tells an insert size
 const i32 LONGEST_INSERT = 10000;
@@ -26,7 +28,7 @@ struct Mate {
     i64 slot;
     i32 count, length, chosen;
     bool flipped;
-    bool crowded;  // all its windows are about as good, and there may be more such places
+    i32 unseen_loss;  // what a place may lose that had no room among its windows; NO_LOSS where all had
 
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
@@ -47,8 +49,11 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 slot, const Window* windows
                          const i16* losses, i64 most_windows) {
     i32 best = chosen[slot], count = best < 0 ? 0 : counts[slot];
     Mate mate = {windows + slot * most_windows, losses + slot * most_windows, slot, count,
-                 queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0, count >= FOUND_WINDOWS};
-    for (i32 i = 0; i < count && mate.crowded; ++i) mate.crowded = mate.losses[i] < DOUBT || mate.losses[i] == NO_LOSS;
+                 queries.lengths[slot], best, (queries.flags[slot] & READ_FLIPPED) != 0, NO_LOSS};
+    if (count < FOUND_WINDOWS) return mate;
+    i32 least = mate.windows[FOUND_WINDOWS - 1].ungapped;  // room goes by the scores without gaps
+    for (i32 i = 0; i < FOUND_WINDOWS; ++i)
+        if (mate.windows[i].ungapped == least) mate.unseen_loss = minimum(mate.unseen_loss, (i32)mate.losses[i]);
     return mate;
 }
 
@@ -116,8 +121,8 @@ KERNEL void measure_inserts(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* slot
 
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
 // where the mate has more places than windows, one that is not much worse.
-HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, bool crowded) {
-    return partner.losses[i] + WORTH < loss || (crowded && partner.losses[i] < loss + DOUBT);
+HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
+    return partner.losses[i] + WORTH < loss || (own.unseen_loss < DOUBT && partner.losses[i] < loss + DOUBT);
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
@@ -133,9 +138,9 @@ KERNEL void list_rescues(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windo
         choice_losses[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         for (i32 i = 0; i < pair.first.count; ++i)
-            if (is_anchor(pair.first, i, loss, pair.second.crowded)) wanted[pair.second.slot] = 1;
+            if (is_anchor(pair.first, i, loss, pair.second)) wanted[pair.second.slot] = 1;
         for (i32 j = 0; j < pair.second.count; ++j)
-            if (is_anchor(pair.second, j, loss, pair.first.crowded)) wanted[pair.first.slot] = 1;
+            if (is_anchor(pair.second, j, loss, pair.first)) wanted[pair.first.slot] = 1;
     }
 }
 
@@ -203,7 +208,7 @@ KERNEL void rescue_mates(i64 begin, i64 end, MATE_ARGUMENTS, const i32* selected
         Diagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
-            if (!is_anchor(partner, i, choice_losses[record >> 1], own.crowded)) continue;
+            if (!is_anchor(partner, i, choice_losses[record >> 1], own)) continue;
             ++anchors;
             const Window& window = partner.windows[i];
             FragmentEnd anchor = partner.end(window);
@@ -262,15 +267,17 @@ KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows
             i32 top = mate.windows[mate.chosen].score;
             missed_losses[side] = missed_loss(missed[mate.slot], top, variants[mate.slot], scoring);
         }
+        i32 unseen = mates[0].unseen_loss + mates[1].unseen_loss, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
             bool first_elsewhere = sureties[0].elsewhere(i);
             for (i32 j = 0; j < mates[1].count; ++j) {
                 i32 cost = mates[0].losses[i] + mates[1].losses[j];
-                if (cost > best.cost + NEGLIGIBLE) continue;
+                if (cost > best.cost + NEGLIGIBLE && unseen >= NO_LOSS) continue;
                 bool second_elsewhere = sureties[1].elsewhere(j);
                 if (!first_elsewhere && !second_elsewhere) continue;
                 i32 distance = pair.distance_penalty(mates[0].windows[i], mates[1].windows[j]);
                 if (distance == FAR) continue;
+                ++others;
                 if (first_elsewhere) sureties[0].add(cost + distance);
                 if (second_elsewhere) sureties[1].add(cost + distance);
             }
@@ -279,6 +286,7 @@ KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows
             const Mate& mate = mates[side];
             Surety& surety = sureties[side];
             surety.add(missed_losses[side] + minimum(missed_losses[1 - side], unpaired));
+            if (others >= FAMILY) surety.add(unseen);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)
                 if (surety.elsewhere(i)) second = maximum(second, mate.windows[i].score);

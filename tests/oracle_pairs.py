@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from readmap.search.parameters import Reporting, Scoring
 
 NEGLIGIBLE = 60  # this and the following numbers are of kernels/mapping_quality.cuh
-MISTRUST = 40
+MISTRUST = 45
 UNSEEN = 64
 THIRD = 5
 NO_LOSS = 32767  # of kernels/placement.cuh
-FOUND_WINDOWS, DOUBT, WORTH = 16, 30, 10  # of kernels/pairs.cu
+FOUND_WINDOWS, DOUBT, WORTH, FAMILY = 16, 30, 10, 3  # of kernels/pairs.cu
 BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh, and SPREAD
 SPREAD = 24
 
@@ -156,10 +156,12 @@ class Mate:
     contigs: Sequence[int]  # of each candidate
 
     @property
-    def crowded(self) -> bool:
-        """Whether there may be more places as good as those that were found: these fill all room that they have."""
-        good = [candidate for candidate in self.candidates if candidate.loss < DOUBT or candidate.loss == NO_LOSS]
-        return len(good) == len(self.candidates) >= FOUND_WINDOWS
+    def unseen_loss(self) -> int:
+        """Of a place that had no room, which goes by scores without gaps: what one like the last with it may lose."""
+        found = self.candidates[:FOUND_WINDOWS]
+        if len(found) < FOUND_WINDOWS:
+            return NO_LOSS
+        return min(candidate.loss for candidate in found if candidate.ungapped == found[-1].ungapped)
 
     def end(self, i: int) -> End:
         candidate = self.candidates[i]
@@ -221,7 +223,7 @@ def anchors_of(partner: Mate, own: Mate, loss: int) -> list[int]:
 
     They gain what is worth the search or, if there may be more places of the mate, may make another choice as likely.
     """
-    most = max(loss - WORTH, loss + DOUBT if own.crowded else 0)
+    most = max(loss - WORTH, loss + DOUBT if own.unseen_loss < DOUBT else 0)
     return [i for i, window in enumerate(partner.candidates) if window.loss < most]
 
 
@@ -236,22 +238,29 @@ class Decision:
 
 
 def decide(first: Mate, second: Mate, sizes: Sizes, unpaired: int, scoring: Scoring) -> Decision:
-    """The cheapest choice; the sum of those that have a mate elsewhere says how likely it belongs there."""
+    """The cheapest choice; the sum of those that have a mate elsewhere says how likely it belongs there.
+
+    If there are several, the mates lie in one repeat, of which a copy that neither had room for is one more.
+    """
     mates, found = (first, second), choices(first, second, sizes, unpaired)
     best = cheapest(first, second, found, scoring)
     missed = [missed_loss(m.missed, m.candidates[m.chosen].score, m.variant, scoring) for m in mates]
+    rivals = [_rivals(mate, best.windows[side]) for side, mate in enumerate(mates)]
+    others = sum(any(choice.windows[side] in rivals[side] for side in (0, 1)) for choice in found[:-1])
     mapqs, seconds = [], []
     for side, mate in enumerate(mates):
-        own = mate.candidates[best.windows[side]]
-        rivals = [
-            i for i, other in enumerate(mate.candidates) if other is not own and is_rival(other, own, mate.length)
-        ]
-        costs = [choice.cost for choice in found[:-1] if choice.windows[side] in rivals]
-        costs += [mate.candidates[i].loss + unpaired for i in rivals]
+        costs = [choice.cost for choice in found[:-1] if choice.windows[side] in rivals[side]]
+        costs += [mate.candidates[i].loss + unpaired for i in rivals[side]]
         costs.append(missed[side] + min(missed[1 - side], unpaired))
+        costs += [first.unseen_loss + second.unseen_loss] if others >= FAMILY else []
         mapqs.append(mapping_quality([cost - best.cost for cost in costs]))
-        seconds.append(max((mate.candidates[i].score for i in rivals), default=0))
+        seconds.append(max((mate.candidates[i].score for i in rivals[side]), default=0))
     return Decision(best.windows, not best.unpaired, tuple(mapqs), tuple(seconds))
+
+
+def _rivals(mate: Mate, chosen: int) -> list[int]:
+    own = mate.candidates[chosen]
+    return [i for i, other in enumerate(mate.candidates) if other is not own and is_rival(other, own, mate.length)]
 
 
 @dataclass

@@ -158,6 +158,27 @@ def test_choice_and_its_mapping_quality(bench: Bench, library: str, scoring: Sco
     assert library == "none" or unpaired == 0 or together > 10
 
 
+@pytest.mark.parametrize(("copies", "apart", "sure"), [(15, 0, True), (16, 0, False), (16, 15, True)])
+def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bool) -> None:
+    """Both mates lie in a repeat, and without gaps all its copies score the same: one without a window may be it.
+
+    But not where all but one of the places of one mate are away from those of the other.
+    """
+    reads, candidates = [], []
+    for reverse in (False, True):
+        read = random_bases(random.Random(119 + reverse), 50)
+        flipped = canonical(read) != clean(read)
+        places = [(0, 100 + 60 * copy + 150 * reverse) for copy in range(copies)]
+        places[copies - apart :] = [(2 * reverse, 900 - 800 * reverse + 30 * copy) for copy in range(apart)]
+        windows = [window_at(bench, *place, 50, flipped, reverse) for place in places]
+        candidates.append([dataclasses.replace(w, ungapped=40, loss=45 if i else 0) for i, w in enumerate(windows)])
+        reads.append(read)
+    world = bench.world(reads, candidates, [0, 0])
+    mapqs = [mapq for _, mapq, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
+    assert [mapq >= 25 for mapq in mapqs] == [sure] * 2
+    assert max(mapqs) <= 3 or sure
+
+
 def exchanged(library: Sequence[InsertSize]) -> list[InsertSize]:
     """With the reads of a pair the other way round: what was FF is RR."""
     names = {"FF": "RR", "RR": "FF"}
