@@ -15,7 +15,7 @@ from readmap.search.searched import Searched
 _MEASURE = Kernel("divergence", "measure_divergence")
 
 #: Differences of reads that weigh as much as what is expected without them.
-WEIGHT = 100
+WEIGHT = 250
 
 #: What is believed at most and at least, whatever the reads show.
 MOST_CLEAN_BASES, LEAST_CLEAN_BASES = 2_000, 20
