@@ -63,6 +63,8 @@ class Aligner:
     def map(self, sequences: Texts, qualities: Texts | None = None) -> Hits:
         """Map DNA sequences, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
 
+        With qualities they tell together how often their sample differs from the reference, which MAPQ goes by.
+
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
