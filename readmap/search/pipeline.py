@@ -68,8 +68,7 @@ def align_reads(
     """
     reads, queries, windows, inserts = searched.reads, searched.queries, searched.windows, sample.inserts
     placements = replace(searched.placements, clean_bases=sample.clean_bases)
-    every = backend.to_device(np.arange(reads.count, dtype=np.int32))
-    place_reads(placements, windows, reads, queries, every, index, scoring, backend)
+    place_reads(placements, windows, reads, queries, queries.slot_of, index, scoring, backend)
     if inserts.sizes and pairing.rescue:
         rescue_mates(windows, placements, inserts, reads, queries, index, scoring, backend)
     if inserts.sizes and pairing.joint:
