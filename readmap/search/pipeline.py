@@ -18,16 +18,7 @@ from readmap.search.inserts import Inserts
 from readmap.search.lines import Lines, select_lines, traced_where_several
 from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
-from readmap.search.parameters import (
-    CROWDED,
-    SPLIT,
-    SPLIT_WINDOWS,
-    Effort,
-    Pairing,
-    Reporting,
-    Scoring,
-    efforts,
-)
+from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
 from readmap.search.places import tell_places
 from readmap.search.queries import Queries, pack_queries
