@@ -13,10 +13,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from readmap.version import __version__
+
 if TYPE_CHECKING:
-    from readmap.compare.alignments import Alignments
-    from readmap.compare.api import Comparison, compare
-    from readmap.compare.api_pairs import align_pairs
+    from readmap.database.api import scan
+    from readmap.database.database import Database, build_database
     from readmap.errors import (
         BackendError,
         DatabaseFolderError,
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
     )
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
-    from readmap.scan.api import scan
-    from readmap.scan.database import Database, build_database
+    from readmap.pairwise.alignments import Alignments
+    from readmap.pairwise.api import Comparison, compare
+    from readmap.pairwise.api_pairs import align_pairs
     from readmap.search.aligner import Aligner
     from readmap.search.hits import Hit, Hits, Pairs
     from readmap.search.inserts import InsertSize
     from readmap.search.parameters import Pairing, Reporting, Scoring
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Aligner",
@@ -66,9 +66,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "readmap.compare.alignments": ("Alignments",),
-    "readmap.compare.api": ("Comparison",),
-    "readmap.compare.api_pairs": ("align_pairs",),
+    "readmap.pairwise.alignments": ("Alignments",),
+    "readmap.pairwise.api": ("Comparison", "compare"),
+    "readmap.pairwise.api_pairs": ("align_pairs",),
     "readmap.errors": (
         "BackendError",
         "DataError",
@@ -79,7 +79,8 @@ _HOMES = {
     ),
     "readmap.index.index": ("Index", "build_index"),
     "readmap.index.occurrences": ("Place", "Places"),
-    "readmap.scan.database": ("Database", "build_database"),
+    "readmap.database.database": ("Database", "build_database"),
+    "readmap.database.api": ("scan",),
     "readmap.search.aligner": ("Aligner",),
     "readmap.search.hits": ("Hit", "Hits", "Pairs"),
     "readmap.search.inserts": ("InsertSize",),
@@ -89,9 +90,11 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Loaded when asked for: the command has something to say before NumPy is (cli/numerics.py).
-    if name in ("compare", "scan"):
-        return importlib.import_module(f"readmap.{name}")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

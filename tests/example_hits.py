@@ -9,11 +9,11 @@ from itertools import groupby
 import numpy as np
 import parasail
 
-from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
-from readmap.formats.sequences import COMPLEMENTS
-from readmap.scan.hits import Hits
-from readmap.scan.letters import codes_of
-from readmap.scan.results import Query, Results
+from readmap.database.hits import Hits
+from readmap.database.letters import codes_of
+from readmap.database.results import Query, Results
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.reads.sequences import COMPLEMENTS
 
 
 def array(text: str) -> np.ndarray:

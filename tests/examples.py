@@ -15,15 +15,15 @@ import numpy as np
 from oracle import clean, reverse_complement
 
 from readmap.backend import Backend
-from readmap.formats.chunks import Layout
 from readmap.formats.output import Output
-from readmap.formats.reads import Reads, find_reads
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
+from readmap.reads.chunks import Layout
+from readmap.reads.parsing import Reads, find_reads
+from readmap.reads.queries import Queries, pack_queries
 from readmap.search import exact
 from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.queries import Queries, pack_queries
 from readmap.search.records import Style
 from readmap.search.stream import Work, run
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from oracle import Cigar, clean
 
-from readmap.compare.parameters import Mode, Scores, Substitution
+from readmap.pairwise.parameters import Mode, Scores, Substitution
 
 IMPOSSIBLE = -(10**9)
 

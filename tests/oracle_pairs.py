@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from readmap.search.parameters import Reporting, Scoring
 
-NEGLIGIBLE = 60  # this and the following numbers are of kernels/mapping_quality.cuh
+NEGLIGIBLE = 60  # this and the following numbers are of kernels/search/mapping_quality.cuh
 MISTRUST = 45
 UNSEEN = 64
 THIRD = 5
-NO_LOSS = 32767  # of kernels/placement.cuh
-FOUND_WINDOWS, DOUBT, WORTH, FAMILY = 16, 30, 10, 3  # of kernels/pairs.cu
-BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/windows.cuh, and SPREAD
+NO_LOSS = 32767  # of kernels/search/placement.cuh
+FOUND_WINDOWS, DOUBT, WORTH, FAMILY = 16, 30, 10, 3  # of kernels/search/pairs.cu
+BAND_WIDTHS = {0: 32, 1: 32, 2: 64, 3: 160, 4: 256}  # of kernels/search/windows.cuh, and SPREAD
 SPREAD = 24
 
 #: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.

@@ -9,8 +9,8 @@ import numpy as np
 import parasail
 from numpy.typing import NDArray
 
-from readmap.scan.letters import LETTERS
-from readmap.scan.parameters import Costs
+from readmap.database.letters import LETTERS
+from readmap.database.parameters import Costs
 
 Codes = NDArray[np.uint8]
 

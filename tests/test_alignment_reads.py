@@ -17,8 +17,8 @@ from examples import Read, draw_reads, fasta, fastq, small_genome
 
 from readmap.cli import main
 from readmap.errors import DataError
-from readmap.formats.alignment_reads import AlignmentReads, open_reads
 from readmap.formats.compression import ByteSource
+from readmap.reads.alignment_reads import AlignmentReads, open_reads
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAW = random.Random(92)

@@ -15,11 +15,11 @@ from oracle_pairs import rivals_for, size_penalty
 from readmap.backend import Backend, Kernel, open_backend
 from readmap.search.alignments import MAPQS, NO_TALLY, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY
 from readmap.search.inserts import InsertSize, place_inserts
-from readmap.search.lines import MENTION, NOTHING, PIECE, PLACE, PRIMARY
+from readmap.search.record_plan import MENTION, NOTHING, PIECE, PLACE, PRIMARY
 from readmap.search.windows import WINDOW
 
-SETTLE, FLAG = Kernel("alignments", "settle_lines"), Kernel("alignments", "flag_lines")
-SETTLE_PLACES = Kernel("alignments", "settle_places")
+SETTLE, FLAG = Kernel("search/alignments", "settle_lines"), Kernel("search/alignments", "flag_lines")
+SETTLE_PLACES = Kernel("search/alignments", "settle_places")
 LIBRARY = [InsertSize("FR", 300, 40, 140, 460), InsertSize("RF", 200, 30, 100, 320), InsertSize("FF", 90, 20, 10, 170)]
 
 

@@ -14,32 +14,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from readmap.backend import (
-    Backend,
-    Kernel,
-    cache,
-    compiler,
-    cpu,
-    cuda_available,
-    nvrtc,
-    open_backend,
-    signatures,
-    sources,
-)
-from readmap.backend.signatures import Parameter
+from readmap.backend import Backend, Kernel, cpu, cuda_available, open_backend
+from readmap.backend.compilation import cache, host_compiler, nvrtc, signatures, sources
+from readmap.backend.compilation.signatures import Parameter
 from readmap.errors import BackendError, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 
 HEADER = """
 #pragma once
-#include "portable.cuh"
+#include "common/portable.cuh"
 #define TINY_ARGUMENTS const i32 *numbers, \\
     i64 shift
 HOST_DEVICE i32 changed(i32 x) { return x + 1; }
 """
 MODULE = """
-#include "tiny.cuh"
+#include "common/tiny.cuh"
 
 // The sums, and how often each item was visited.
 KERNEL void add(i64 begin, i64 end, TINY_ARGUMENTS, i32* sums, u8* visits) {
@@ -62,14 +52,14 @@ KERNEL void take(i64 begin, i64 end, const u8* bytes, const i8* little, const u1
 DOUBLED(doubled, i32)
 DOUBLED(doubled_again, i32)
 """
-ADD, TAKE = Kernel("tiny", "add"), Kernel("tiny", "take")
+ADD, TAKE = Kernel("common/tiny", "add"), Kernel("common/tiny", "take")
 
 
 def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
         *(sources.source, signatures.generic_types, signatures.signatures, cpu._library, cpu._function),
-        *(compiler.command, cache.folder, cuda_available),
+        *(host_compiler.command, cache.folder, cuda_available),
     ):
         function.cache_clear()
     if "readmap.backend.cuda" in sys.modules:
@@ -86,13 +76,13 @@ def fresh() -> Iterator[None]:
 @pytest.fixture
 def tiny(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of kernels with one small module, and an empty cache of compiled code beside it."""
-    folder = tmp_path / "kernels"
-    folder.mkdir()
-    shutil.copy(ROOT / "kernels" / "portable.cuh", folder)
+    folder = tmp_path / "kernels" / "common"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "kernels" / "common" / "portable.cuh", folder)
     (folder / "tiny.cuh").write_text(HEADER)
     (folder / "tiny.cu").write_text(MODULE)
-    for module in (sources, compiler, nvrtc):
-        monkeypatch.setattr(module, "folder", lambda: folder)
+    for module in (sources, host_compiler, nvrtc):
+        monkeypatch.setattr(module, "folder", lambda: folder.parent)
     monkeypatch.setenv("READMAP_CACHE", str(tmp_path / "cache"))
     return folder
 
@@ -109,7 +99,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
         return noted
 
-    monkeypatch.setattr(compiler, "_compile", note(compiler._compile))
+    monkeypatch.setattr(host_compiler, "_compile", note(host_compiler._compile))
     monkeypatch.setattr(nvrtc, "_write", note(nvrtc._write))
     return done
 
@@ -126,36 +116,36 @@ def run_add(backend: Backend, count: int = 10, shift: int = 0) -> list[int]:
 
 
 def test_declarations_are_read_from_the_source(tiny: Path) -> None:
-    assert set(signatures.signatures("tiny")) == {"add", "take", "doubled", "doubled_again"}
+    assert set(signatures.signatures("common/tiny")) == {"add", "take", "doubled", "doubled_again"}
     assert ADD.signature.parameters == (
         Parameter("numbers", "i32", True),
         Parameter("shift", "i64", False),
         Parameter("sums", "i32", True),
         Parameter("visits", "u8", True),
     )
-    doubled = signatures.signature("tiny", "doubled_again")
+    doubled = signatures.signature("common/tiny", "doubled_again")
     assert doubled.kernel == "doubled_again"
     assert [parameter.name for parameter in doubled.parameters] == ["numbers", "shift", "out"]
     assert [parameter.type for parameter in TAKE.signature.parameters] == [
         *("u8", "i8", "u16", "u32", "u64", "suffix_t", "suffix_t", "i64", "u8", "i32", "u64")
     ]
     assert [parameter.array for parameter in TAKE.signature.parameters] == [True] * 8 + [False] * 3
-    assert signatures.generic_types("tiny") == ("suffix_t",)
+    assert signatures.generic_types("common/tiny") == ("suffix_t",)
     with pytest.raises(KeyError):
-        signatures.signature("tiny", "missing")
+        signatures.signature("common/tiny", "missing")
 
 
 @pytest.mark.parametrize("text", ["const u8* (*f)", "u8* bytes[4]", "u8* *rows"])
 def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
     (tiny / "tiny.cu").write_text(f"KERNEL void broken(i64 begin, i64 end, {text}) {{}}\n")
     with pytest.raises((ValueError, KeyError)):
-        signatures.signature("tiny", "broken")
+        signatures.signature("common/tiny", "broken")
 
 
 def test_declaration_without_begin_and_end(tiny: Path) -> None:
     (tiny / "tiny.cu").write_text("KERNEL void broken(i64 count, const u8* bytes) {}\n")
     with pytest.raises(ValueError, match="begin and end"):
-        signatures.signature("tiny", "broken")
+        signatures.signature("common/tiny", "broken")
 
 
 @pytest.mark.parametrize("module", sources.modules(for_gpu=True))
@@ -181,7 +171,7 @@ def test_every_kernel_that_python_names_is_there() -> None:
     named = [
         found
         for path in (ROOT / "readmap").rglob("*.py")
-        for found in re.findall(r'Kernel\("(\w+)", "(\w+)"\)', path.read_text())
+        for found in re.findall(r'Kernel\("([\w/]+)", "(\w+)"\)', path.read_text())
     ]
     assert len(named) > 10
     for module, name in named:
@@ -349,10 +339,10 @@ def test_code_is_compiled_once(tiny: Path, backends: str, compilations: list[Pat
     forget()
     assert run_add(open_backend(backends)) == list(range(1, 11))
     assert len(compilations) == 1
-    assert compilations[0].parent == tiny.parent / "cache"
-    kept = [path.name for path in (tiny.parent / "cache").iterdir() if path.is_file()]
+    assert compilations[0].parent == tiny.parents[1] / "cache"
+    kept = [path.name for path in (tiny.parents[1] / "cache").iterdir() if path.is_file()]
     assert len(kept) == 1
-    assert re.fullmatch(r"tiny-.*[0-9a-f]{24}\.(so|cubin)", kept[0])
+    assert re.fullmatch(r"common-tiny-.*[0-9a-f]{24}\.(so|cubin)", kept[0])
 
 
 @pytest.mark.parametrize("name", ["tiny.cuh", "tiny.cu", "portable.cuh"])
@@ -381,18 +371,20 @@ def test_a_file_that_is_not_included_does_not_matter(tiny: Path, compilations: l
 
 
 def test_flags_and_processor_level_are_part_of_the_name(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {compiler.library("tiny", (("suffix_t", "u32"),), level).name for level in compiler.levels()}
-    names.add(compiler.library("tiny", (("suffix_t", "u64"),)).name)
-    monkeypatch.setattr(compiler, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in compiler.FLAGS))
-    names.add(compiler.library("tiny", (("suffix_t", "u32"),)).name)
-    assert len(names) == len(compiler.levels()) + 2
+    names = {
+        host_compiler.library("common/tiny", (("suffix_t", "u32"),), level).name for level in host_compiler.levels()
+    }
+    names.add(host_compiler.library("common/tiny", (("suffix_t", "u64"),)).name)
+    monkeypatch.setattr(host_compiler, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in host_compiler.FLAGS))
+    names.add(host_compiler.library("common/tiny", (("suffix_t", "u32"),)).name)
+    assert len(names) == len(host_compiler.levels()) + 2
 
 
 def test_source_that_does_not_compile(tiny: Path) -> None:
     (tiny / "tiny.cuh").write_text(HEADER.replace("x + 1", "y + 1"))
     with pytest.raises(BackendError, match=r"could not compile .*tiny\.cu:(.|\n)*'?y'?"):
         run_add(open_backend("cpu"))
-    assert list((tiny.parent / "cache").iterdir()) == []
+    assert list((tiny.parents[1] / "cache").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["READMAP_CACHE", "XDG_CACHE_HOME", "HOME"])
@@ -436,7 +428,7 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 def test_prebuilt_code_in_a_read_only_folder(
     tiny: Path, compilations: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tiny.parent / "cache"
+    place = tiny.parents[1] / "cache"
     run_add(open_backend("cpu"))
     before = sorted(place.iterdir())
     forget()
@@ -450,7 +442,7 @@ def test_prebuilt_code_in_a_read_only_folder(
 def test_what_a_read_only_folder_lacks_is_compiled_elsewhere(
     tiny: Path, compilations: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tiny.parent / "cache"
+    place = tiny.parents[1] / "cache"
     place.mkdir()
     forbid_writing(monkeypatch, place)
     assert run_add(open_backend("cpu")) == list(range(1, 11))
@@ -489,7 +481,7 @@ def test_processes_that_start_at_once(tmp_path: Path) -> None:
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
         "counts = np.zeros(1, np.int64)\n"
         "arguments = np.full(5, 10, np.uint8), counts, 5\n"
-        "open_backend('cpu').launch(Kernel('reads', 'count_newlines'), 1, *arguments)\n"
+        "open_backend('cpu').launch(Kernel('reads/reads', 'count_newlines'), 1, *arguments)\n"
         "assert counts[0] == 5"
     )
     environment = {**os.environ, "READMAP_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -519,13 +511,13 @@ def test_choice_of_the_compiler(fresh: None, monkeypatch: pytest.MonkeyPatch) ->
     expected = [["my-g++", "-m64"], ["g++"], ["clang++"], ["c++"], [sys.executable, "-m", "ziglang", "c++"]]
     monkeypatch.setitem(sys.modules, "ziglang", types.ModuleType("ziglang"))
     for command in expected:
-        compiler.command.cache_clear()
-        assert compiler.command() == command
+        host_compiler.command.cache_clear()
+        assert host_compiler.command() == command
         present.discard(command[0])
 
 
 def test_no_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sources, "__file__", str(tmp_path / "readmap" / "backend" / "sources.py"))
+    monkeypatch.setattr(sources, "__file__", str(tmp_path / "readmap" / "backend" / "compilation" / "sources.py"))
     with pytest.raises(BackendError, match="the installation is incomplete"):
         sources.folder.__wrapped__()
 
@@ -595,11 +587,11 @@ def test_threads_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyP
 def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.core", None)
     with pytest.raises(BackendError, match=r"NVRTC is not installed: pip install 'readmap\[cuda13\]'"):
-        nvrtc.compile_cubin(ROOT / "kernels" / "seeds.cu", "sm_90")
+        nvrtc.compile_cubin("search/seeds", "sm_90")
 
 
-def test_source_that_nvrtc_does_not_compile(tmp_path: Path) -> None:
+def test_source_that_nvrtc_does_not_compile(tiny: Path) -> None:
     pytest.importorskip("cuda.core")
-    (tmp_path / "broken.cu").write_text("KERNEL void broken(i64 begin, i64 end, const u8* bytes) { nonsense; }\n")
+    (tiny / "broken.cu").write_text("KERNEL void broken(i64 begin, i64 end, const u8* bytes) { nonsense; }\n")
     with pytest.raises(BackendError, match=r"NVRTC could not compile .*broken\.cu for sm_90:(.|\n)*nonsense"):
-        nvrtc.compile_cubin(tmp_path / "broken.cu", "sm_90", ())
+        nvrtc.compile_cubin("common/broken", "sm_90", ())

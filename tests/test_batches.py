@@ -16,11 +16,11 @@ from oracle_comparison import Alignment, Comparison, rescored
 import readmap
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
-from readmap.compare import api_pairs
-from readmap.compare.batches import align_batch, most_cells, too_large
-from readmap.compare.letters import letters_of_array, letters_of_texts
-from readmap.compare.pairs import align_pairs
-from readmap.compare.parameters import Mode, Scores
+from readmap.pairwise import api_pairs
+from readmap.pairwise.batches import align_batch, most_cells, too_large
+from readmap.pairwise.letters import letters_of_array, letters_of_texts
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode, Scores
 
 NAMES = {1: "I", 2: "D", 7: "=", 8: "X"}
 SCORES = {

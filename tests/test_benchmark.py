@@ -24,7 +24,7 @@ from readmap.index.index import build_index
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts/benchmark"
 REFERENCE, READS = ROOT / "data/demo.fa.gz", ROOT / "data/demo.fq.gz"
-PAIRED = ["pair", "lines", "alignments"]
+PAIRED = ["pair", "record_plan", "alignments"]
 STAGES = ["read", "copy", "parse", "seed", "windows", "extend", "place", "format", "between kernels", "write"]
 
 

@@ -15,8 +15,8 @@ import pytest
 from oracle_comparison import Comparison
 
 from readmap.backend import open_backend
-from readmap.compare.letters import letters_of_texts
-from readmap.compare.parameters import Mode, Scores
+from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.parameters import Mode, Scores
 
 HAS_PARASAIL = find_spec("parasail") is not None
 SMALL = ["--bases", "700", "300", "--similar", "5000", "--runs", "1"]

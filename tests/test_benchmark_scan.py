@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from oracle_comparison import Comparison
 
-from readmap.compare.parameters import Mode
+from readmap.database.database import Database
+from readmap.database.matrices import standard
+from readmap.database.parameters import Costs
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.sequences import Sequences
-from readmap.scan.database import Database
-from readmap.scan.matrices import standard
-from readmap.scan.parameters import Costs
+from readmap.pairwise.parameters import Mode
+from readmap.reads.sequences import Sequences
 
 HAS_PARASAIL = find_spec("parasail") is not None
 needs_parasail = pytest.mark.skipif(not HAS_PARASAIL, reason="parasail is not installed")

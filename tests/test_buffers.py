@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from readmap.formats.buffers import BufferPool
+from readmap.backend.buffers import BufferPool
 
 
 def test_a_buffer_comes_back_behind_its_last_holder() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from readmap.backend import open_backend
-from readmap.compare.aligners import align_batch
-from readmap.compare.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
-from readmap.compare.checker import check
-from readmap.compare.parameters import Mode, Scores
-from readmap.compare.results import Results
 from readmap.errors import InternalError
-from readmap.formats.sequences import Sequences
+from readmap.pairwise.aligners import align_batch
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.pairwise.checker import check
+from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
 
 SCORES = Scores()
 

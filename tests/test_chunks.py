@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats import fasta_reads, lines
-from readmap.formats.chunks import Chunk, Format, read_chunks
+from readmap.formats import lines
+from readmap.reads import fasta_reads
+from readmap.reads.chunks import Chunk, Format, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from readmap.backend import compiler
-from readmap.backend.signatures import GENERIC, generic_types
-from readmap.backend.sources import modules
+from readmap.backend.compilation import host_compiler as compiler
+from readmap.backend.compilation.signatures import GENERIC, generic_types
+from readmap.backend.compilation.sources import modules
 from readmap.cli import compile, main
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,9 +18,9 @@ import readmap
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import index, main
 from readmap.cli.report import in_bytes
+from readmap.database.database import Database
 from readmap.index.device import Structure
 from readmap.index.index import Index, building_bytes
-from readmap.scan.database import Database
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"

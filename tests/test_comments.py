@@ -13,18 +13,20 @@ import pysam
 import pytest
 from examples import reads_of
 
-from readmap.backend import Array, Backend, Kernel, compiler, nvrtc, open_backend, sources
+from readmap.backend import Array, Backend, Kernel, open_backend
+from readmap.backend.compilation import host_compiler as host_compiler
+from readmap.backend.compilation import nvrtc, sources
 from readmap.errors import DataError
-from readmap.formats import bad_records
-from readmap.formats.bad_records import BadRecord
-from readmap.formats.reads import Reads, expect_tags
 from readmap.formats.sam import Form
+from readmap.reads import bad_records
+from readmap.reads.bad_records import BadRecord
+from readmap.reads.parsing import Reads, expect_tags
 
 ROOT = Path(__file__).resolve().parent.parent
 
 #: As the kernels of records call it.
 MODULE = """
-#include "comments.cuh"
+#include "reads/comments.cuh"
 
 KERNEL void measure(i64 begin, i64 end, const u8* bytes, const i64* name_starts, i32 form, i32 has_read_group,
                     i64* lengths) {
@@ -157,14 +159,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The headers of the kernels, with a module that puts comments."""
     folder = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", folder)
-    (folder / "comments_alone.cu").write_text(MODULE)
-    for user in (sources, compiler, nvrtc):
+    (folder / "search/comments_alone.cu").write_text(MODULE)
+    for user in (sources, host_compiler, nvrtc):
         monkeypatch.setattr(user, "folder", lambda: folder)
 
 
 def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> list[bytes]:
     """What `put_comment_tags` writes for each read."""
-    measure, write = Kernel("comments_alone", "measure"), Kernel("comments_alone", "write")
+    measure, write = Kernel("search/comments_alone", "measure"), Kernel("search/comments_alone", "write")
     arguments = (reads.bytes, reads.name_starts, int(form), int(has_read_group))
     lengths: Array = backend.empty(reads.count, np.int64)
     backend.launch(measure, reads.count, *arguments, lengths)

@@ -15,7 +15,7 @@ import pysam
 import pytest
 
 from readmap.cli import compare, main
-from readmap.compare import aligners
+from readmap.pairwise import aligners
 
 QUERIES = {"q1": "ACGTTTGACCA", "q2": "GGGGGAACCC"}
 TARGETS = {"t1": "TTACGTTTGACCATT", "t2": "GGGTTCC"}

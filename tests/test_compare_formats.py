@@ -12,15 +12,15 @@ import pysam
 import pytest
 
 from readmap.backend import open_backend
-from readmap.compare.aligners import align_batch
-from readmap.compare.alignments import Alignments
-from readmap.compare.comparison import compare_pairs
-from readmap.compare.formats import Format, promised, writer
-from readmap.compare.parameters import Mode, Settings
-from readmap.compare.results import Results
 from readmap.errors import DataError
-from readmap.formats.sequences import Sequences
-from readmap.index.occurrences import Strand
+from readmap.pairwise.aligners import align_batch
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.comparison import compare_pairs
+from readmap.pairwise.formats import Format, promised, writer
+from readmap.pairwise.parameters import Mode, Settings
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
 
 BACKEND = open_backend("cpu", threads=2)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from readmap.backend import open_backend
-from readmap.compare.aligners import align_batch
-from readmap.compare.parameters import Mode, Scores
-from readmap.compare.paths import Paths, find_paths, joined
-from readmap.compare.results import Results
-from readmap.formats.sequences import Sequences
+from readmap.pairwise.aligners import align_batch
+from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.paths import Paths, find_paths, joined
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
 
 
 def sequences(texts: list[str]) -> Sequences:
@@ -65,7 +65,7 @@ def test_paths() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 400])
 def test_pictures_of_few_and_many(count: int) -> None:
-    plot = pytest.importorskip("readmap.compare.plot")
+    plot = pytest.importorskip("readmap.pairwise.plot")
     queries, targets = sequences(["ACGT" * 5] * count), sequences(["ACGT" * 5, *["TTTT"] * (count - 1)])
     queries.names[0] = b"not $a_1^ formula$ \xff"
     drawing = plot.Plot(queries, targets)

@@ -9,12 +9,12 @@ import pytest
 from oracle_comparison import Comparison
 
 from readmap.backend import Backend, open_backend
-from readmap.compare import aligners, comparison
-from readmap.compare.parameters import Mode, Scores, Settings
-from readmap.compare.results import Result
 from readmap.errors import DataError, UsageError
-from readmap.formats.sequences import Sequences
-from readmap.index.occurrences import Strand
+from readmap.pairwise import aligners, comparison
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.results import Result
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 

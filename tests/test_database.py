@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from examples import fasta, index_of
 
+from readmap.database import database
+from readmap.database import folder as database_folder
+from readmap.database.database import PADDING, Database, build_database, open_database
+from readmap.database.letters import CODES, NO_LETTER, PAD, STOP, codes_of
 from readmap.errors import DatabaseFolderError, DataError, IndexFolderError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.sequences import Sequences, read_sequences
 from readmap.index import folder
 from readmap.index.index import Index
-from readmap.scan import database, database_folder
-from readmap.scan.database import PADDING, Database, build_database, open_database
-from readmap.scan.letters import CODES, NO_LETTER, PAD, STOP, codes_of
+from readmap.reads.sequences import Sequences, read_sequences
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 ARRAYS = ("codes", "starts", "lengths", "order")

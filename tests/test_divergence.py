@@ -12,13 +12,13 @@ from oracle import canonical, clean, reverse_complement
 from oracle_pairs import Candidate, likelihood
 from window_bench import Bench, World, window_at
 
+from readmap.search.batch import Searched
 from readmap.search.divergence import LEAST_CLEAN_BASES, MOST_CLEAN_BASES, ONE_ERROR, clean_bases, measure_divergence
 from readmap.search.parameters import CLEAN_BASES, Scoring
 from readmap.search.pipeline import search_reads
 from readmap.search.sample import READS, Observed, enough, learn, observe
-from readmap.search.searched import Searched
 
-RELIABLE, NEGLIGIBLE = 20, 60  # of kernels/mapping_quality.cuh
+RELIABLE, NEGLIGIBLE = 20, 60  # of kernels/search/mapping_quality.cuh
 RANDOM = random.Random(171)
 CONTIGS = [random_bases(RANDOM, 900, "ACGT" * 20 + "N"), random_bases(RANDOM, 400)]
 

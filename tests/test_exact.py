@@ -33,9 +33,9 @@ from readmap.errors import DataError
 from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index, build_index
-from readmap.index.occurrences import Strand
 from readmap.search import exact, stream
 from readmap.search.exact import Format, Parameters, Summary
+from readmap.strand import Strand
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAW = random.Random(111)

@@ -24,14 +24,14 @@ from oracle import (
 )
 
 from readmap.backend import Backend, open_backend
-from readmap.formats.bad_records import LONGEST_READ
+from readmap.reads.bad_records import LONGEST_READ
 from readmap.search.extension import BANDS, align_lines, score_windows
-from readmap.search.lines import PRIMARY, Lines, select_lines
 from readmap.search.parameters import WINDOWS, Reporting, Scoring
 from readmap.search.placement import no_placements
+from readmap.search.record_plan import PRIMARY, Lines, select_lines
 from readmap.search.windows import WINDOW, Windows, no_windows
 
-LONG_READ = 512  # of kernels/windows.cuh
+LONG_READ = 512  # of kernels/search/windows.cuh
 WIDTHS = {"narrow": 32, "middle": 64, "wide": 160, "widest": 256}
 KINDS = {"narrow": 1, "middle": 2, "wide": 3, "widest": 4}
 DEFAULT = Scoring()

@@ -12,9 +12,9 @@ import pytest
 from examples import Read, draw_pairs, draw_reads, fasta, fastq, map_files, small_genome
 
 from readmap.backend import open_backend
-from readmap.formats.chunks import Layout
 from readmap.formats.sam import header
 from readmap.index.index import build_index
+from readmap.reads.chunks import Layout
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 READS = PAIRS = 100

@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-KERNELS = sorted((pathlib.Path(__file__).resolve().parent.parent / "kernels").glob("*.cu"))
+KERNELS = pathlib.Path(__file__).resolve().parent.parent / "kernels"
+MODULES = sorted(path.relative_to(KERNELS).with_suffix("").as_posix() for path in KERNELS.glob("*/*.cu"))
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 
 
@@ -20,12 +21,12 @@ def compiler() -> None:
 
 
 def test_there_are_kernels() -> None:
-    assert KERNELS
+    assert MODULES
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("path", KERNELS, ids=[path.name for path in KERNELS])
-def test_compiles_to_a_cubin(path: pathlib.Path, arch: str) -> None:
-    from readmap.backend.nvrtc import compile_cubin
+@pytest.mark.parametrize("module", MODULES)
+def test_compiles_to_a_cubin(module: str, arch: str) -> None:
+    from readmap.backend.compilation.nvrtc import compile_cubin
 
-    assert compile_cubin(path, arch).startswith(b"\x7fELF")
+    assert compile_cubin(module, arch).startswith(b"\x7fELF")

@@ -14,12 +14,12 @@ from test_batches import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, sam
 
 from readmap import Alignments, DataError
 from readmap.backend import Backend, open_backend
-from readmap.compare import checkpoint, grid, long_pairs
-from readmap.compare.batches import align_batch
-from readmap.compare.letters import letters_of_texts
-from readmap.compare.long_pairs import align_long
-from readmap.compare.parameters import Mode, Scores
-from readmap.compare.sweep import Cell, Matrix, outer_borders, sweep
+from readmap.pairwise import checkpoint, grid, long_pairs
+from readmap.pairwise.batches import align_batch
+from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.sweep import Cell, Matrix, outer_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
 
@@ -237,7 +237,7 @@ def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
 
 def test_the_herpesviruses_end_where_the_paper_says(backends: str, shared: Path) -> None:
     """Table 5 of CUDAlign; numbers from 1."""
-    from readmap.formats.sequences import read_sequences
+    from readmap.reads.sequences import read_sequences
 
     backend = open_backend(backends)
     names = (shared / "data/pairs" / f"{name}.fa.gz" for name in ("NC_000898", "NC_007605"))

@@ -13,9 +13,9 @@ from examples import Read, draw_pairs, index_of, map_files, random_bases, small_
 from oracle import reverse_complement
 
 from readmap.backend import Backend, cuda_available, open_backend
-from readmap.formats.chunks import Layout
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.chunks import Layout
+from readmap.reads.parsing import Reads
 from readmap.search import mapping, stream
 from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize

@@ -15,14 +15,14 @@ from oracle_pairs import tie_of
 
 from readmap.backend import Backend, open_backend
 from readmap.index.device import DeviceIndex
-from readmap.search import places
+from readmap.reads.queries import Queries
+from readmap.search import secondaries as places
 from readmap.search.diagonals import DIAGONAL
 from readmap.search.matches import STRIDE, Crowd, find_matches, list_diagonals
 from readmap.search.parameters import Scoring
 from readmap.search.placement import no_placements
-from readmap.search.queries import Queries
 
-DROP, SPREAD = 30, 24  # of kernels/ungapped.cuh and kernels/drafts.cuh
+DROP, SPREAD = 30, 24  # of kernels/search/ungapped.cuh and kernels/search/window_builder.cuh
 
 #: Orientation, diagonal in the whole reference, score, begin and end of a segment.
 Segment = tuple[int, int, int, int, int]

@@ -8,8 +8,7 @@ import numpy as np
 import parasail
 import pytest
 
-from readmap.errors import DataError, UsageError
-from readmap.scan.matrices import (
+from readmap.database.matrices import (
     CODES,
     LETTERS,
     PUBLISHED,
@@ -21,6 +20,7 @@ from readmap.scan.matrices import (
     standard,
     standard_name,
 )
+from readmap.errors import DataError, UsageError
 
 NCBI = pathlib.Path("/usr/share/ncbi/data")
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"

@@ -18,13 +18,14 @@ from oracle import clean, occurrences, reverse_complement, suffix_order, text_of
 from readmap import Aligner
 from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
-from readmap.formats.reads import reads_of_sequences
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.index.occurrences import Place, Places, Strand, find_occurrences, total_occurrences
-from readmap.index.patterns import pack_patterns
+from readmap.index.occurrences import Place, Places, find_occurrences, total_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import tree_entries
+from readmap.reads.parsing import reads_of_sequences
+from readmap.reads.patterns import pack_patterns
+from readmap.strand import Strand
 
 LENGTHS = (1, 2, 3, 5, 6, 7, 12, 13, 31, 32, 33, 63, 64, 65, 96, 97, 128, 200)
 

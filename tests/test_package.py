@@ -59,7 +59,7 @@ def test_wheel_holds_the_package_and_the_kernels(wheel: pathlib.Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     kernels = {f"readmap/{name}" for name in files_under("kernels", (".cu", ".cuh", ".cpp"))}
     assert kernels
-    published = {f"readmap/scan/published/{name}" for name in ("BLOSUM62", "proteins.tsv", "nucleotides.tsv")}
+    published = {f"readmap/database/published/{name}" for name in ("BLOSUM62", "proteins.tsv", "nucleotides.tsv")}
     assert kernels | published | files_under("readmap", (".py", ".typed")) <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"readmap"}
 

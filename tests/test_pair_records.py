@@ -18,9 +18,9 @@ from oracle_pairs import size_penalty
 from oracle_sam import Book, Told, told
 
 from readmap.backend import Backend, open_backend
-from readmap.formats.chunks import Layout
 from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex
+from readmap.reads.chunks import Layout
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import Summary
 from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting

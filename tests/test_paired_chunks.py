@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats import chunks, lines
-from readmap.formats.chunks import Chunk, Format, Layout, read_chunks
+from readmap.formats import lines
+from readmap.reads import chunks
+from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
 

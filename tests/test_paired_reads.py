@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
-from readmap.formats import bad_records
-from readmap.formats.chunks import Layout
-from readmap.formats.reads import Reads, find_reads
+from readmap.reads import bad_records
+from readmap.reads.chunks import Layout
+from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
 from readmap.search.stream import Piece, Summary
 

@@ -33,9 +33,9 @@ from readmap.search.inserts import DIRECTIONS, InsertSize, place_inserts
 from readmap.search.pairs import measure_inserts, pair_mates, unpaired_cost
 from readmap.search.parameters import WINDOWS, Scoring, efforts
 
-SURE, MOST_ANCHORS, LEAST_RUN, LONGEST_INSERT = 20, 8, 12, 10_000  # of kernels/pairs.cu
+SURE, MOST_ANCHORS, LEAST_RUN, LONGEST_INSERT = 20, 8, 12, 10_000  # of kernels/search/pairs.cu
 WORD = 32  # bases that are looked at at once
-DROP = 30  # of kernels/ungapped.cuh
+DROP = 30  # of kernels/search/ungapped.cuh
 
 RANDOM = random.Random(111)
 CONTIGS = [random_bases(RANDOM, 1_500), random_bases(RANDOM, 40), random_bases(RANDOM, 700)]

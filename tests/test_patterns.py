@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from oracle import clean, pack
 
 from readmap.backend import Array, Backend, open_backend
-from readmap.formats.bad_records import LONGEST_READ
-from readmap.index.patterns import Patterns, pack_patterns
+from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.patterns import Patterns, pack_patterns
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 

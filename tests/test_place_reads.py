@@ -32,8 +32,8 @@ from window_bench import Bench, World
 from readmap.search.parameters import CROWDED, DISTANT, SETTLED_DIFFERENCES, SPLIT, WINDOWS, Scoring
 from readmap.search.placement import place_reads
 
-NO_QUALITY, RELIABLE = 25, 20  # of kernels/mapping_quality.cuh
-CROWD_SHARE, NEAR = 5, 25  # of kernels/placement.cu
+NO_QUALITY, RELIABLE = 25, 20  # of kernels/search/mapping_quality.cuh
+CROWD_SHARE, NEAR = 5, 25  # of kernels/search/placement.cu
 
 RANDOM = random.Random(131)
 REPEAT = random_bases(RANDOM, 300)

@@ -29,9 +29,9 @@ from oracle import bonuses, local_score, parse_cigar, rescore, reverse_complemen
 
 import readmap
 from readmap.backend import Backend, open_backend
-from readmap.formats.chunks import Layout
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
+from readmap.reads.chunks import Layout
 from readmap.search import matches
 from readmap.search.parameters import EVERY_PLACE, Reporting, Scoring
 

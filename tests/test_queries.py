@@ -12,10 +12,10 @@ from oracle import canonical, clean, pack, pack_mask, reverse_complement
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
-from readmap.formats import bad_records
-from readmap.formats.bad_records import LONGEST_READ
-from readmap.formats.reads import Reads, find_reads
-from readmap.search.queries import Queries, pack_queries
+from readmap.reads import bad_records
+from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.parsing import Reads, find_reads
+from readmap.reads.queries import Queries, pack_queries
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 FLIPPED, AMBIGUOUS = 1, 2

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oracle import BARRIER, pack, text_of
 
 from readmap.backend import open_backend
-from readmap.formats.bad_records import LONGEST_READ
 from readmap.formats.fasta import Fasta
 from readmap.index.reference import Reference, build_reference
+from readmap.reads.bad_records import LONGEST_READ
 
 contig_lists = st.lists(st.text("ACGTACGTACGTNRM", min_size=1, max_size=150), min_size=1, max_size=6)
 

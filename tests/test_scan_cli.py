@@ -14,7 +14,7 @@ import pysam
 import pytest
 
 from readmap.cli import main
-from readmap.scan import search
+from readmap.database import search
 
 RANDOM = random.Random(411)
 PROTEIN = "ACDEFGHIKLMNPQRSTVWY"

@@ -15,10 +15,10 @@ from test_scan_scores import COSTS, coded, random_letters
 from test_scan_share import subjects_of
 
 from readmap.backend import Backend, open_backend
+from readmap.database import device_pool as crew
+from readmap.database.database import Database
+from readmap.database.device_pool import Crew, open_crew
 from readmap.errors import BackendError
-from readmap.scan import crew
-from readmap.scan.crew import Crew, open_crew
-from readmap.scan.database import Database
 
 BLOSUM62 = COSTS["BLOSUM62"]
 

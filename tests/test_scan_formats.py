@@ -24,10 +24,10 @@ from example_hits import (
     reverse_complement,
 )
 
+from readmap.database.formats import Format, promised, writer
+from readmap.database.formats.tab import COLUMNS, STANDARD, parse_columns
+from readmap.database.results import Results
 from readmap.errors import DataError, UsageError
-from readmap.scan.formats import Format, promised, writer
-from readmap.scan.formats.tab import COLUMNS, STANDARD, parse_columns
-from readmap.scan.results import Results
 
 
 def told(format: Format, found: list[Results], columns: tuple[str, ...] = STANDARD) -> str:

@@ -14,14 +14,14 @@ from oracle import reverse_complement
 from test_substitution import mutated
 
 from readmap.backend import open_backend
-from readmap.formats.sequences import read_sequences
-from readmap.scan.crew import open_crew
-from readmap.scan.database import open_database
-from readmap.scan.formats.tab import record
-from readmap.scan.matrices import nucleotides, standard
-from readmap.scan.parameters import Costs, Limits
-from readmap.scan.results import Query, Results
-from readmap.scan.search import Scan
+from readmap.database.database import open_database
+from readmap.database.device_pool import open_crew
+from readmap.database.formats.tab import record
+from readmap.database.matrices import nucleotides, standard
+from readmap.database.parameters import Costs, Limits
+from readmap.database.results import Query, Results
+from readmap.database.search import Scan
+from readmap.reads.sequences import read_sequences
 
 #: Names that BLAST and the tabular format have for what is compared.
 COLUMNS = (

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def plot() -> ModuleType:
-    module: ModuleType = pytest.importorskip("readmap.scan.plot")
+    module: ModuleType = pytest.importorskip("readmap.database.plot")
     return module
 
 

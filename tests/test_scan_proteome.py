@@ -8,13 +8,13 @@ import pytest
 from oracle_scan import parasail_matrix
 
 from readmap.backend import open_backend
+from readmap.database.database import Database
+from readmap.database.letters import LETTERS, codes_of
+from readmap.database.matrices import standard
+from readmap.database.parameters import Costs
+from readmap.database.partition import Share
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.sequences import Sequences, read_sequences
-from readmap.scan.database import Database
-from readmap.scan.letters import LETTERS, codes_of
-from readmap.scan.matrices import standard
-from readmap.scan.parameters import Costs
-from readmap.scan.share import Share
+from readmap.reads.sequences import Sequences, read_sequences
 
 COSTS = Costs.of(standard("BLOSUM62"))
 WORD = 12  # letters that a relative shares with a query

@@ -18,8 +18,8 @@ from example_hits import (
     reverse_complement,
 )
 
-from readmap.scan.formats.numbers import bit_score_text, evalue_text
-from readmap.scan.results import Hit
+from readmap.database.formats.numbers import bit_score_text, evalue_text
+from readmap.database.results import Hit
 
 
 @pytest.fixture

@@ -12,13 +12,14 @@ from oracle_scan import Codes, parasail_matrix, score_of, scores_of
 from test_substitution import LETTERS, RESIDUES, drawn, mutated, random_letters
 
 from readmap.backend import Backend, open_backend
-from readmap.scan import scores, share
-from readmap.scan.columns import Columns, interleave
-from readmap.scan.letters import codes_of
-from readmap.scan.matrices import STANDARD, Matrix, nucleotides, standard
-from readmap.scan.parameters import Costs
-from readmap.scan.scores import CELLS, OVERFLOW, WIDTHS, Query, Shape, score
-from readmap.scan.share import Window
+from readmap.database import partition as share
+from readmap.database import scores
+from readmap.database.columns import Columns, interleave
+from readmap.database.letters import codes_of
+from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
+from readmap.database.parameters import Costs
+from readmap.database.partition import Window
+from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, Query, Shape, score
 
 COSTS = {
     **{name: Costs.of(standard(name)) for name in STANDARD},

@@ -15,21 +15,21 @@ from test_batches import parsed
 from test_scan_scores import COSTS, RESIDUES, coded, mutated, random_letters
 
 from readmap.backend import Backend, open_backend
-from readmap.compare.letters import letters_of_codes
-from readmap.compare.pairs import align_pairs
-from readmap.compare.parameters import Mode
+from readmap.database import paths, search
+from readmap.database.database import Database
+from readmap.database.device_pool import open_crew
+from readmap.database.hits import Hits
+from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
+from readmap.database.parameters import Costs, Limits
+from readmap.database.paths import Pair, Wanted
+from readmap.database.search import Scan, Scanned
+from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
-from readmap.formats.sequences import COMPLEMENTS, Sequences
-from readmap.index.occurrences import Strand
-from readmap.scan import paths, search
-from readmap.scan.crew import open_crew
-from readmap.scan.database import Database
-from readmap.scan.hits import Hits
-from readmap.scan.matrices import STANDARD, Matrix, nucleotides, standard
-from readmap.scan.parameters import Costs, Limits
-from readmap.scan.paths import Pair, Wanted
-from readmap.scan.search import Scan, Scanned
-from readmap.scan.statistics import SearchSpace, supported_gaps
+from readmap.pairwise.letters import letters_of_codes
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode
+from readmap.reads.sequences import COMPLEMENTS, Sequences
+from readmap.strand import Strand
 
 BLOSUM62, DNA = COSTS["BLOSUM62"], COSTS["nucleotides"]
 

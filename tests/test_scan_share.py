@@ -11,9 +11,9 @@ from test_database import proteins, sequences_of
 from test_scan_scores import COSTS, coded, mutated, random_letters
 
 from readmap.backend import Backend, open_backend
-from readmap.scan import share
-from readmap.scan.database import Database
-from readmap.scan.share import LETTER_BYTES, Share
+from readmap.database import partition as share
+from readmap.database.database import Database
+from readmap.database.partition import LETTER_BYTES, Share
 
 BLOSUM62 = COSTS["BLOSUM62"]
 LENGTHS = [300, 0, 1, 2, *range(40, 140), 1, 0, 120, 120, 700, 650]

@@ -14,8 +14,8 @@ from oracle_pairs import Candidate, Line, select
 from window_bench import Bench, World, draw_world
 
 from readmap.errors import UsageError
-from readmap.search.lines import MENTION, PIECE, PLACE, PRIMARY, Lines, select_lines
 from readmap.search.parameters import WINDOWS, Reporting, Scoring
+from readmap.search.record_plan import MENTION, PIECE, PLACE, PRIMARY, Lines, select_lines
 
 RANDOM = random.Random(121)
 CONTIGS = [random_bases(RANDOM, 2_000), random_bases(RANDOM, 300)]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from readmap.errors import DataError
-from readmap.formats import sequences
 from readmap.formats.alphabets import Alphabet, guess_alphabet
-from readmap.formats.sequences import Sequences, joined, read_guessed, read_sequences
+from readmap.reads import sequences
+from readmap.reads.sequences import Sequences, joined, read_guessed, read_sequences
 
 
 def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readmap.scan.formats.numbers import bit_score_text, evalue_text
-from readmap.scan.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
-from readmap.scan.statistics import SearchSpace, gapped_parameters, length_adjustment, supported_gaps
+from readmap.database.formats.numbers import bit_score_text, evalue_text
+from readmap.database.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
+from readmap.database.statistics import SearchSpace, gapped_parameters, length_adjustment, supported_gaps
 
 #: Of ../shared/data/protein/queries.fa.gz: 24, 63, 189, 729 and 2,504 letters.
 QUERIES = ("P56980", "O29181", "P01111", "P21177", "P19096")

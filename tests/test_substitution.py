@@ -14,17 +14,17 @@ from test_batches import parsed, same
 
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
-from readmap.compare import grid, long_pairs
-from readmap.compare.alignments import EQUAL
-from readmap.compare.batches import align_batch, most_cells, too_large
-from readmap.compare.checker import check_substitution
-from readmap.compare.letters import Letters, letters_of_codes
-from readmap.compare.long_pairs import align_long
-from readmap.compare.pairs import align_pairs
-from readmap.compare.parameters import Mode, Substitution
-from readmap.compare.results import Results
 from readmap.errors import InternalError
-from readmap.formats.sequences import Sequences
+from readmap.pairwise import grid, long_pairs
+from readmap.pairwise.alignments import EQUAL
+from readmap.pairwise.batches import align_batch, most_cells, too_large
+from readmap.pairwise.checker import check_substitution
+from readmap.pairwise.letters import Letters, letters_of_codes
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode, Substitution
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 RESIDUES = "ARNDCQEGHILKMFPSTWYV"

@@ -14,15 +14,15 @@ from oracle import canonical, clean, column_score, gap_cost, reverse_complement,
 
 from readmap.backend import Array, Backend, open_backend
 from readmap.index.device import DeviceIndex
+from readmap.reads.queries import Queries
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
 from readmap.search.parameters import FOUND_WINDOWS, SPLIT_WINDOWS, WINDOWS, Effort, Scoring, efforts
-from readmap.search.queries import Queries
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import WINDOW, Windows, add_diagonals, join_diagonals, no_windows
 
-DROP = 30  # of kernels/ungapped.cuh
-SPREAD, LONG_SPREAD, WORSE = 24, 128, 30  # of kernels/windows.cu
-NARROW_SPREAD, MIDDLE_SPREAD, LONG_READ = 8, 16, 512  # of kernels/windows.cuh
+DROP = 30  # of kernels/search/ungapped.cuh
+SPREAD, LONG_SPREAD, WORSE = 24, 128, 30  # of kernels/search/windows.cu
+NARROW_SPREAD, MIDDLE_SPREAD, LONG_READ = 8, 16, 512  # of kernels/search/windows.cuh
 FLIPPED = 1
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 

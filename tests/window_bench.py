@@ -14,10 +14,10 @@ from oracle import canonical, clean
 from oracle_pairs import NO_LOSS, THIRD, Candidate, Mate, Sizes
 
 from readmap.backend import Array, open_backend
+from readmap.reads.queries import Queries
 from readmap.search.inserts import DIRECTIONS, InsertSize, place_inserts
 from readmap.search.parameters import CLEAN_BASES, WINDOWS
 from readmap.search.placement import Placements, no_placements
-from readmap.search.queries import Queries
 from readmap.search.windows import WINDOW, Windows, no_windows
 
 

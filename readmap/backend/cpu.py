@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import cache, compiler
-from readmap.backend.contract import Array, Backend, Kernel
-from readmap.backend.signatures import Types, variant
-from readmap.formats.buffers import Buffer, BufferPool
+from readmap.backend.base import Array, Backend, Kernel
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.compilation import cache
+from readmap.backend.compilation import host_compiler as compiler
+from readmap.backend.compilation.signatures import Types, variant
 
 #: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
 #: short enough for an interrupt to be heard, long enough for the calls themselves not to count.

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import cache, nvrtc
-from readmap.backend.contract import Array, Backend, Kernel, unavailable
+from readmap.backend.base import Array, Backend, Kernel, unavailable
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.compilation import cache, nvrtc
+from readmap.backend.compilation.signatures import Types, variant
 from readmap.backend.cpu import available_processors
-from readmap.backend.signatures import Types, variant
 from readmap.backend.staging import LEAST_BYTES, Staging
-from readmap.formats.buffers import Buffer, BufferPool
 
 BLOCK = 128
-WARP = 32  # GROUP_WIDTH of kernels/portable.cuh
+WARP = 32  # GROUP_WIDTH of kernels/common/portable.cuh
 
 
 class CudaBackend(Backend):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from readmap.backend.contract import Backend, unavailable
+from readmap.backend.base import Backend, unavailable
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
 

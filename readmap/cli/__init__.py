@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from readmap import __version__
 from readmap.cli import compare, compile, index, info, scan, search
 from readmap.cli.guard import MISUSED, guarded, leave, signals_interrupt
 from readmap.cli.options import FLAG
 from readmap.cli.report import Session
+from readmap.version import __version__
 
 app = typer.Typer(
     name="readmap",

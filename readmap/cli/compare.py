@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from readmap import __version__
 from readmap.backend import Backend, open_backend
 from readmap.backend.cpu import available_processors
 from readmap.cli.comparing import (
@@ -39,14 +38,15 @@ from readmap.cli.options import Debug, Json, Quiet, Threads, parse_size
 from readmap.cli.output import open_plain
 from readmap.cli.report import Report, is_terminal, printable
 from readmap.cli.resources import Device, GpuMemory
-from readmap.compare.checkpoint import forget
-from readmap.compare.comparison import expect_partners
-from readmap.compare.formats import Writer, writer
-from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.errors import ReadmapError
 from readmap.formats.output import ByteSink, commit_together, open_output
-from readmap.formats.sequences import read_sequences
-from readmap.index.occurrences import Strand
+from readmap.pairwise.checkpoint import forget
+from readmap.pairwise.comparison import expect_partners
+from readmap.pairwise.formats import Writer, writer
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.reads.sequences import read_sequences
+from readmap.strand import Strand
+from readmap.version import __version__
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap compare one.fa other.fa
@@ -170,7 +170,7 @@ def _run(
     write = held.append if is_held else outputs["output"].write
     drawing = None
     if "plot" in outputs:
-        from readmap.compare.plot import Plot  # nothing else needs matplotlib
+        from readmap.pairwise.plot import Plot  # nothing else needs matplotlib
 
         drawing = Plot(work.queries, work.targets)
     began = time.perf_counter()

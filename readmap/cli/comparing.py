@@ -12,11 +12,11 @@ from readmap.cli.conflicts import refuse
 from readmap.cli.options import FLAG, given_options, in_range, one_of, parse_size
 from readmap.cli.output import BAM_ENDING
 from readmap.cli.report import refuse_same_output
-from readmap.compare.formats import Format, promised
-from readmap.compare.parameters import Mode, Scores, Settings
 from readmap.errors import UsageError
 from readmap.formats.samtools_output import CRAM_ENDING
-from readmap.index.occurrences import Strand
+from readmap.pairwise.formats import Format, promised
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.strand import Strand
 
 LONG_PANEL = "Every query with every target"
 PAIRS_PANEL = "Pairs"

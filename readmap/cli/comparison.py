@@ -10,11 +10,11 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.report import counted, printable, share
-from readmap.compare.comparison import cells_of, compare_all, compare_pairs
-from readmap.compare.parameters import Mode, Settings
-from readmap.compare.results import Results
-from readmap.formats.sequences import Sequences
-from readmap.index.occurrences import Strand
+from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
+from readmap.pairwise.parameters import Mode, Settings
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
 
 
 @dataclass

@@ -15,10 +15,11 @@ from typing import Annotated
 
 import typer
 
-from readmap.backend import cache, compiler, nvrtc
+from readmap.backend.compilation import cache, nvrtc
+from readmap.backend.compilation import host_compiler as compiler
+from readmap.backend.compilation.signatures import GENERIC, generic_types
+from readmap.backend.compilation.sources import modules
 from readmap.backend.cpu import available_processors
-from readmap.backend.signatures import GENERIC, generic_types
-from readmap.backend.sources import modules
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
 from readmap.cli.report import Report, in_bytes
 from readmap.errors import UsageError

@@ -11,11 +11,11 @@ from readmap.backend.cpu import available_processors
 from readmap.cli.guard import in_background
 from readmap.cli.options import FLAG, one_of
 from readmap.cli.report import Report, counted, in_bytes, printable, table
+from readmap.database import folder as database_folder
+from readmap.database.database import Database, build_database
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import sizes
 from readmap.index import folder
-from readmap.scan import database_folder
-from readmap.scan.database import Database, build_database
 
 PANEL = "Databases"
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from readmap import __version__
 from readmap.backend import Backend
 from readmap.cli.options import FLAG, in_range, one_of
 from readmap.cli.report import counted, share, speed
@@ -17,8 +16,9 @@ from readmap.formats.fasta import Contig
 from readmap.formats.sam import ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.index.occurrences import Strand
 from readmap.search.exact import ALL, ExactSearch, Format, Parameters, Summary
+from readmap.strand import Strand
+from readmap.version import __version__
 
 PANEL = "Exact search"
 

@@ -14,12 +14,12 @@ from readmap.cli.database import AUTO, MakeDatabase, MoleculeName, make_database
 from readmap.cli.guard import in_background
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, given_options, one_of
 from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
+from readmap.database import folder as database_folder
 from readmap.errors import UsageError
 from readmap.formats.array_folder import FolderKind, sizes
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
-from readmap.scan import database_folder
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz

@@ -11,10 +11,10 @@ from pathlib import Path
 from readmap.cli.report import refuse_same_output
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
-from readmap.formats.bad_records import LONGEST_READ
-from readmap.formats.chunks import Layout
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
+from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.chunks import Layout
 
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from readmap import __version__
 from readmap.backend import Backend
 from readmap.cli.report import counted, share, speed
 from readmap.formats.fasta import Contig
@@ -16,6 +15,7 @@ from readmap.search.inserts import LEAST_PAIRS, InsertSize
 from readmap.search.mapping import Mapping, Summary
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
+from readmap.version import __version__
 
 #: The first MAPQ of each bin of the summary's histogram.
 BINS = (0, 1, 10, 20, 30, 40, 50, 60)

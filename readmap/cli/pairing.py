@@ -8,7 +8,7 @@ import typer
 
 from readmap.cli.options import FLAG, given_options
 from readmap.errors import UsageError
-from readmap.formats.chunks import Layout
+from readmap.reads.chunks import Layout
 from readmap.search.inserts import given_insert_size
 from readmap.search.parameters import Pairing
 

@@ -11,9 +11,9 @@ import typer
 
 from readmap.cli.options import FLAG
 from readmap.errors import UsageError
-from readmap.formats.alignment_reads import ALL_TAGS, AlignmentReads, open_reads
-from readmap.formats.chunks import Layout
 from readmap.formats.compression import ByteSource
+from readmap.reads.alignment_reads import ALL_TAGS, AlignmentReads, open_reads
+from readmap.reads.chunks import Layout
 
 PANEL = "Tags"
 

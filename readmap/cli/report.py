@@ -19,13 +19,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from readmap import __version__
 from readmap.backend import Backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.output import Output, open_output
 from readmap.index.index import Index
 from readmap.search.stream import Summary
+from readmap.version import __version__
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
 SCHEMA = 1

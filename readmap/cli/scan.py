@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from readmap import __version__
 from readmap.backend import device_names, open_backend
 from readmap.backend.cpu import available_processors
 from readmap.cli.compare import expect_matplotlib, open_outputs
@@ -38,15 +37,16 @@ from readmap.cli.scanning import (
     StrandName,
     layout_of,
 )
+from readmap.database.database import open_database
+from readmap.database.device_pool import open_crew
+from readmap.database.formats import Writer, writer
+from readmap.database.parameters import MOST_HITS, Limits, costs_of
+from readmap.database.results import Query, Results
+from readmap.database.search import Scan, Scanned
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink, commit_together
-from readmap.formats.sequences import Sequences, read_sequences
-from readmap.scan.crew import open_crew
-from readmap.scan.database import open_database
-from readmap.scan.formats import Writer, writer
-from readmap.scan.parameters import MOST_HITS, Limits, costs_of
-from readmap.scan.results import Query, Results
-from readmap.scan.search import Scan, Scanned
+from readmap.reads.sequences import Sequences, read_sequences
+from readmap.version import __version__
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap scan query.fa proteins.fa.gz
@@ -170,7 +170,7 @@ class _Task:
         write = held.append if is_held else outputs["output"].write
         drawing = None
         if "plot" in outputs:
-            from readmap.scan.plot import Plot, count_scores  # nothing else needs matplotlib
+            from readmap.database.plot import Plot, count_scores  # nothing else needs matplotlib
 
             highest = self._scan.limits.highest_evalue(self._scan.costs)
             drawing = Plot("" if highest is None else f"E = {highest:g}")

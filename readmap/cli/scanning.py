@@ -11,12 +11,12 @@ from readmap.cli.comparing import ENDINGS
 from readmap.cli.conflicts import refuse
 from readmap.cli.options import FLAG, RESOURCES, given_options, in_range, one_of
 from readmap.cli.output import BAM_ENDING
+from readmap.database.formats import Format, promised, tab
+from readmap.database.matrices import STANDARD
+from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
 from readmap.errors import UsageError
 from readmap.formats.samtools_output import CRAM_ENDING
-from readmap.index.occurrences import Strand
-from readmap.scan.formats import Format, promised, tab
-from readmap.scan.matrices import STANDARD
-from readmap.scan.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
+from readmap.strand import Strand
 
 SCORES_PANEL = "Scores"
 HITS_PANEL = "Hits"

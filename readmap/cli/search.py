@@ -57,11 +57,11 @@ from readmap.formats.output import ByteSink, commit_together
 from readmap.formats.sam import NO_READ_GROUP, Form, parse_read_group
 from readmap.index import folder
 from readmap.index.index import Index
-from readmap.index.occurrences import Strand
 from readmap.index.suffix_array import kernel_types
 from readmap.search import stream
 from readmap.search.exact import Format
 from readmap.search.records import Style
+from readmap.strand import Strand
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam

@@ -1,4 +1,4 @@
-"""The headers of SAM and BAM. Records are formatted by kernels/records.cuh."""
+"""The headers of SAM and BAM. Records are formatted by kernels/search/records.cuh."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from readmap.formats.header import header_lines
 
 
 class Form(IntEnum):
-    """How records are written, numbered as in kernels/records.cuh."""
+    """How records are written, numbered as in kernels/search/records.cuh."""
 
     TEXT = 0
     BINARY = 1

@@ -14,11 +14,9 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
-from readmap.formats.reads import reads_of_sequences
 from readmap.index import folder
 from readmap.index.device import DeviceIndex, Searched, Structure, hold
-from readmap.index.occurrences import Occurrences, Places, Strand, find_occurrences, locate, total_occurrences
-from readmap.index.patterns import pack_patterns
+from readmap.index.occurrences import Occurrences, Places, find_occurrences, locate, total_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
 from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
 from readmap.index.suffix_tree import (
@@ -29,6 +27,9 @@ from readmap.index.suffix_tree import (
     first_wrong_node,
     refuse_large,
 )
+from readmap.reads.parsing import reads_of_sequences
+from readmap.reads.patterns import pack_patterns
+from readmap.strand import Strand
 
 #: Told what is being done, a line a stage, and the bytes read while the FASTA file is.
 Progress = Callable[[str, int], None]
@@ -43,7 +44,7 @@ class Index:
         suffixes: uint32 or uint64 [bases that are A, C, G or T], places in the order of their suffixes.
         prefix_table: as suffixes' dtype, [4^table_bases + 1]; see build_prefix_table. None where only the tree is.
         table_bases: the bases that the table resolves.
-        edges: uint32 [4 * nodes, 4], the suffix tree; see kernels/suffix_tree.cuh. None where only the array is.
+        edges: uint32 [4 * nodes, 4], the suffix tree; see kernels/index/suffix_tree.cuh. None where only the array is.
         source: the FASTA file it was made from, as it was named.
     """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -14,28 +13,11 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.index.device import DeviceIndex, Structure
-from readmap.index.patterns import Patterns
+from readmap.reads.patterns import Patterns
+from readmap.strand import Strand
 
-_BY_ARRAY, _BY_TREE = Kernel("occurrences", "find_by_array"), Kernel("occurrences", "find_by_tree")
-_TOTAL, _LOCATE = Kernel("occurrences", "total_occurrences"), Kernel("occurrences", "locate")
-
-
-class Strand(StrEnum):
-    """What is searched: queries as they are, their reverse complements, or both."""
-
-    BOTH = "both"
-    FORWARD = "forward"
-    REVERSE = "reverse"
-
-    @property
-    def rows(self) -> int:
-        """How many strands that are."""
-        return 2 if self is Strand.BOTH else 1
-
-    @property
-    def first(self) -> int:
-        """The first of them: 0 forward, 1 reverse."""
-        return int(self is Strand.REVERSE)
+_BY_ARRAY, _BY_TREE = Kernel("index/occurrences", "find_by_array"), Kernel("index/occurrences", "find_by_tree")
+_TOTAL, _LOCATE = Kernel("index/occurrences", "total_occurrences"), Kernel("index/occurrences", "locate")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _CODES[np.frombuffer(b"ACGT", np.uint8)] = [1, 2, 3, 4]
 #: The letters of a byte of packed bases, uint32 each, in the order of memory.
 _FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)
 
-_PACK = Kernel("index", "pack_reference")
+_PACK = Kernel("index/index", "pack_reference")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]

@@ -11,9 +11,9 @@ from pydivsufsort import divsufsort
 from readmap.backend import Backend, Kernel
 from readmap.index.reference import Bytes, Reference
 
-_FILL = Kernel("index", "fill_prefix_table")
-_RANK, _DOUBT = Kernel("index", "rank_places"), Kernel("index", "doubt_order")
-_CHECK = Kernel("index", "check_order")
+_FILL = Kernel("index/index", "fill_prefix_table")
+_RANK, _DOUBT = Kernel("index/index", "rank_places"), Kernel("index/index", "doubt_order")
+_CHECK = Kernel("index/index", "check_order")
 
 #: Bases that the prefix table resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
 MOST_TABLE_BASES = 12
@@ -48,7 +48,7 @@ def table_bases(length: int) -> int:
 
 
 def reference_arguments(reference: Reference, backend: Backend) -> tuple[Any, ...]:
-    """The reference in the order of REFERENCE_ARGUMENTS of kernels/reference.cuh, its arrays on the device."""
+    """The reference in the order of REFERENCE_ARGUMENTS of kernels/index/reference.cuh, its arrays on the device."""
     arrays = (
         reference.words,
         reference.barrier_blocks,

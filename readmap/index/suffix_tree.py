@@ -11,8 +11,8 @@ from readmap.errors import UsageError
 from readmap.index.reference import Reference
 from readmap.index.suffix_array import Suffixes, reference_arguments
 
-GROUP = 32  # of kernels/longest_prefixes.cuh
-BLOCK = 64  # of kernels/suffix_tree.cu
+GROUP = 32  # of kernels/index/longest_prefixes.cuh
+BLOCK = 64  # of kernels/index/suffix_tree.cu
 
 #: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
 #: text of one letter is as long as the text.
@@ -27,11 +27,11 @@ EDGES_A_NODE = 4
 MOST_ENTRY_BASES = 10
 ENTRY_BYTES = 16
 
-_NEIGHBOURS, _SHARE = Kernel("suffix_tree", "find_neighbours"), Kernel("suffix_tree", "share_prefixes")
-_ORDER, _MINIMA = Kernel("suffix_tree", "order_prefixes"), Kernel("suffix_tree", "take_minima")
-_MARK, _OPEN = Kernel("suffix_tree", "mark_nodes"), Kernel("suffix_tree", "open_nodes")
-_WRITE, _CLOSE = Kernel("suffix_tree", "write_edges"), Kernel("suffix_tree", "close_nodes")
-_ENTER = Kernel("suffix_tree", "enter_tree")
+_NEIGHBOURS, _SHARE = Kernel("index/suffix_tree", "find_neighbours"), Kernel("index/suffix_tree", "share_prefixes")
+_ORDER, _MINIMA = Kernel("index/suffix_tree", "order_prefixes"), Kernel("index/suffix_tree", "take_minima")
+_MARK, _OPEN = Kernel("index/suffix_tree", "mark_nodes"), Kernel("index/suffix_tree", "open_nodes")
+_WRITE, _CLOSE = Kernel("index/suffix_tree", "write_edges"), Kernel("index/suffix_tree", "close_nodes")
+_ENTER = Kernel("index/suffix_tree", "enter_tree")
 
 Edges = np.ndarray[Any, np.dtype[np.uint32]]
 
@@ -43,7 +43,7 @@ def refuse_large(length: int) -> None:
 
 
 def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend) -> Edges:
-    """The tree's edges, uint32 [4 * nodes, 4]; kernels/suffix_tree.cuh tells what they hold.
+    """The tree's edges, uint32 [4 * nodes, 4]; kernels/index/suffix_tree.cuh tells what they hold.
 
     Beside the tree itself this takes up to 13 bytes a base.
     """
@@ -71,7 +71,7 @@ def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
 def longest_prefixes(
     reference: Reference, arguments: tuple[Any, ...], suffixes: Array, backend: Backend
 ) -> tuple[Array, Array]:
-    """The LCP array under its pyramid of minima, uint32, and where the levels begin; see kernels/longest_prefixes.cuh.
+    """The LCP array under its pyramid of minima, uint32, and where the levels begin; see index/longest_prefixes.cuh.
 
     Level 0 is what each suffix shares with the one before it, no barrier. arguments: the reference as
     REFERENCE_ARGUMENTS. suffixes: the suffix array on the device.

@@ -10,15 +10,15 @@ import numpy as np
 import pysam
 
 from readmap.backend import open_backend
-from readmap.formats.reads import Reads, Texts, reads_of_pairs, reads_of_sequences
 from readmap.index.index import Index
+from readmap.reads.parsing import Reads, Texts, reads_of_pairs, reads_of_sequences
 from readmap.search.alignments import PROPER_PAIR, Alignments
+from readmap.search.batch import Searched
 from readmap.search.hits import Hits, Pairs
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
 from readmap.search.sample import Sample, learn, observe
-from readmap.search.searched import Searched
 from readmap.search.segments import header_of, parse_records
 
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
+from readmap.reads.queries import Queries
 from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
-from readmap.search.lines import Lines
 from readmap.search.parameters import Reporting, Scoring
-from readmap.search.queries import Queries
+from readmap.search.record_plan import Lines
 from readmap.search.windows import Windows
 
-_MEASURE, _FLAG = Kernel("alignments", "measure_alignments"), Kernel("alignments", "flag_lines")
-_SETTLE, _SETTLE_PLACES = Kernel("alignments", "settle_lines"), Kernel("alignments", "settle_places")
+_MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_lines")
+_SETTLE, _SETTLE_PLACES = Kernel("search/alignments", "settle_lines"), Kernel("search/alignments", "settle_places")
 
 #: A flag of SAM.
 PROPER_PAIR = 2
 
-#: How lines are tallied (kernels/alignments.cu): primary ones with a place as their MAPQ, this more in a proper pair.
+#: How lines are tallied (search/alignments.cu): primary ones with a place as their MAPQ, this more in a proper pair.
 PROPER_TALLY = 64
 NO_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY = 128, 129, 130
 MAPQS = 61  # 0 to 60

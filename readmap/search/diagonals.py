@@ -8,15 +8,15 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.reads.queries import Queries
 from readmap.search.parameters import Effort, Scoring
-from readmap.search.queries import Queries
 from readmap.search.seeds import Seeds
 
-KEPT = 32  # of kernels/diagonals.cuh
+KEPT = 32  # of kernels/search/diagonals.cuh
 
-_FIND = Kernel("diagonals", "find_diagonals", grouped=True)
+_FIND = Kernel("search/diagonals", "find_diagonals", grouped=True)
 
-#: struct Diagonal of kernels/diagonals.cuh, four 64-bit words.
+#: struct Diagonal of kernels/search/diagonals.cuh, four 64-bit words.
 DIAGONAL = np.dtype(
     [
         ("diagonal", np.int64),

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.search.batch import Searched
 from readmap.search.parameters import CLEAN_BASES, WINDOWS
-from readmap.search.searched import Searched
 
-_MEASURE = Kernel("divergence", "measure_divergence")
+_MEASURE = Kernel("search/divergence", "measure_divergence")
 
 #: Differences of reads that weigh as much as what is expected without them.
 WEIGHT = 250

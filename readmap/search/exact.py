@@ -10,15 +10,16 @@ import numpy as np
 
 from readmap.backend import Backend, Kernel
 from readmap.formats.header import PROGRAM
-from readmap.formats.reads import Reads
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import DeviceIndex, Structure
-from readmap.index.occurrences import Occurrences, Strand, find_occurrences, total_occurrences
-from readmap.index.patterns import pack_patterns
+from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences
+from readmap.reads.parsing import Reads
+from readmap.reads.patterns import pack_patterns
 from readmap.search import stream
+from readmap.strand import Strand
 
-_COUNT = Kernel("exact", "count_lines")
-_MEASURE, _WRITE = Kernel("exact", "measure_lines"), Kernel("exact", "write_lines")
+_COUNT = Kernel("search/exact", "count_lines")
+_MEASURE, _WRITE = Kernel("search/exact", "measure_lines"), Kernel("search/exact", "write_lines")
 
 #: Device memory that a line of a piece may take, for its length, its end and its bytes.
 LINE_BYTES = 512
@@ -27,7 +28,7 @@ ALL = 2**62
 
 
 class Format(StrEnum):
-    """What is written: records, a table of places, BED, or a table of counts; numbered as in kernels/exact.cu."""
+    """What is written: records, a table of places, BED, or a table of counts; numbered as in search/exact.cu."""
 
     SAM = "sam"
     BAM = "bam"
@@ -128,7 +129,7 @@ class ExactSearch:
         return iter(())
 
     def _arguments(self, reads: Reads, found: Occurrences) -> tuple[object, ...]:
-        """In the order of LINE_ARGUMENTS of kernels/exact.cu."""
+        """In the order of LINE_ARGUMENTS of kernels/search/exact.cu."""
         index, parameters = self._index, self._parameters
         return (
             *reads.texts,

@@ -9,9 +9,9 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
-from readmap.search.lines import Lines
+from readmap.reads.queries import Queries
 from readmap.search.parameters import WINDOWS, Scoring
-from readmap.search.queries import Queries
+from readmap.search.record_plan import Lines
 from readmap.search.windows import Windows
 
 
@@ -22,14 +22,14 @@ class Band(NamedTuple):
     width: int
 
 
-#: By the number of kernels/windows.cuh.
+#: By the number of kernels/search/windows.cuh.
 BANDS = {1: Band("narrow", 32), 2: Band("middle", 64), 3: Band("wide", 160), 4: Band("widest", 256)}
 WIDE, WIDEST = 3, 4
 #: Longer reads have the widest band, and no others have.
 LONG_READ = 512
 
-_COUNT, _LIST = Kernel("windows", "count_tasks"), Kernel("windows", "list_tasks")
-_LAY = Kernel("extension", "lay_alignments")
+_COUNT, _LIST = Kernel("search/windows", "count_tasks"), Kernel("search/windows", "list_tasks")
+_LAY = Kernel("search/extension", "lay_alignments")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _score(
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
     narrow = scoring.fits_16_bits(queries.longest)
     backend.launch(
-        Kernel("extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
+        Kernel("search/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
         -(-len(tasks) // (backend.narrow_lanes if narrow else 1)),
         *queries.arguments,
         *index.reference,
@@ -163,7 +163,7 @@ def _trace(
             part = max(1, part // 2)
         block_words = int(lengths[begin + part - 1]) * band.width // 8 * backend.lanes
         backend.launch(
-            Kernel("extension", f"trace_{band.name}"),
+            Kernel("search/extension", f"trace_{band.name}"),
             part,
             *queries.arguments,
             *index.reference,

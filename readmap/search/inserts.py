@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend
 from readmap.errors import UsageError
 
-#: By the number of kernels/pairs.cuh.
+#: By the number of kernels/search/pairs.cuh.
 DIRECTIONS = ("FF", "FR", "RF", "RR")
 
 #: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat).

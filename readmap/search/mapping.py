@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Backend
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
 from readmap.search import stream
 from readmap.search.alignments import MAPQS, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY, Alignments
+from readmap.search.batch import Searched
 from readmap.search.inserts import InsertSize
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
 from readmap.search.sample import Observed, Sample, enough, learn, observe
-from readmap.search.searched import Searched
 from readmap.search.unmapped import format_unmapped
 
 #: The outputs of the pieces: records, and reads without a place.

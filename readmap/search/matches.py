@@ -10,14 +10,14 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.reads.queries import Queries
+from readmap.search.batch import Searched
 from readmap.search.diagonals import DIAGONAL
 from readmap.search.parameters import Scoring, dense_seed
 from readmap.search.placement import Placements
-from readmap.search.queries import Queries
-from readmap.search.searched import Searched
 
-_FIND = Kernel("matches", "find_matches")
-_COUNT, _LIST = Kernel("matches", "count_diagonals"), Kernel("matches", "list_diagonals")
+_FIND = Kernel("search/matches", "find_matches")
+_COUNT, _LIST = Kernel("search/matches", "count_diagonals"), Kernel("search/matches", "list_diagonals")
 
 #: Bases between seeds: whatever shares a base more than a seed is found.
 STRIDE = 2

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
+from readmap.reads.queries import Queries
 from readmap.search.diagonals import KEPT, Diagonals
 from readmap.search.extension import score_windows
 from readmap.search.inserts import Inserts
 from readmap.search.parameters import WINDOWS, Scoring
 from readmap.search.placement import Placements, place_reads
-from readmap.search.queries import Queries
 from readmap.search.windows import Windows, add_diagonals
 
-_MEASURE, _LIST = Kernel("pairs", "measure_inserts"), Kernel("pairs", "list_rescues")
-_RESCUE, _PAIR = Kernel("pairs", "rescue_mates", grouped=True), Kernel("pairs", "pair_mates")
+_MEASURE, _LIST = Kernel("search/pairs", "measure_inserts"), Kernel("search/pairs", "list_rescues")
+_RESCUE, _PAIR = Kernel("search/pairs", "rescue_mates", grouped=True), Kernel("search/pairs", "pair_mates")
 
 #: Phred of a point, as of a mismatch among four letters: 10 log10(4).
 PHRED_OF_POINT = 6

@@ -47,7 +47,7 @@ class Scoring:
         return min(self.min_score, JOINT_SCORE * self.match)
 
     def arguments(self) -> tuple[int, ...]:
-        """In the order of SCORING_ARGUMENTS of kernels/scoring.cuh."""
+        """In the order of SCORING_ARGUMENTS of kernels/search/scoring.cuh."""
         return self.match, self.mismatch, self.gap_open, self.gap_extend, self.long_gap, self.clip_penalty
 
     def fits_16_bits(self, length: int) -> bool:
@@ -102,7 +102,7 @@ class Pairing:
     insert_size: tuple[float, float] | None = None
 
 
-#: Why a read is searched again (kernels/placement.cu): a walk ended at its limit among near copies; or the best place
+#: Why a read is searched again (search/placement.cu): a walk ended at its limit among near copies; or the best place
 #: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one; or
 #: it leaves a part of the read over, of which places may have been crowded out by those of the other part.
 CROWDED, DISTANT, SPLIT = 1, 2, 4

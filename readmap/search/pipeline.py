@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
+from readmap.reads.queries import Queries, pack_queries
 from readmap.search.alignments import Alignments, measure_alignments
+from readmap.search.batch import Searched
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import align_lines, score_windows
 from readmap.search.inserts import Inserts
-from readmap.search.lines import Lines, select_lines, traced_where_several
 from readmap.search.matches import Matches, list_diagonals, with_matches
 from readmap.search.pairs import pair_mates, rescue_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, Effort, Pairing, Reporting, Scoring, efforts
 from readmap.search.placement import Placements, no_placements, place_reads
-from readmap.search.places import tell_places
-from readmap.search.queries import Queries, pack_queries
+from readmap.search.record_plan import Lines, select_lines, traced_where_several
 from readmap.search.sample import Sample
-from readmap.search.searched import Searched
+from readmap.search.secondaries import tell_places
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import Windows, add_diagonals, join_diagonals, no_windows
 

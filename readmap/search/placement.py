@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.formats.reads import Reads
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
+from readmap.reads.queries import Queries
 from readmap.search.parameters import CLEAN_BASES, DISTANT, SETTLED_DIFFERENCES, WINDOWS, Scoring
-from readmap.search.queries import Queries
 from readmap.search.windows import Windows
 
-_PLACE = Kernel("placement", "place_reads")
+_PLACE = Kernel("search/placement", "place_reads")
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.formats.header import PROGRAM
-from readmap.formats.reads import Reads
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import DeviceIndex
+from readmap.reads.parsing import Reads
+from readmap.reads.queries import Queries
 from readmap.search.alignments import Alignments
 from readmap.search.parameters import Reporting
-from readmap.search.queries import Queries
 
-_SUM = Kernel("sam", "sum_qualities")
-_MEASURE, _WRITE = Kernel("sam", "measure_records"), Kernel("sam", "write_records")
+_SUM = Kernel("search/sam", "sum_qualities")
+_MEASURE, _WRITE = Kernel("search/sam", "measure_records"), Kernel("search/sam", "write_records")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.index.device import DeviceIndex
+from readmap.search.batch import Searched
 from readmap.search.divergence import clean_bases, measure_divergence
 from readmap.search.inserts import Inserts, InsertSize, estimate, given_insert_size, place_inserts
 from readmap.search.pairs import measure_inserts
-from readmap.search.searched import Searched
 
 #: Reads that tell the divergence, and pairs that tell the insert sizes.
 READS, PAIRS = 20_000, 100_000

@@ -8,10 +8,10 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.reads.queries import Queries
 from readmap.search.parameters import Effort
-from readmap.search.queries import Queries
 
-_FIND = Kernel("seeds", "find_seeds")
+_FIND = Kernel("search/seeds", "find_seeds")
 
 
 @dataclass(frozen=True)

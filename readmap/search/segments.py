@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pysam
 
-from readmap import __version__
 from readmap.backend import Array, Backend
 from readmap.formats import sam
 from readmap.formats.fasta import Contig
+from readmap.version import __version__
 
 
 def header_of(contigs: Sequence[Contig]) -> pysam.AlignmentHeader:

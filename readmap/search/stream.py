@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from readmap.backend import Array, Backend
+from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.buffers import Buffer, BufferPool
-from readmap.formats.chunks import BUFFERS, Chunk, Layout, read_chunks
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
-from readmap.formats.reads import Reads, expect_tags, find_reads
+from readmap.reads.chunks import BUFFERS, Chunk, Layout, read_chunks
+from readmap.reads.parsing import Reads, expect_tags, find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20

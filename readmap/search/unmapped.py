@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.formats.reads import Reads
+from readmap.reads.parsing import Reads
 from readmap.search.alignments import Alignments
 
-_MEASURE, _WRITE = Kernel("fastq", "measure_unmapped"), Kernel("fastq", "write_unmapped")
+_MEASURE, _WRITE = Kernel("search/fastq", "measure_unmapped"), Kernel("search/fastq", "write_unmapped")
 
 
 def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:

@@ -8,13 +8,13 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.index.device import DeviceIndex
+from readmap.reads.queries import Queries
 from readmap.search.diagonals import Diagonals
 from readmap.search.parameters import FOUND_WINDOWS, WINDOWS, Scoring
-from readmap.search.queries import Queries
 
-_JOIN, _ADD = Kernel("windows", "join_diagonals"), Kernel("windows", "add_diagonals")
+_JOIN, _ADD = Kernel("search/windows", "join_diagonals"), Kernel("search/windows", "add_diagonals")
 
-#: struct Window of kernels/windows.cuh, five 64-bit words.
+#: struct Window of kernels/search/windows.cuh, five 64-bit words.
 WINDOW = np.dtype(
     [
         ("diagonal", np.int64),

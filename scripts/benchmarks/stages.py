@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import Options, Row, timed
-from readmap.backend import Array, Backend, Kernel, open_backend
+from readmap.backend import Array, Backend, Kernel, buffers, open_backend
 from readmap.cli.output import open_sink
-from readmap.formats import buffers, chunks
-from readmap.formats.reads import find_reads
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
+from readmap.reads import chunks
+from readmap.reads.parsing import find_reads
 from readmap.search import mapping, parameters, records, stream
 
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
-# kernels/<module>.cu: its stage, where that is not called like the module
+# kernels/ROOM/<module>.cu: its stage, where that is not called like the module
 STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows", "pairs": "pair"}
 STAGES |= {"extension": "extend", "placement": "place", "sam": "format"}
 BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
@@ -67,7 +67,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
     def timed_launch(kernel: Kernel, count: int, *arguments: Any) -> None:
-        with timed(seconds, f"{STAGES.get(kernel.module, kernel.module)}: {kernel.name}", backend):
+        with timed(seconds, f"{stage_of(kernel)}: {kernel.name}", backend):
             launch(kernel, count, *arguments)
 
     for seconds in ({}, *[total] * ROUNDS):
@@ -83,6 +83,12 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
     total[BETWEEN] -= sum(value for name, value in total.items() if not name.startswith(("copy", BETWEEN, UNTIMED)))
     ns = {name: 1e9 * value / ROUNDS / chunk.reads for name, value in total.items()}
     return ns, buffer.data[: len(piece.bytes)]
+
+
+def stage_of(kernel: Kernel) -> str:
+    """The stage that a kernel belongs to."""
+    module = kernel.module.rpartition("/")[2]
+    return STAGES.get(module, module)
 
 
 def tabulate(ns: dict[str, float]) -> list[Row]:

@@ -16,9 +16,9 @@ from benchmarks.compare.checks import align_batch, check_batches, texts
 from benchmarks.compare.inputs import short_pairs
 from benchmarks.compare.times import gcups, kernels_of, seconds_in_turn
 from readmap.backend import Backend, open_backend
-from readmap.compare.alignments import Alignments
-from readmap.compare.parameters import Mode
-from readmap.formats.sequences import Sequences
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.parameters import Mode
+from readmap.reads.sequences import Sequences
 
 COUNTS = {"cpu": 50_000, "cuda": 1_000_000}
 PEER_PAIRS = 10_000  # the most that parasail is given

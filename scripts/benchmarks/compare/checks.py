@@ -12,14 +12,14 @@ from benchmarks.common import Options, Row
 from benchmarks.compare import peer
 from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
 from readmap.backend import Backend, open_backend
-from readmap.compare import aligners, checker
-from readmap.compare.alignments import Alignments
-from readmap.compare.letters import letters_of_array
-from readmap.compare.pairs import align_pairs
-from readmap.compare.parameters import Mode, Scores, Settings
-from readmap.compare.results import Results
 from readmap.errors import InternalError
-from readmap.formats.sequences import Sequences
+from readmap.pairwise import aligners, checker
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.letters import letters_of_array
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
 
 MIDDLE = 30_000  # bases of the long pairs that are aligned
 RATES = (0.02, 0.1, 0.3)  # of their differences

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import SHARED
-from readmap.formats.sequences import Sequences, read_sequences
+from readmap.reads.sequences import Sequences, read_sequences
 
 SEED = 7
 BASES = np.frombuffer(b"ACGT", np.uint8)

@@ -15,9 +15,9 @@ from benchmarks.exact.times import search_seconds
 from readmap.backend import Array, Backend
 from readmap.formats.fasta import Fasta
 from readmap.index.index import Index
-from readmap.index.occurrences import Strand
 from readmap.index.reference import build_reference
 from readmap.index.suffix_array import build_prefix_table, first_disorder, table_bases
+from readmap.strand import Strand
 
 BASES = np.frombuffer(b"ACGT", np.uint8)
 

@@ -14,8 +14,9 @@ from benchmarks.exact.inputs import Letters, with_last_base_changed
 from readmap.backend import Backend
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.index.occurrences import Strand, find_occurrences
-from readmap.index.patterns import Patterns, pack_patterns
+from readmap.index.occurrences import find_occurrences
+from readmap.reads.patterns import Patterns, pack_patterns
+from readmap.strand import Strand
 
 # name: what searches, and whether a table of first bases shortens its way; the paper's have none
 STRUCTURES = {

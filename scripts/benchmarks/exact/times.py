@@ -14,14 +14,15 @@ from benchmarks.common import Row, timed
 from benchmarks.exact.inputs import Letters
 from benchmarks.exact.searches import STRUCTURES, pack, place_by
 from readmap.backend import Array, Backend, open_backend
-from readmap.formats.buffers import BufferPool
-from readmap.formats.chunks import read_chunks
-from readmap.formats.reads import find_reads
+from readmap.backend.buffers import BufferPool
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.index.occurrences import Strand, find_occurrences
-from readmap.index.patterns import Patterns, pack_patterns
+from readmap.index.occurrences import find_occurrences
+from readmap.reads.chunks import read_chunks
+from readmap.reads.parsing import find_reads
+from readmap.reads.patterns import Patterns, pack_patterns
 from readmap.search.stream import fitting_chunk
+from readmap.strand import Strand
 
 LONGEST = 10.0  # seconds behind which no further round is timed
 TRANSFERRED = ("words", "block_offsets", "lengths")

@@ -17,13 +17,13 @@ from benchmarks.scan.checks import BLOSUM50, BLOSUM62, DNA, called, check_scan
 from benchmarks.scan.inputs import contigs, proteins, random_dna, random_queries
 from benchmarks.scan.times import Best, best_in_turn, scores_of, share_of_all
 from readmap.backend import Backend, open_backend
-from readmap.formats.sequences import Sequences
-from readmap.scan.crew import open_crew
-from readmap.scan.database import Database
-from readmap.scan.letters import codes_of
-from readmap.scan.parameters import Costs, Limits
-from readmap.scan.search import Scan
-from readmap.scan.share import Share
+from readmap.database.database import Database
+from readmap.database.device_pool import open_crew
+from readmap.database.letters import codes_of
+from readmap.database.parameters import Costs, Limits
+from readmap.database.partition import Share
+from readmap.database.search import Scan
+from readmap.reads.sequences import Sequences
 
 PROTEINS = {"cpu": 20_000, "cuda": 500_000}
 MANY = 100_000  # proteins; of fewer the longest of all would be much

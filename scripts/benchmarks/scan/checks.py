@@ -14,10 +14,10 @@ from benchmarks.scan import peer
 from benchmarks.scan.inputs import Inputs, contigs, human, proteins, similar_queries
 from benchmarks.scan.times import scores_of, share_of_all
 from readmap.backend import Backend, open_backend
-from readmap.formats.sequences import joined
-from readmap.scan.letters import codes_of
-from readmap.scan.matrices import nucleotides, standard
-from readmap.scan.parameters import Costs
+from readmap.database.letters import codes_of
+from readmap.database.matrices import nucleotides, standard
+from readmap.database.parameters import Costs
+from readmap.reads.sequences import joined
 
 BLOSUM62, BLOSUM50 = Costs.of(standard("BLOSUM62")), Costs.of(standard("BLOSUM50"), 8, 2)
 DNA = Costs.of(nucleotides(2, 3))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import SHARED
+from readmap.database.database import Database
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.sequences import Sequences, read_sequences
-from readmap.scan.database import Database
+from readmap.reads.sequences import Sequences, read_sequences
 
 SEED = 11
 BLOCK_LETTERS = 1 << 24  # drawn at once

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.formats.sequences import Sequences
-from readmap.scan.database import Database
-from readmap.scan.letters import LETTERS
-from readmap.scan.matrices import Matrix
-from readmap.scan.parameters import Costs
+from readmap.database.database import Database
+from readmap.database.letters import LETTERS
+from readmap.database.matrices import Matrix
+from readmap.database.parameters import Costs
+from readmap.reads.sequences import Sequences
 
 NAME = "sw_striped_profile_16"
 SUBJECTS = 1000  # that a thread takes at once

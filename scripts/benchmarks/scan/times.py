@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from benchmarks.common import Row
 from benchmarks.compare.times import gcups
 from readmap.backend import Backend
-from readmap.scan.database import Database
-from readmap.scan.parameters import Costs
-from readmap.scan.share import Share
+from readmap.database.database import Database
+from readmap.database.parameters import Costs
+from readmap.database.partition import Share
 
 
 class Best(NamedTuple):

@@ -1,8 +1,0 @@
-// Batches of pairs of nucleotides.
-#include "batches.cuh"
-#include "strip_identity.cuh"
-
-SCORE_PAIRS(score_pairs_16, Narrow)
-SCORE_PAIRS(score_pairs_32, Wide)
-TRACE_PAIRS(trace_pairs_16, Narrow)
-TRACE_PAIRS(trace_pairs_32, Wide)

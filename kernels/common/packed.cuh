@@ -1,0 +1,67 @@
+// Packed bases: A, C, G, T are 0, 1, 2, 3 in two bits, 32 bases to a word, the first base in the high bits, so that
+// words compare as the text does. A packed array ends in a pad word: 32 bases may be read at any offset in it.
+#pragma once
+#include "common/portable.cuh"
+
+const u64 LOW_BITS = 0x5555555555555555ull;
+
+// Letters to codes: 0..3 the bases, 4 any other nucleotide letter, 5 what is no nucleotide. U is read as T.
+HOST_DEVICE u8 base_code(u8 letter) {
+    const u32 bases = 1u << 1 | 1u << 3 | 1u << 7 | 1u << 20 | 1u << 21;  // bit i: the letter i of the alphabet
+    const u32 others = 1u << 14 | 1u << 18 | 1u << 25 | 1u << 11 | 1u << 13 | 1u << 19 | 1u << 23 | 1u << 2 | 1u << 4 |
+                       1u << 8 | 1u << 22;
+    u32 place = (letter & 0xC0) == 0x40 ? 1u << (letter & 31) : 0;
+    return place & bases ? (u8)((letter >> 1 ^ letter >> 2) & 3) : place & others ? 4 : 5;
+}
+
+HOST_DEVICE u8 code_letter(i32 code) { return (u8)(0x4E54474341ull >> (8 * code)); }  // "ACGTN", lowest byte first
+
+// The words of one query: element w is words[w * stride]. The reference is the case of stride 1.
+struct Words {
+    const u64* words;
+    i64 stride;
+
+    HOST_DEVICE u64 at(i64 position) const {
+        const u64* word = words + (position >> 5) * stride;
+        i32 shift = 2 * (i32)(position & 31);
+        return shift ? word[0] << shift | word[stride] >> (64 - shift) : word[0];
+    }
+    HOST_DEVICE i32 base(i64 position) const {
+        return (i32)(words[(position >> 5) * stride] >> (62 - 2 * (i32)(position & 31)) & 3);
+    }
+};
+
+// Reads 32 bases after the other from any position of an array with a pad word; each word of it is loaded once.
+struct Reader {
+    const u64* following;
+    u64 current;
+    i32 shift;
+
+    HOST_DEVICE Reader(const u64* words, i64 position)
+        : following(words + (position >> 5)), current(*following++), shift(2 * (i32)(position & 31)) {}
+    HOST_DEVICE u64 next() {
+        u64 before = current;
+        current = *following++;
+        return before << shift | current >> 1 >> (63 - shift);  // in two steps, since no word is shifted by 64
+    }
+};
+
+// One bit (the lower of its pair) for every base in which two words differ.
+HOST_DEVICE u64 differences(u64 a, u64 b) {
+    u64 x = a ^ b;
+    return (x | x >> 1) & LOW_BITS;
+}
+
+// The pairs of the first n bases, n in 0..32.
+HOST_DEVICE u64 first_bases(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
+
+HOST_DEVICE u64 reverse_complement(u64 bases) {
+    u64 x = reversed_bits(~bases);
+    return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
+}
+
+// The first k bases of a word as a number, k in 0..32.
+HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
+
+// The index of the first base that is marked in a mask of pairs; 32 where none is.
+HOST_DEVICE i32 first_marked(u64 pairs) { return leading_zeros(pairs) >> 1; }

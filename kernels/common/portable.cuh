@@ -1,0 +1,140 @@
+// Everything that NVRTC and the host's C++ compiler disagree on; no other file asks which of the two reads it.
+//
+// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
+// thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
+// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here. Where an
+// item waits for memory more than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in
+// turns: one there, where other warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose
+// arrays are to be registers.
+//
+// An item may wait for what another one publishes, if it took its number from a counter (`take_next`) and waits for smaller
+// numbers only: those are under way.
+#pragma once
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#ifdef __CUDACC__
+
+#define KERNEL extern "C" __global__
+// Between a kernel's void and its name: so many blocks of it are to fit on a multiprocessor.
+#define RESIDENT(blocks) __launch_bounds__(128, blocks)
+#define HOST_DEVICE __device__ __forceinline__
+#define SELDOM __device__ __noinline__
+#define FOR_EACH(item, begin, end)                                                      \
+    for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end); \
+         item += (i64)gridDim.x * blockDim.x)
+#define GROUP_WIDTH 32
+#define FOR_EACH_GROUP(item, begin, end)                                                                \
+    for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH; item < (end); \
+         item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
+#define BUNCH 1
+#define FOR_EACH_BUNCH(first, size, begin, end) \
+    FOR_EACH(first, begin, end)                 \
+        if (constexpr i32 size = 1; true)
+#define PREFETCH(address) ((void)0)
+#define UNROLL _Pragma("unroll")
+
+HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
+HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
+HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
+HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
+HOST_DEVICE void group_sync() { __syncwarp(); }
+// An array that the threads of a group share. Blocks have four groups.
+#define GROUP_ARRAY(type, name, count)         \
+    __shared__ type name##_of_block[4][count]; \
+    type* name = name##_of_block[threadIdx.x / GROUP_WIDTH]
+
+HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
+HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
+HOST_DEVICE u64 reversed_bits(u64 x) { return __brevll(x); }
+// Eight bytes from any address, the first one lowest.
+HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+    const u64* aligned = (const u64*)((u64)bytes & ~7ull);
+    i32 shift = 8 * (i32)((u64)bytes & 7);
+    return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
+}
+HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
+HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
+HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
+HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
+// What other groups may have written meanwhile, and what they are to find: a word, whole.
+HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
+HOST_DEVICE u64 fresh(const u64* address) { return *(volatile const u64*)address; }
+HOST_DEVICE void publish(u64* address, u64 value) { *(volatile u64*)address = value; }
+// Before what has not come yet is looked for again.
+HOST_DEVICE void pause() { __nanosleep(20); }
+
+#else
+
+#include <sched.h>
+
+#define KERNEL extern "C"
+#define RESIDENT(blocks)
+#define HOST_DEVICE inline __attribute__((always_inline))
+#define SELDOM inline __attribute__((noinline))
+#define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
+#define GROUP_WIDTH 1
+#define FOR_EACH_GROUP FOR_EACH
+#define BUNCH 32
+#define FOR_EACH_BUNCH(first, size, begin, end)              \
+    for (i64 first = (begin); first < (end); first += BUNCH) \
+        if (i32 size = (i32)minimum((i64)BUNCH, (end) - first); true)
+#define PREFETCH(address) __builtin_prefetch(address)
+#define UNROLL _Pragma("GCC unroll 16")
+
+HOST_DEVICE i32 group_lane() { return 0; }
+HOST_DEVICE bool group_any(bool mine) { return mine; }
+HOST_DEVICE i32 group_max(i32 mine) { return mine; }
+HOST_DEVICE i32 from_first(i32 mine) { return mine; }
+HOST_DEVICE void group_sync() {}
+#define GROUP_ARRAY(type, name, count) type name[count]
+
+HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
+HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
+HOST_DEVICE u64 reversed_bits(u64 x) {
+    x = __builtin_bswap64(x);
+    x = (x >> 4 & 0x0F0F0F0F0F0F0F0Full) | (x & 0x0F0F0F0F0F0F0F0Full) << 4;
+    x = (x >> 2 & 0x3333333333333333ull) | (x & 0x3333333333333333ull) << 2;
+    return (x >> 1 & 0x5555555555555555ull) | (x & 0x5555555555555555ull) << 1;
+}
+HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+    u64 x;
+    __builtin_memcpy(&x, bytes, 8);
+    return x;
+}
+HOST_DEVICE void atomic_min(u64* address, u64 value) {
+    u64 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (value < seen &&
+           !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+HOST_DEVICE void atomic_add(u64* address, u64 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
+HOST_DEVICE void atomic_max(i32* address, i32 value) {
+    i32 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+    while (value > seen &&
+           !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE u64 fresh(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE void publish(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }
+HOST_DEVICE void pause() { sched_yield(); }
+
+#endif
+
+template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
+template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
+template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
+
+// The finaliser of splitmix64: decides ties by a number that depends on nothing but its argument.
+HOST_DEVICE u64 mix(u64 x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}

@@ -1,0 +1,312 @@
+// Subjects, Lane::width at once, against the query: on the GPU a group of threads holds a strip of the query's rows and
+// goes along the columns, on the CPU some columns go along the rows.
+#pragma once
+#include "database/scan_recurrence.cuh"
+
+const i32 LETTERS = 27;    // A to Z and *
+const i32 CODES = 32;      // with room for
+const i32 NO_LETTER = 31;  // where a subject has ended
+const i32 LOWEST = -128;   // what that scores, in a byte and in 32 bits
+const i32 FAR_BELOW = -(1 << 20);
+
+// Scores beside a strip or a block of columns: of the cell, and of a gap that goes on from there.
+template <class Lane> struct Border {
+    Lane held, through;
+};
+
+// Vectors of the CPU want to be aligned.
+template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & 63)); }
+
+// Looks at the cells of every step. This one does not.
+struct Unseen {
+    template <class Lane, i32 CELLS> HOST_DEVICE void look(const Front<Lane, CELLS>&, i32, i32, i32, i32) const {}
+};
+
+// Finds the cells where the best alignments of a group's subjects end, whose scores are known.
+template <class Lane> struct Ends {
+    Lane scores;       // of each subject, which no other cell has
+    i32 first_column;  // of the stretch in its subjects
+    u64* firsts;       // of each subject the first end by the convention of comparison.cuh, as a number
+    i32 *last_rows, *last_columns;
+
+    // The place of the first cell, and how far the next one is away.
+    template <i32 CELLS>
+    HOST_DEVICE void look(const Front<Lane, CELLS>& front, i32 row, i32 column, i32 row_step, i32 column_step) const {
+        Lane seen = Lane::all(0);
+        UNROLL for (i32 k = 0; k < CELLS; ++k)
+            seen = larger(seen, if_equal(front.held[k], scores, Lane::all(1), Lane::all(0)));
+        if (!any(seen)) return;
+        for (i32 k = 0; k < CELLS; ++k)
+            for (i32 lane = 0; lane < Lane::width; ++lane)
+                if (front.held[k].get(lane) == scores.get(lane))
+                    note(lane, row + k * row_step, first_column + column + k * column_step);
+    }
+    HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
+        atomic_min(firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
+        atomic_max(last_rows + lane, row);
+        atomic_max(last_columns + lane, column);
+    }
+};
+
+struct Query {
+    const u8* codes;
+    i32 rows;
+    const i32* matrix;  // [query's letter, subject's letter]
+
+    HOST_DEVICE const i32* scores(i32 row) const { return matrix + CODES * codes[row]; }
+};
+
+#ifdef __CUDACC__
+
+const i32 BLOCK_COLUMNS = 1;
+const i32 STRIP_ROWS = 512;  // of whole words, at most: their profile is in the memory that a block shares
+
+HOST_DEVICE i64 place_of(i64 column, i32 lane) { return column * Narrow::width + lane; }
+// Borders are of columns, and the stretches of a launch lie behind each other.
+HOST_DEVICE i64 border_place(const i64* border_starts, i64 stretch, i32) {
+    return border_starts[stretch] - border_starts[0];
+}
+
+HOST_DEVICE Narrow from_beside(Narrow x, i32 apart) { return Narrow{__shfl_xor_sync(~0u, x.value, apart)}; }
+HOST_DEVICE Broad from_beside(Broad x, i32 apart) {
+    return Broad{{__shfl_xor_sync(~0u, x.low.value, apart)}, {__shfl_xor_sync(~0u, x.high.value, apart)}};
+}
+HOST_DEVICE Narrow from_above(Narrow x, i32 width) { return Narrow{__shfl_up_sync(~0u, x.value, 1, width)}; }
+HOST_DEVICE Broad from_above(Broad x, i32 width) {
+    return Broad{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
+}
+
+// What the rows of a thread score with each letter, a byte a row and eight rows a word, which threads of a group have side by
+// side: whatever letters they look up, sixteen do not meet in a bank. Fewer have an odd number of words, so that others do so
+// by chance only.
+template <class Lane, i32 CELLS> struct Profile;
+
+template <i32 CELLS> struct Profile<Narrow, CELLS> {
+    static const i32 WORDS = (CELLS + 7) / 8;
+    const u8* own;
+    i32 letter_bytes, word_bytes;
+    uint2 low[WORDS], high[WORDS];
+
+    HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
+        __shared__ __align__(16) u8 shared[CODES * STRIP_ROWS];
+        word_bytes = 8 * width, letter_bytes = (width < 16 ? WORDS | 1 : WORDS) * word_bytes;
+        __syncthreads();  // until nobody needs the strip before
+        for (i32 row = threadIdx.x; row < width * CELLS; row += blockDim.x) {
+            u8* bytes = shared + (row % CELLS / 8 * width + row / CELLS) * 8 + row % CELLS % 8;
+            bool exists = first_row + row < query.rows;
+            const i32* scores = query.scores(exists ? first_row + row : 0);
+            for (i32 letter = 0; letter < CODES; ++letter)
+                bytes[letter * letter_bytes] = (u8)(exists && letter != NO_LETTER ? scores[letter] : LOWEST);
+        }
+        __syncthreads();
+        own = shared + 8 * (group_lane() & (width - 1));
+    }
+    HOST_DEVICE void look_up(i32 letters) {
+        const u8 *a = own + (letters & 255) * letter_bytes, *b = own + (letters >> 8) * letter_bytes;
+        UNROLL for (i32 word = 0; word < WORDS; ++word) {
+            low[word] = *(const uint2*)(a + word * word_bytes);
+            high[word] = *(const uint2*)(b + word * word_bytes);
+        }
+    }
+    // The bytes of both subjects, each with its sign.
+    HOST_DEVICE Narrow at(i32 k) const {
+        u32 chosen = k % 4 * 0x1111u + 0xC480u;
+        return k % 8 < 4 ? Narrow{chosen_bytes(low[k / 8].x, high[k / 8].x, chosen)}
+                         : Narrow{chosen_bytes(low[k / 8].y, high[k / 8].y, chosen)};
+    }
+};
+
+template <i32 CELLS> struct Profile<Broad, CELLS> {
+    const i32* rows[CELLS];
+    i32 letters;
+
+    HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
+        first_row += (group_lane() & (width - 1)) * CELLS;
+        UNROLL for (i32 k = 0; k < CELLS; ++k)
+            rows[k] = first_row + k < query.rows ? query.scores(first_row + k) : nullptr;
+    }
+    HOST_DEVICE void look_up(i32 found) { letters = found; }
+    HOST_DEVICE Broad at(i32 k) const { return Broad{{score(k, letters & 255)}, {score(k, letters >> 8)}}; }
+    HOST_DEVICE i32 score(i32 k, i32 letter) const {
+        return rows[k] && letter != NO_LETTER ? rows[k][letter] : FAR_BELOW;
+    }
+};
+
+// What a step of a thread takes from memory, fetched a step before.
+template <class Lane> struct Fetched {
+    i32 letters;
+    Border<Lane> border;
+};
+
+// A thread's rows of a strip on their way along the columns of a pair of subjects, a column behind the rows of the thread
+// above, of `width` threads. BORDERED: there are strips above or below.
+template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
+    const u16* words;
+    i32 columns, width, lane;
+    Border<Lane>* borders;
+    bool reads, writes;
+    Lane before, through;
+    Fetched<Lane> next;
+
+    HOST_DEVICE void fetch(i32 column) {
+        bool exists = (u32)column < (u32)columns;
+        next.letters = exists ? words[column] : NO_LETTER * 0x101;
+        next.border = Border<Lane>{Lane::all(0), Lane::all(0)};
+        if (BORDERED && reads && exists) next.border = borders[column];
+    }
+    template <class Seen> HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile,
+                                                Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps,
+                                                const Seen& seen) {
+        Fetched<Lane> now = next;
+        fetch(column + 1);
+        profile.look_up(now.letters);
+        Lane above = from_above(front.held[CELLS - 1], width);
+        through = from_above(through, width);
+        if (lane == 0) above = now.border.held, through = now.border.through;
+        front.step(profile, before, through, gaps);
+        seen.look(front, first_row + lane * CELLS, column, 1, 0);
+        before = above;
+        if (BORDERED && writes && (u32)column < (u32)columns)
+            borders[column] = Border<Lane>{front.held[CELLS - 1], through};
+    }
+    // Two steps at a time: what a step leaves in other registers than it took it from, the next one brings back.
+    template <class Seen> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
+                                                 Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps,
+                                                 const Seen& seen) {
+        before = through = Lane::all(0);
+        front.begin();
+        fetch(-lane);
+        for (i32 column = -lane; column < steps - lane; column += 2) {
+            step(column, first_row, profile, front, gaps, seen);
+            step(column + 1, first_row, profile, front, gaps, seen);
+        }
+    }
+};
+
+// letters: of two subjects, a word a column. borders: of the columns. Returns the best scores, once all strips are swept, in all
+// threads.
+template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
+                                                                    i32 width, Border<Lane>* borders, bool,
+                                                                    const GapCosts<Lane>& gaps, const Seen& seen) {
+    i32 lane = group_lane() & (width - 1), steps = group_max(columns) + width - 1, strip_rows = width * CELLS;
+    Front<Lane, CELLS> front;
+    front.best = Lane::all(0);
+    if (query.rows <= strip_rows) {
+        Profile<Lane, CELLS> profile(query, 0, width);
+        Rows<Lane, CELLS, false> rows = {(const u16*)letters, columns, width, lane};
+        rows.sweep(steps, 0, profile, front, gaps, seen);
+    } else {
+        for (i32 first_row = 0; first_row < query.rows; first_row += strip_rows) {
+            Profile<Lane, CELLS> profile(query, first_row, width);
+            Rows<Lane, CELLS, true> rows = {(const u16*)letters,
+                                            columns,
+                                            width,
+                                            lane,
+                                            borders,
+                                            first_row > 0 && lane == 0,
+                                            first_row + strip_rows < query.rows && lane == width - 1};
+            rows.sweep(steps, first_row, profile, front, gaps, seen);
+            __syncwarp();
+        }
+    }
+    Lane best = front.best;
+    for (i32 apart = width / 2; apart; apart /= 2) best = larger(best, from_beside(best, apart));
+    return best;
+}
+
+#else
+
+const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as many blocks
+const i32 FRONT_COLUMNS = 4;  // more would not stay in registers
+
+// Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
+HOST_DEVICE i64 place_of(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
+
+// Borders are of rows.
+HOST_DEVICE i64 border_place(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
+
+typedef i8 Bytes __attribute__((vector_size(32)));
+
+HOST_DEVICE Bytes chosen(Bytes table, Bytes places) {
+#ifdef __clang__
+    Bytes found;
+    for (i32 i = 0; i < 32; ++i) found[i] = table[places[i]];
+    return found;
+#else
+    return __builtin_shuffle(table, places);
+#endif
+}
+
+// What each letter of the query scores with the letters of a block of columns.
+template <class Lane> struct Profile;
+
+template <> struct Profile<Narrow> {
+    Bytes table[LETTERS];
+    Narrow scores[LETTERS][BLOCK_COLUMNS];
+
+    HOST_DEVICE Profile(const Query& query) {
+        for (i32 code = 0; code < LETTERS; ++code)
+            for (i32 letter = 0; letter < CODES; ++letter)
+                table[code][letter] = (i8)(letter == NO_LETTER ? LOWEST : query.matrix[CODES * code + letter]);
+    }
+    HOST_DEVICE void look_up(const u8* letters) {
+        for (i32 k = 0; k < BLOCK_COLUMNS; k += 2) {
+            Bytes places;
+            __builtin_memcpy(&places, letters + k * Narrow::width, sizeof places);
+            for (i32 code = 0; code < LETTERS; ++code) {
+                auto both = (Narrow::vector)chosen(table[code], places);
+                scores[code][k].value = both << 8 >> 8;
+                scores[code][k + 1].value = both >> 8;
+            }
+        }
+    }
+};
+
+template <> struct Profile<Broad> {
+    const Query& query;
+    Broad scores[LETTERS][BLOCK_COLUMNS];
+
+    HOST_DEVICE Profile(const Query& query) : query(query) {}
+    HOST_DEVICE void look_up(const u8* letters) {
+        for (i32 code = 0; code < LETTERS; ++code) {
+            for (i32 k = 0; k < BLOCK_COLUMNS; ++k) {
+                for (i32 lane = 0; lane < Broad::width; ++lane) {
+                    i32 letter = letters[place_of(k, lane)];
+                    scores[code][k].set(lane, letter == NO_LETTER ? FAR_BELOW : query.matrix[CODES * code + letter]);
+                }
+            }
+        }
+    }
+};
+
+template <class Lane> struct Row {
+    const Lane* scores;
+    HOST_DEVICE Lane at(i32 k) const { return scores[k]; }
+};
+
+// borders: of the rows; where the columns go on behind others they are those of the column before.
+template <class Lane, i32, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32,
+                                                              Border<Lane>* borders, bool goes_on,
+                                                              const GapCosts<Lane>& gaps, const Seen& seen) {
+    Front<Lane, FRONT_COLUMNS> front;
+    front.best = Lane::all(0);
+    Profile<Lane> profile(query);
+    bool begins = columns && !goes_on;
+    for (i32 row = 0; row < query.rows && begins; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
+    for (i32 column = 0; column < columns; column += FRONT_COLUMNS) {
+        if (column % BLOCK_COLUMNS == 0) profile.look_up(letters + (i64)column * Lane::width);
+        front.begin();
+        Lane before = Lane::all(0);
+        for (i32 row = 0; row < query.rows; ++row) {
+            Border<Lane>& border = borders[row];
+            Lane beside = border.held, through = border.through;
+            front.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
+            seen.look(front, row, column, 0, 1);
+            before = beside;
+            border = Border<Lane>{front.held[FRONT_COLUMNS - 1], through};
+        }
+    }
+    return front.best;
+}
+
+#endif

@@ -1,0 +1,34 @@
+// Where records occur, as ranges of ranks: row s holds the strand first_strand + s (0 as a record was read, 1 its reverse
+// complement), a column each pattern's slot. A record's occurrences are those of the first row, then those of the second,
+// each in the order of the suffix array.
+#pragma once
+#include "common/item_record.cuh"
+#include "index/reference.cuh"
+
+struct Occurrence {
+    i64 place;
+    bool reversed;
+};
+
+struct Occurrences {
+    const i32* slot_of;
+    const suffix_t* ranks;
+    const suffix_t* counts;
+    i64 pattern_count;
+    i32 first_strand, strand_count;
+
+    HOST_DEVICE i64 count(i64 record, i32 row) const { return (i64)counts[row * pattern_count + slot_of[record]]; }
+    HOST_DEVICE i64 total(i64 record) const { return count(record, 0) + (strand_count > 1 ? count(record, 1) : 0); }
+    HOST_DEVICE Occurrence get(i64 record, i64 number, const suffix_t* suffixes) const {
+        i64 first = count(record, 0);
+        i32 row = number >= first;
+        i64 rank = (i64)ranks[row * pattern_count + slot_of[record]] + number - (row ? first : 0);
+        return Occurrence{(i64)suffixes[rank], first_strand + row > 0};
+    }
+};
+
+#define OCCURRENCE_ARGUMENTS                                                                                \
+    const i32 *slot_of, const suffix_t *ranks, const suffix_t *counts, i64 pattern_count, i32 first_strand, \
+        i32 strand_count
+#define OCCURRENCES \
+    Occurrences { slot_of, ranks, counts, pattern_count, first_strand, strand_count }

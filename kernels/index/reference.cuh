@@ -1,0 +1,67 @@
+// The reference as kernels see it. Ambiguous bases, the places between contigs and the end are barriers: packed words
+// hold A there, no common prefix crosses them, and barrier_blocks has a bit for each 64 bases that hold one, so that
+// the list of barrier intervals is searched only where it must be.
+#pragma once
+#include "common/packed.cuh"
+
+struct Reference {
+    const u64* words;
+    const u64* barrier_blocks;
+    const i64* barrier_starts;  // sorted, disjoint intervals; the last one begins at length
+    const i64* barrier_ends;
+    i64 barriers;
+    const i64* contig_starts;  // contigs + 1 values; contig c is [contig_starts[c], contig_starts[c + 1] - 1)
+    i64 contigs;
+
+    HOST_DEVICE Words packed() const { return Words{words, 1}; }
+
+    HOST_DEVICE bool clear(i64 begin, i64 end) const {
+        i64 first = begin >> 6, last = (end - 1) >> 6;
+        u64 wanted = ~0ull << (first & 63);
+        for (i64 word = first >> 6; word < last >> 6; ++word, wanted = ~0ull)
+            if (barrier_blocks[word] & wanted) return false;
+        return last < first || !(barrier_blocks[last >> 6] & wanted & ~0ull >> (63 - (last & 63)));
+    }
+    // The first barrier interval that ends behind position.
+    HOST_DEVICE i64 barrier_behind(i64 position) const {
+        i64 low = 0, high = barriers;
+        while (low < high) {
+            i64 middle = (low + high) >> 1;
+            if (barrier_ends[middle] > position) high = middle;
+            else low = middle + 1;
+        }
+        return low;
+    }
+    // How many of the count bases from position on stand before the first barrier.
+    HOST_DEVICE i64 reach(i64 position, i64 count) const {
+        if (clear(position, position + count)) return count;
+        return clamp(barrier_starts[barrier_behind(position)] - position, (i64)0, count);
+    }
+    HOST_DEVICE i64 contig_of(i64 position) const {
+        i64 low = 0, high = contigs;
+        while (high - low > 1) {
+            i64 middle = (low + high) >> 1;
+            if (contig_starts[middle] <= position) low = middle;
+            else high = middle;
+        }
+        return low;
+    }
+    // Marks (low bit of a pair) the barriers among the 32 bases from position on.
+    HOST_DEVICE u64 barriers_at(i64 position) const {
+        if (clear(position, position + 32)) return 0;
+        u64 marks = 0;
+        for (i64 i = barrier_behind(position); i < barriers && barrier_starts[i] < position + 32; ++i) {
+            i64 from = maximum(barrier_starts[i] - position, (i64)0), to = minimum(barrier_ends[i] - position, (i64)32);
+            marks |= first_bases(to) & ~first_bases(from);
+        }
+        return marks & LOW_BITS;
+    }
+};
+
+#define REFERENCE_ARGUMENTS                                                                                    \
+    const u64 *reference_words, const u64 *barrier_blocks, const i64 *barrier_starts, const i64 *barrier_ends, \
+        const i64 *contig_starts, i64 barrier_count, i64 contig_count
+#define REFERENCE                                                                                                 \
+    Reference {                                                                                                   \
+        reference_words, barrier_blocks, barrier_starts, barrier_ends, barrier_count, contig_starts, contig_count \
+    }

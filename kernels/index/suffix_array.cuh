@@ -1,0 +1,117 @@
+// Nearest suffixes: where a query would stand in the suffix array, and how much of it the suffixes there share.
+//
+// The order is over {barrier, A, C, G, T}; a suffix that meets a barrier before it differs from the query is smaller.
+// prefix_table[x] counts the suffixes whose first k bases, read as A behind a barrier, are smaller than x.
+#pragma once
+#include "reads/queries.cuh"
+#include "index/reference.cuh"
+
+// A query from `position` on: its packed bases, and how many stand before its end or an ambiguous base.
+template <class Text> struct Suffix {
+    Text bases;
+    i64 position;
+    i32 length;
+};
+template <class Text> Suffix(Text, i64, i32) -> Suffix<Text>;
+
+HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
+    for (i32 i = 0; i < length; i += 32) {
+        i32 stop = first_marked(mask.at(position + i));
+        if (stop < 32) return minimum(i + stop, length);
+    }
+    return length;
+}
+
+// Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
+template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const Suffix<Text>& query, i64 place) {
+    Words text = reference.packed();
+    i32 shared = 0;
+    while (shared < query.length) {
+        u64 x = differences(query.bases.at(query.position + shared), text.at(place + shared));
+        if (x) {
+            shared += first_marked(x);
+            break;
+        }
+        shared += 32;
+    }
+    shared = minimum(shared, query.length);
+    return shared ? (i32)reference.reach(place, shared) : 0;
+}
+
+// The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
+template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const Suffix<Text>& query) {
+    Reader text(reference.words, place);
+    i32 shared = 0;
+    u64 mine = 0, its = 0;
+    for (; shared < query.length; shared += 32) {
+        mine = text.next(), its = query.bases.at(query.position + shared);
+        if (query.length - shared < 32)
+            mine &= first_bases(query.length - shared), its &= first_bases(query.length - shared);
+        if (mine != its) break;
+    }
+    if (mine < its) return -1;
+    // A barrier in front of the difference makes the suffix smaller; at the difference it would have, being packed as A.
+    i32 equal = mine == its ? query.length : shared + first_marked(differences(mine, its));
+    return reference.reach(place, equal) < equal ? -1 : mine != its;
+}
+
+template <class Text> HOST_DEVICE i64 prefix_code(const Suffix<Text>& query, i32 k) {
+    return leading_code(query.bases.at(query.position) & first_bases(query.length), k);
+}
+
+struct Ranks {
+    i64 low, high;
+};
+
+// The ranks of the suffixes that may begin with the query: for one of k bases and more those of its first k, for a shorter
+// one those that begin with it and, in front of them, some that a barrier cuts short.
+template <class suffix, class Text>
+HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const Suffix<Text>& query, i32 k) {
+    i64 code = prefix_code(query, k), codes = (i64)1 << (2 * maximum(k - query.length, 0));
+    return Ranks{(i64)prefix_table[code], (i64)prefix_table[code + codes]};
+}
+
+// How many suffixes sort before the query's, of which the rank is known to lie in [low, high].
+template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes,
+                                                                    const Suffix<Text>& query, i64 low, i64 high) {
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
+        if (compare(reference, (i64)suffixes[middle], query) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The first rank behind `inside`, where the suffix begins with the query, at which it does not, or `limit`. Most queries
+// occur once: the steps grow from 1.
+template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes,
+                                                            const Suffix<Text>& query, i64 inside, i64 limit) {
+    i64 outside = limit;
+    for (i64 step = 1; limit - inside > step; step *= 2) {
+        if (compare(reference, (i64)suffixes[inside + step], query)) {
+            outside = inside + step;
+            break;
+        }
+        inside += step;
+    }
+    while (outside - inside > 1) {
+        i64 middle = (inside + outside) >> 1;
+        if (compare(reference, (i64)suffixes[middle], query)) outside = middle;
+        else inside = middle;
+    }
+    return outside;
+}
+
+// The ranks of the suffixes that begin with the query, which are known to lie in `range`.
+template <class suffix, class Text> HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes,
+                                                                  const Suffix<Text>& query, Ranks range) {
+    i64 low = range.low, high = range.high;
+    bool found = false;
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
+        i32 order = compare(reference, (i64)suffixes[middle], query);
+        if (order < 0) low = middle + 1;
+        else high = middle, found = order == 0;
+    }
+    return Ranks{low, found ? run_end(reference, suffixes, query, low, range.high) : low};
+}

@@ -1,0 +1,145 @@
+// Building the suffix tree from the suffix array: common prefixes of neighbours, then the intervals of ranks that they
+// enclose, which are the tree's nodes, then the edges.
+//
+// prefixes[r] is what the suffixes of ranks r - 1 and r share; prefixes[0] is 0. A node of depth d is a range of ranks
+// [low, high) with prefixes[low] < d, prefixes[high] < d and the least of those between equal to d. It is marked at the
+// first of these, and numbered from 1 on by the order of the marks; the root, of depth 0, is node 0.
+#include "index/longest_prefixes.cuh"
+#include "index/suffix_tree.cuh"
+
+const u32 NO_NEIGHBOUR = ~0u;
+
+// An item is a rank: before[p] is the place of the suffix in front of that at p.
+KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes, u32* before) {
+    FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
+}
+
+// An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that
+// neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
+// compared once.
+KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length, i64 slice_size) {
+    Reference reference = REFERENCE;
+    Words text = reference.packed();
+    FOR_EACH(slice, begin, end) {
+        i64 shared = 0;
+        for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
+            if (!reference.reach(place, 1)) continue;
+            i64 other = before[place];
+            shared = other == NO_NEIGHBOUR ? 0 : maximum(shared - 1, (i64)0);
+            for (i64 more = other == NO_NEIGHBOUR ? 0 : 32; more == 32; shared += more) {
+                more = first_marked(differences(text.at(place + shared), text.at(other + shared)));
+                more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
+            }
+            before[place] = (u32)shared;
+        }
+    }
+}
+
+// An item is a rank.
+KERNEL void order_prefixes(i64 begin, i64 end, const suffix_t* suffixes, const u32* by_place, u32* prefixes) {
+    FOR_EACH(rank, begin, end) prefixes[rank] = by_place[suffixes[rank]];
+}
+
+// An item is an entry of the level at `upper`; the one below, at `lower`, has `size` entries.
+KERNEL void take_minima(i64 begin, i64 end, u32* minima, i64 lower, i64 upper, i64 size) {
+    FOR_EACH(entry, begin, end) {
+        u32 least = ~0u;
+        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i)
+            least = minimum(least, minima[lower + i]);
+        minima[upper + entry] = least;
+    }
+}
+
+// An item is a block of 64 ranks: the first bit of marks is its first rank.
+KERNEL void mark_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, u64* marks, i64* counts, i64 suffix_count) {
+    Pyramid prefixes = PYRAMID;
+    FOR_EACH(block, begin, end) {
+        u64 marked = 0;
+        for (i64 rank = block * 64; rank < minimum(block * 64 + 64, suffix_count); ++rank) {
+            u32 shared = minima[rank];
+            if (shared && minima[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
+        }
+        marks[block] = marked;
+        counts[block] = count_ones(marked);
+    }
+}
+
+struct Nodes {
+    const u64* marks;
+    const i64* mark_ends;  // marks up to and with each block
+
+    HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
+    HOST_DEVICE u32 number(i64 rank) const {
+        u64 behind = marks[rank >> 6] >> (rank & 63);
+        return (u32)(mark_ends[rank >> 6] - count_ones(behind) + 1);
+    }
+};
+
+// An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
+KERNEL void open_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, const u64* marks, const i64* mark_ends, Edge* edges,
+                       i64 suffix_count) {
+    Pyramid prefixes = PYRAMID;
+    Nodes nodes = {marks, mark_ends};
+    FOR_EACH(rank, begin, end) {
+        bool root = rank == suffix_count;
+        if (!root && !nodes.marked(rank)) continue;
+        i64 high = root ? suffix_count : prefixes.from(rank + 1, minima[rank]);
+        Edge* own = edges + 4 * (root ? 0 : (i64)nodes.number(rank));
+        for (i32 i = 0; i < 4; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
+    }
+}
+
+// Writes the edge that leads to the suffixes [low, high), which share `depth` bases, from the node above them.
+HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words text, i64 place, i64 low, i64 high,
+                            i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
+    const u32* shared = prefixes.values;
+    i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
+    if (above == depth) return;  // the suffix ends at the node
+    i64 node = 0;
+    if (above) node = nodes.number(prefixes.from(prefixes.before(at, (u32)above) + 1, (u32)above + 1));
+    edges[4 * node + text.base(place + above)] =
+        Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
+}
+
+// An item is a rank: the edge of its leaf, and that of the node marked there.
+KERNEL void write_edges(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, PYRAMID_ARGUMENTS,
+                        const u64* marks, const i64* mark_ends, Edge* edges, i64 suffix_count) {
+    Reference reference = REFERENCE;
+    Pyramid prefixes = PYRAMID;
+    Nodes nodes = {marks, mark_ends};
+    Words text = reference.packed();
+    FOR_EACH(rank, begin, end) {
+        i64 place = (i64)suffixes[rank];
+        i64 whole = barrier_starts[reference.barrier_behind(place)] - place;
+        write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
+        if (!nodes.marked(rank)) continue;
+        u32 depth = minima[rank];
+        i64 low = prefixes.before(rank, depth), high = prefixes.from(rank + 1, depth);
+        write_edge(prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count,
+                   edges);
+    }
+}
+
+// An item is a node: fake edges get the bound of the edge behind them.
+KERNEL void close_nodes(i64 begin, i64 end, Edge* edges) {
+    FOR_EACH(node, begin, end) {
+        Edge* own = edges + 4 * node;
+        for (i32 i = 2; i >= 0; --i)
+            if (own[i].length == 0) own[i].left = own[i + 1].left;
+    }
+}
+
+// An item is the code of entry_bases bases: where walks that begin with them go on.
+KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges, Entry* entries, i32 entry_bases) {
+    FOR_EACH(code, begin, end) {
+        Entry entry = {-1, 0, 0};
+        while ((i32)entry.depth < entry_bases) {
+            i32 base = (i32)(code >> (2 * (entry_bases - 1 - entry.depth)) & 3);
+            i64 next = 4 * (i64)entry.node + base;
+            const Edge edge = edges[next];
+            if (edge.length > entry_bases - entry.depth || edge.destination == LEAF) break;
+            entry = Entry{base < 3 ? next + 1 : entry.bound, edge.destination, entry.depth + edge.length};
+        }
+        entries[code] = entry;
+    }
+}

@@ -1,0 +1,78 @@
+// The suffix tree, flattened: an array of edges, four to a node (A, C, G, T), the root's first.
+//
+// An edge is its label in the reference (start, length), the node that it leads to, and the left bound in the suffix
+// array of the suffixes below it; their right bound is the left one of the edge behind it, or behind T that of the node.
+// A suffix that ends at a node, since a barrier follows, stands in front of the node's edges. An edge of length 0 is fake
+// and has the bound of the next one. A leaf's edge leads to node 0, the root, and ends at a barrier.
+#pragma once
+#include "reads/patterns.cuh"
+#include "index/reference.cuh"
+#include "index/suffix_array.cuh"
+
+struct alignas(16) Edge {
+    u32 start, length, destination, left;
+};
+
+const u32 LEAF = 0;
+
+// Where walks begin whose first bases are known, as the array's searches do in the prefix table: the deepest node on
+// their way that lies no deeper. The table of 0 bases has the root alone.
+struct alignas(16) Entry {
+    i64 bound;  // see Walk
+    u32 node, depth;
+};
+
+// A walk down the tree along a pattern. Below a node the edges part by their first base, so the walk looks at nothing
+// else: when the pattern is used up the whole of it is compared once, at a place that any suffix of the subtree tells.
+struct Walk {
+    Pattern pattern;
+    i64 next;   // the edge to follow
+    i64 bound;  // the edge whose left bound is the right one of the subtree; -1 where all suffixes are
+    i64 place;  // of a suffix in the subtree
+    i64 low;
+    i64 depth;  // bases behind the walk
+    u64 bases;  // the pattern's 32 around the depth
+    bool going;
+
+    HOST_DEVICE void begin(Pattern walked, const Entry* entries, i32 entry_bases) {
+        pattern = walked;
+        low = place = 0;
+        going = walked.length > 0;
+        if (!going) return;
+        bases = walked.at(0);
+        Entry entry = {-1, 0, 0};
+        if (walked.length > entry_bases) entry = entries[leading_code(bases, entry_bases)];
+        bound = entry.bound;
+        depth = entry.depth;
+        turn(entry.node);
+    }
+    HOST_DEVICE void turn(u32 node) {
+        i32 base = (i32)(bases >> (62 - 2 * (depth & 31)) & 3);
+        next = 4 * (i64)node + base;
+        if (base < 3) bound = next + 1;
+    }
+    HOST_DEVICE void step(const Edge* edges) {
+        const Edge edge = edges[next];
+        place = (i64)edge.start - depth;
+        low = edge.left;
+        i64 before = depth;
+        depth += edge.length;
+        going = depth < pattern.length && edge.destination != LEAF;
+        if (!going) {
+            if (edge.length == 0 || depth < pattern.length) low = -1;
+            return;
+        }
+        if ((depth ^ before) >> 5) bases = pattern.at(depth & ~31ll);
+        turn(edge.destination);
+        PREFETCH(&edges[next]);
+    }
+    // The ranks of the suffixes that begin with the pattern, once the walk has ended.
+    HOST_DEVICE Ranks found(const Edge* edges, const Reference& reference, i64 suffix_count) const {
+        Ranks none = {0, 0};
+        if (pattern.length == 0 || low < 0) return none;
+        Reader text(reference.words, place);
+        for (i32 i = 0; i < pattern.length; i += 32)
+            if ((pattern.at(i) ^ text.next()) & first_bases(pattern.length - i)) return none;
+        return Ranks{low, bound < 0 ? suffix_count : (i64)edges[bound].left};
+    }
+};

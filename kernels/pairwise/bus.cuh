@@ -1,0 +1,19 @@
+// The horizontal bus of a region: a word a column, in which a strip's last row tells the strip below its H and its F. A word
+// is written and read whole and bears its writer's mark, so that strips wait for nothing else: where the mark of the strip
+// above is, all that it had to tell is there.
+#pragma once
+#include "pairwise/wavefront_lanes.cuh"
+
+const i32 MARK_BITS =
+    21;  // more strips are never under way together, and H - F, which no gap's first letter exceeds, fits
+
+HOST_DEVICE u32 bus_mark(i32 strip) { return (u32)(strip + 1) & ((1u << MARK_BITS) - 1); }
+// H - F, the mark, H.
+HOST_DEVICE u64 bus_word(Border border, i32 strip) {
+    u32 upper = (u32)(border.h - border.f) << MARK_BITS | bus_mark(strip);
+    return (u64)upper << 32 | (u32)border.h;
+}
+HOST_DEVICE bool is_from(u64 word, i32 strip) {
+    return ((u32)(word >> 32) & ((1u << MARK_BITS) - 1)) == bus_mark(strip);
+}
+HOST_DEVICE Border border_of(u64 word) { return Border{(i32)word, (i32)word - (i32)(word >> (32 + MARK_BITS))}; }

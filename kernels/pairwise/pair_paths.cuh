@@ -1,0 +1,123 @@
+// The path of every pair, from its end back to its start: directions where a path that scores so much can be, then steps.
+#pragma once
+#include "pairwise/pairwise.cuh"
+
+// Diagonals, columns less rows, between which a path lies.
+struct Diagonals {
+    i32 low, high;
+};
+
+// The best that a path can score if it has so many letters of the query (of the target, if `deleted`) more in gaps than
+// of the other behind some cell of it; that bounds how far it strays from the diagonal on which it ends.
+struct Reach {
+    i32 query_end, target_end;
+    bool whole;  // both sequences are aligned from their beginnings
+    Limits limits;
+
+    HOST_DEVICE i64 gap(i64 letters) const { return letters > 0 ? limits.gap_open + letters * limits.gap_extend : 0; }
+    HOST_DEVICE i64 best_score(i64 letters, bool deleted) const {
+        i64 longer = deleted ? target_end : query_end, shorter = deleted ? query_end : target_end;
+        if (!whole) return limits.highest * minimum(longer - letters, shorter) - gap(letters);
+        letters = maximum(letters, longer - shorter);
+        return limits.highest * (longer - letters) - gap(letters) - gap(shorter - longer + letters);
+    }
+    HOST_DEVICE i32 farthest(i32 score, bool deleted) const {
+        i32 low = 0, high = deleted ? target_end : query_end;
+        while (low < high) {
+            i32 middle = (low + high + 1) / 2;
+            if (best_score(middle, deleted) >= score) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    }
+    HOST_DEVICE Diagonals diagonals(i32 score) const {
+        i32 last = target_end - query_end;
+        return Diagonals{last - farthest(score, true), last + farthest(score, false)};
+    }
+};
+
+enum Move { EQUAL = 0, DIFFERENT = 1, INSERTED = 2, DELETED = 3 };
+
+// As BAM numbers it.
+HOST_DEVICE u32 operation_of(u32 move) { return 0x2187 >> 4 * move & 15; }
+
+// The moves of a path from its end, two bits each; `runs` of equal ones.
+struct Moves {
+    u32* words;
+    i32 count, runs;
+    u32 word, last;
+
+    HOST_DEVICE void add(u32 move) {
+        runs += count == 0 || move != last;
+        last = move;
+        word |= move << 2 * (count & 15);
+        if ((++count & 15) == 0) {
+            words[(count >> 4) - 1] = word;
+            word = 0;
+        }
+    }
+    HOST_DEVICE void finish() {
+        if (count & 15) words[count >> 4] = word;
+    }
+};
+
+// Sweeps the strips and leaves their directions behind the columns.
+template <class Scheme, class Lane> HOST_DEVICE Lane* direct_group(const Group<Lane>& group, const Frame& frame,
+                                                                   Lane* memory, Mode mode, const Scheme& scheme,
+                                                                   i32 never) {
+    Columns<Lane> columns = {memory};
+    auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
+    Lane* words = memory + Columns<Lane>::size(frame.columns);
+    group.lay_letters(prices.letters, columns, frame.columns);
+    lay_border(group, columns, frame.first(0) + frame.steps(0) - (ROWS - 1), frame.columns, mode, scheme, never);
+    Strip<Lane, DIRECTIONS> strip;
+    for (i32 number = 0; number < frame.strips(); ++number) {
+        Directions<Lane> directions = {words + Directions<Lane>::size(number, frame.most_steps())};
+        i32 first = frame.first(number), steps = frame.steps(number);
+        strip.begin(columns, first, prices);
+        group.load_query(prices.letters, strip.query, number);
+        for (i32 step = 0; step < steps; step += ROWS) strip.advance(columns, first + step, step, directions, prices);
+    }
+    return words;
+}
+
+// A cell of the matrix on a lane's way back.
+template <class Lane> struct Walk {
+    const Group<Lane>& group;
+    const Frame& frame;
+    Lane* words;
+    i32 lane, i, j;
+
+    HOST_DEVICE u32 directions() const {
+        i32 row = i - 1, strip = row / ROWS, column = j - group.shifts[lane];
+        Directions<Lane> own = {words + Directions<Lane>::size(strip, frame.most_steps())};
+        return own.get(lane, row % ROWS, column - frame.first(strip) + row % ROWS);
+    }
+    // `score` is what is left of it, by which a local alignment knows its start.
+    template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {
+        while (i > 0 && j > 0 && !(mode == LOCAL && score == 0)) {
+            u32 from = directions();
+            if (!(from & NO_DIAGONAL)) {
+                i32 query = group.queries[lane][i - 1], target = group.targets[lane][j - 1];
+                moves.add(Scheme::equal(query, target) ? EQUAL : DIFFERENT);
+                score -= scheme.score(query, target);
+                --i, --j;
+                continue;
+            }
+            bool deletion = !(from & NO_DELETION);
+            u32 longer = deletion ? LONGER_DELETION : LONGER_INSERTION;
+            score += scheme.gap_open;
+            for (;;) {
+                moves.add(deletion ? DELETED : INSERTED);
+                score += scheme.gap_extend;
+                deletion ? --j : --i;
+                if (!(from & longer)) break;
+                from = directions();
+            }
+        }
+        if (mode != LOCAL)
+            for (; i > 0; --i) moves.add(INSERTED);
+        if (mode == GLOBAL)
+            for (; j > 0; --j) moves.add(DELETED);
+    }
+};

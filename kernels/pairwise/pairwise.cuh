@@ -1,0 +1,119 @@
+// Pairs of sequences, how they share the lanes and the scratch memory of a launch, and the strips that they are swept in.
+#pragma once
+#include "pairwise/strips.cuh"
+
+// The letters of pair p are those from offsets[p] to offsets[p + 1]; behind all letters there is a pad of 16 bytes.
+struct Pairs {
+    const u8 *queries, *targets;
+    const i64 *query_offsets, *target_offsets;
+
+    HOST_DEVICE i32 query_length(i64 pair) const { return (i32)(query_offsets[pair + 1] - query_offsets[pair]); }
+    HOST_DEVICE i32 target_length(i64 pair) const { return (i32)(target_offsets[pair + 1] - target_offsets[pair]); }
+    HOST_DEVICE const u8* query(i64 pair) const { return queries + query_offsets[pair]; }
+    HOST_DEVICE const u8* target(i64 pair) const { return targets + target_offsets[pair]; }
+};
+
+#define PAIR_ARGUMENTS const u8 *queries, const i64 *query_offsets, const u8 *targets, const i64 *target_offsets
+#define PAIRS \
+    Pairs { queries, targets, query_offsets, target_offsets }
+
+// What a block of pairs, one for each lane of the threads of a warp, is swept in. Row r of the frame is letter r of the
+// query; column c of it is column c + shift of the matrix, with a shift for each pair. Of row r the columns from r up to
+// r + width may be on the way of a path.
+struct Frame {
+    i32 rows, columns;
+    i32 left;  // the first column that is in a matrix
+    i32 width;
+
+    static const i32 UNBOUNDED = 1 << 29;
+
+    HOST_DEVICE i32 strips() const { return (rows + ROWS - 1) / ROWS; }
+    HOST_DEVICE i32 first(i32 strip) const { return width == UNBOUNDED ? 0 : maximum(strip * ROWS, left); }
+    HOST_DEVICE i32 steps(i32 strip) const {
+        i32 last = minimum(strip * ROWS + ROWS - 1 + width, columns);
+        return maximum((last - first(strip) + 2 * (ROWS - 1)) / ROWS * ROWS, 0);
+    }
+    HOST_DEVICE i32 most_steps() const {
+        return (minimum(ROWS - 1 + width, columns - left) + 2 * (ROWS - 1)) / ROWS * ROWS;
+    }
+};
+
+// The pairs of a thread: in every lane as many letters as are aligned.
+template <class Lane> struct Group {
+    i64 pairs[Lane::width];
+    const u8 *queries[Lane::width], *targets[Lane::width];
+    i32 query_ends[Lane::width], target_ends[Lane::width], shifts[Lane::width];
+
+    // The last pair stands in lanes that have none.
+    HOST_DEVICE static Group of(const Pairs& pairs, const i64* order, i64 group, i64 count) {
+        Group made;
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            i64 pair = order[minimum(group * Lane::width + lane, count - 1)];
+            made.pairs[lane] = pair;
+            made.queries[lane] = pairs.query(pair);
+            made.targets[lane] = pairs.target(pair);
+            made.query_ends[lane] = pairs.query_length(pair);
+            made.target_ends[lane] = pairs.target_length(pair);
+            made.shifts[lane] = 0;
+        }
+        return made;
+    }
+    template <class Scheme>
+    HOST_DEVICE void lay_letters(const StripLetters<Scheme, Lane>& codes, Columns<Lane> columns, i32 count) const {
+        for (i32 first = -ROWS; first < count + 2 * ROWS; first += 8) {
+            Lane letters[8];
+            for (i32 lane = 0; lane < Lane::width; ++lane) {
+                i32 place = first + shifts[lane] - 1;
+                u64 eight = eight_letters<Scheme>(targets[lane], place, target_ends[lane], codes.NO_TARGET);
+                UNROLL for (i32 i = 0; i < 8; ++i)
+                    letters[i].set(lane, codes.of_target((i32)(eight >> 8 * i & 255)));
+            }
+            for (i32 i = 0; i < 8; ++i) columns.letter(first + i) = letters[i];
+        }
+    }
+    template <class Scheme>
+    HOST_DEVICE void load_query(const StripLetters<Scheme, Lane>& codes, Lane* rows, i32 strip) const {
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            u64 eight = eight_letters<Scheme>(queries[lane], strip * ROWS, query_ends[lane], codes.NO_QUERY);
+            UNROLL for (i32 i = 0; i < ROWS; ++i)
+                rows[i].set(lane, codes.of_query((i32)(eight >> 8 * i & 255)));
+        }
+    }
+    // Letters `place`.. of `count`; what is no letter, or outside, has the code `none`.
+    template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
+        const u64 bytes = 0x0101010101010101ull;
+        if (place <= -8 || place >= count) return none * bytes;
+        u64 eight = place < 0 ? eight_bytes(letters) << -8 * place : eight_bytes(letters + place);
+        u64 unknown = Scheme::without_letter(eight);
+        if (place < 0) unknown |= ~(~0ull << -8 * place);
+        if (place + 8 > count) unknown |= ~0ull << 8 * (count - place);
+        return (eight & ~unknown) | (none * bytes & unknown);
+    }
+};
+static_assert(ROWS == 8, "a strip of the query is eight bytes");
+
+// Of row 0 of the matrix, as scores are kept.
+HOST_DEVICE i32 first_row(i64 column, Mode mode, const Limits& limits, i32 never) {
+    if (column < 0) return never;
+    i32 gap = mode == GLOBAL && column > 0 ? limits.gap_open + (i32)column * limits.gap_extend : 0;
+    return -gap - limits.first_gap();
+}
+
+// The border above the first strip, of columns before `end`; those behind it are out of reach.
+template <class Lane> HOST_DEVICE void lay_border(const Group<Lane>& group, Columns<Lane> columns, i32 end, i32 count,
+                                                  Mode mode, const Limits& limits, i32 never) {
+    for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {
+        Lane scores = Lane::all(never);
+        if (column < end)
+            for (i32 lane = 0; lane < Lane::width; ++lane)
+                scores.set(lane, first_row((i64)column + group.shifts[lane], mode, limits, never));
+        columns.score(column) = scores;
+        columns.insertion(column) = Lane::all(never);
+    }
+}
+
+// The scratch memory of a block in a launch over those from first_block on; block b has what ends at ends[b].
+template <class Lane> HOST_DEVICE Lane* block_memory(u8* scratch, const i64* ends, i64 first_block, i64 block) {
+    i64 begin = block ? ends[block - 1] : 0, before = first_block ? ends[first_block - 1] : 0;
+    return (Lane*)(scratch + (-(u64)scratch & 63) + (begin - before));  // vectors of the CPU want to be aligned
+}

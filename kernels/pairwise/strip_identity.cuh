@@ -1,0 +1,18 @@
+// The letters of nucleotides in strips.
+#pragma once
+#include "pairwise/identity.cuh"
+#include "pairwise/strips.cuh"
+
+template <class Lane> struct StripLetters<Identity, Lane> {
+    // Apart from all letters and from each other.
+    static const i32 NO_QUERY = 4, NO_TARGET = 5;
+    Lane matching, differing;
+
+    // `lifted`: what is to be added to all scores.
+    HOST_DEVICE static StripLetters of(const Identity& scheme, i32 lifted) {
+        return StripLetters{Lane::all(lifted + scheme.highest), Lane::all(lifted + scheme.lowest)};
+    }
+    HOST_DEVICE static i32 of_query(i32 code) { return code * SPACING; }
+    HOST_DEVICE static i32 of_target(i32 code) { return Lane::opposite(code * SPACING); }
+    HOST_DEVICE Lane score(Lane query, Lane target) const { return alike(query, target, matching, differing); }
+};

@@ -1,0 +1,21 @@
+// The letters in strips that a matrix scores.
+#pragma once
+#include "pairwise/substitution.cuh"
+#include "pairwise/strips.cuh"
+
+template <class Lane> struct StripLetters<Substitution, Lane> {
+    static const i32 NO_QUERY = Substitution::NO_LETTER, NO_TARGET = Substitution::NO_LETTER;
+    const i32* matrix;
+    Lane lifted;
+
+    HOST_DEVICE static StripLetters of(const Substitution& scheme, i32 lifted) {
+        return StripLetters{scheme.matrix, Lane::all(lifted)};
+    }
+    HOST_DEVICE static i32 of_query(i32 code) { return code * Substitution::LETTERS; }
+    HOST_DEVICE static i32 of_target(i32 code) { return code; }
+    HOST_DEVICE Lane score(Lane query, Lane target) const {
+        Lane places = query + target, scores = lifted;
+        for (i32 lane = 0; lane < Lane::width; ++lane) scores.set(lane, matrix[places.get(lane)]);
+        return scores + lifted;
+    }
+};

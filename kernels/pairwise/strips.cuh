@@ -1,0 +1,146 @@
+// A strip of rows of the matrix of comparison.cuh, swept along the target's columns, Lane::width pairs at once.
+//
+//   step         0    1    2    3  ...        In a step row r is r columns behind row 0, so that a step is an
+//   row 0      c      c+1  c+2  c+3           anti-diagonal: its rows do not wait for each other, and the first step
+//   row 1      c-1    c    c+1  c+2           in which a score is reached holds the first of the cells that have it.
+//   row 2      c-2    c-1  c    c+1
+//
+// A strip reads H and F of the row above from the columns' border, and leaves there those of its own last row. What is
+// kept of H, there and here, is H - open - extend, of which E and F take the larger with what they extend.
+#pragma once
+#include "pairwise/comparison.cuh"
+#include "common/lanes.cuh"
+
+const i32 ROWS = 8;
+
+// The target's letters (opposites) and the border, a word each a column. The words of the threads of a warp are interleaved.
+template <class Lane> struct Columns {
+    Lane* words;
+
+    // Columns before the first one and behind the last are met where a strip begins and ends.
+    static const i32 BEFORE = ROWS, BEHIND = 2 * ROWS;
+
+    HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + BEHIND + ROWS) * GROUP_WIDTH; }
+    HOST_DEVICE Lane& at(i32 column, i32 plane) const {
+        return words[(3 * (i64)(column + BEFORE) + plane) * GROUP_WIDTH];
+    }
+    HOST_DEVICE Lane& letter(i32 column) const { return at(column, 0); }
+    HOST_DEVICE Lane& score(i32 column) const { return at(column, 1); }
+    HOST_DEVICE Lane& insertion(i32 column) const { return at(column, 2); }
+};
+
+// Four bits a cell tell where its scores come from; the cells of a step are neighbours, row 0 lowest.
+enum Direction { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_INSERTION = 1 };
+
+template <class Lane> struct Directions {
+    static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
+    Lane* words;  // of a strip, interleaved as those of Columns are
+
+    HOST_DEVICE static i64 size(i64 strips, i64 steps) { return strips * steps * WORDS * GROUP_WIDTH; }
+    HOST_DEVICE Lane& at(i32 step, i32 word) const { return words[((i64)step * WORDS + word) * GROUP_WIDTH]; }
+    HOST_DEVICE u32 get(i32 lane, i32 row, i32 step) const {
+        return (u32)at(step, row / CELLS).get(lane) >> 4 * (row % CELLS) & 15;
+    }
+};
+
+// The letters of a scheme in the lanes of a strip, and what they score.
+template <class Scheme, class Lane> struct StripLetters;
+
+template <class Scheme, class Lane> struct Prices {
+    StripLetters<Scheme, Lane> letters;  // whose scores are to be added to a kept H
+    Lane extend, first_gap;              // negative
+    Lane never;                          // what stands outside the matrix
+    Lane lowest;                         // of a H: 0 in a local alignment
+
+    HOST_DEVICE static Prices of(const Scheme& scheme, Mode mode, i32 never) {
+        i32 lifted = scheme.first_gap();
+        return Prices{StripLetters<Scheme, Lane>::of(scheme, lifted), Lane::all(-scheme.gap_extend), Lane::all(-lifted),
+                      Lane::all(never), Lane::all(mode == LOCAL ? 0 : never)};
+    }
+};
+
+// What a sweep is for: the best cell of a local alignment; the row of the last letters, where no query ends in the strip
+// and where some do; directions.
+enum Purpose { BEST_CELL, LAST_ROW, LAST_ROW_ENDING, DIRECTIONS };
+
+template <class Lane, Purpose PURPOSE> struct Strip {
+    Lane rows[ROWS], deletions[ROWS], insertions[ROWS], diagonals[ROWS], query[ROWS], text[ROWS];
+    // The best score above what was best before, the first step that reached it, and the rows in that step.
+    Lane best, best_step, best_rows[ROWS];
+    Lane ends[ROWS];  // lanes whose border a row is, at the end of their query or of the strip
+
+    // `first`: the column in which row 0 begins.
+    template <class Scheme>
+    HOST_DEVICE void begin(Columns<Lane> columns, i32 first, const Prices<Scheme, Lane>& prices) {
+        UNROLL for (i32 row = 0; row < ROWS; ++row) {
+            rows[row] = deletions[row] = insertions[row] = diagonals[row] = prices.never;
+            text[row] = Lane::all(prices.letters.of_target(prices.letters.NO_TARGET));
+        }
+        diagonals[0] = columns.score(first - 1);
+        best_step = Lane::all(-1);
+    }
+
+    // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
+    template <class Scheme> HOST_DEVICE void advance(Columns<Lane> columns, i32 first, i32 step,
+                                                     Directions<Lane> directions, const Prices<Scheme, Lane>& prices) {
+        Lane letters[ROWS], scores_above[ROWS], insertions_above[ROWS];
+        UNROLL for (i32 i = 0; i < ROWS; ++i) {
+            letters[i] = columns.letter(first + i);
+            scores_above[i] = columns.score(first + i);
+            insertions_above[i] = columns.insertion(first + i);
+        }
+        UNROLL for (i32 i = 0; i < ROWS; ++i) {
+            Lane bits[Directions<Lane>::WORDS] = {}, highest = rows[0];
+            UNROLL for (i32 row = ROWS - 1; row >= 0; --row) {
+                Lane above = row ? rows[row ? row - 1 : 0] : scores_above[i];
+                Lane gap_above = row ? insertions[row ? row - 1 : 0] : insertions_above[i];
+                Lane letter = i >= row ? letters[i >= row ? i - row : 0] : text[i >= row ? 0 : ROWS + i - row];
+                Lane deletion = add_larger(deletions[row], prices.extend, rows[row]);
+                Lane insertion = add_larger(gap_above, prices.extend, above);
+                Lane diagonal = diagonals[row] + prices.letters.score(query[row], letter), here;
+                if constexpr (PURPOSE == BEST_CELL) here = largest_or_zero(diagonal, deletion, insertion);
+                else here = largest(diagonal, deletion, insertion);
+                if constexpr (PURPOSE == DIRECTIONS) {
+                    here = larger(here, prices.lowest);
+                    Lane& word = bits[row / Directions<Lane>::CELLS];
+                    word = pushed(word, diagonal, here);
+                    word = pushed(word, deletion, insertion);
+                    word = pushed(word, rows[row], deletion);
+                    word = pushed(word, above, insertion);
+                }
+                diagonals[row] = above;
+                deletions[row] = deletion;
+                insertions[row] = insertion;
+                rows[row] = here + prices.first_gap;
+                if constexpr (PURPOSE == BEST_CELL) highest = row == ROWS - 1 ? rows[row] : larger(highest, rows[row]);
+            }
+            if constexpr (PURPOSE == BEST_CELL) keep_best(highest, step + i);
+            if constexpr (PURPOSE == DIRECTIONS) {
+                UNROLL for (i32 word = 0; word < Directions<Lane>::WORDS; ++word)
+                    directions.at(step + i, word) = bits[word];
+            }
+            leave_border(columns, first + i);
+        }
+        UNROLL for (i32 i = 0; i < ROWS; ++i)
+            text[i] = letters[i];
+    }
+    HOST_DEVICE void keep_best(Lane highest, i32 step) {
+        Lane better = below(best, highest);
+        if (!any(better)) return;
+        best = larger(best, highest);
+        best_step = select(better, Lane::all(step), best_step);
+        UNROLL for (i32 row = 0; row < ROWS; ++row)
+            best_rows[row] = select(better, rows[row], best_rows[row]);
+    }
+    // `column`: that of row 0.
+    HOST_DEVICE void leave_border(Columns<Lane> columns, i32 column) {
+        const i32 last = ROWS - 1;
+        columns.insertion(column - last) = insertions[last];
+        if constexpr (PURPOSE == LAST_ROW_ENDING) {
+            UNROLL for (i32 row = 0; row < ROWS; ++row) {
+                Lane& border = columns.score(column - row);
+                border = select(ends[row], rows[row], border);
+            }
+        } else columns.score(column - last) = rows[last];
+    }
+};

@@ -1,0 +1,132 @@
+// A region of the matrix, swept by waves: each takes a strip of its rows and follows the wave of the strip above, a chunk of
+// columns behind (Sandes and de Melo 2010; here a strip runs through, and waves meet on the horizontal bus).
+#pragma once
+#include "pairwise/wavefront.cuh"
+
+// What the waves of a region tell each other.
+struct Meeting {
+    i32* counter;  // strips begun
+    i32* best;     // the highest score that any wave has found
+    bool prunes;   // whether what cannot reach it is skipped
+};
+
+// A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found. Each
+// thread keeps its state and its share of what came in.
+template <class Sweeping> struct Candidate {
+    i32 score, begin, base;
+    typename Sweeping::State state;
+    typename Sweeping::Above above[CHUNK / GROUP_WIDTH];
+    typename Sweeping::Cell window[Sweeping::WINDOW / GROUP_WIDTH];
+};
+
+// What follows happens so seldom that its code had better not stand beside what happens always.
+
+template <class Sweeping> SELDOM void remember(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base,
+                                               const typename Sweeping::State* state,
+                                               const typename Sweeping::Chunk* chunk) {
+    candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
+    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) candidate->above[i] = chunk->above[i * GROUP_WIDTH + group_lane()];
+    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i)
+        candidate->window[i] = chunk->window[i * GROUP_WIDTH + group_lane()];
+}
+
+template <class Sweeping> SELDOM void restore(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
+    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) chunk->above[i * GROUP_WIDTH + group_lane()] = candidate->above[i];
+    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i)
+        chunk->window[i * GROUP_WIDTH + group_lane()] = candidate->window[i];
+    group_sync();
+}
+
+// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wave apart sees it. state: with which
+// the chunk began.
+template <class Sweeping, class Scheme>
+SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
+                        const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
+    Sweeping wave(region, scheme, strip);
+    wave.base = base, wave.goal = goal, wave.best = best, wave.chunk = chunk, wave.state = *state;
+    wave.template run<CAREFUL, false, true>(begin);
+    return wave.best;
+}
+
+template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS, class Scheme>
+HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const Meeting& meeting, Found* found,
+                             u64* skipped) {
+    typedef Wave<Scheme, Lane, ROWS, LOCALLY, STEPS> Sweeping;
+    typedef typename Sweeping::State State;
+    typedef typename Sweeping::Chunk Chunk;
+    const bool SEARCHES = LOCALLY && !STEPS;
+    GROUP_ARRAY(Chunk, chunk, 1);
+    GROUP_ARRAY(State, states, GROUP_WIDTH);  // with which a chunk begins
+    GROUP_ARRAY(Found, founds, GROUP_WIDTH);
+    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
+    strip = from_first(strip);
+    Sweeping wave(region, scheme, strip);
+    Candidate<Sweeping> candidate;
+    i32 candidate_score = 0;
+    State* state = states + group_lane();
+    wave.chunk = chunk;
+    wave.open_window();
+    wave.ask(0);
+    for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
+        i32 most = wave.load(begin);
+        bool plain = wave.is_plain(begin);
+        most = group_max(begin ? maximum(most, wave.highest_of_state()) : most);
+        if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
+        if (SEARCHES && meeting.prunes && plain && wave.bound(begin, most) < most_seen) {
+            wave.skip();
+            wave.ask(begin + CHUNK);
+            ++left_out;
+        } else {
+            if (begin) wave.follow(most);
+            else wave.start(most);
+            wave.make_relative();
+            wave.ask(begin + CHUNK);
+            if (SEARCHES) *state = wave.state;
+            i32 highest = wave.run(begin, plain);
+            i32 score = highest + wave.base;
+            if (SEARCHES && score >= most_seen) {
+                most_seen = maximum(score, from_first(fresh(meeting.best)));
+                if (score == most_seen) atomic_max(meeting.best, score);
+                if (score == most_seen && score > candidate_score) {
+                    remember(&candidate, score, begin, wave.base, state, chunk);
+                    candidate_score = score;
+                } else if (score == most_seen) {
+                    wave.best =
+                        find_first<Sweeping>(region, scheme, strip, wave.base, begin, score, state, chunk, wave.best);
+                }
+            }
+        }
+        wave.store(begin);
+    }
+    if (SEARCHES && candidate_score && candidate_score >= from_first(fresh(meeting.best))) {
+        restore(&candidate, chunk);
+        wave.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
+                                         &candidate.state, chunk, wave.best);
+    }
+    founds[group_lane()] = wave.best;
+    group_sync();
+    if (group_lane()) return;
+    for (i32 i = 0; i < GROUP_WIDTH; ++i)
+        if (founds[i].before(wave.best)) wave.best = founds[i];
+    found[strip] = wave.best;
+    skipped[strip] = left_out;
+}
+
+#define REGION_ARGUMENTS                                                                                             \
+    const u8 *query, const u8 *target, u64 *bus, i32 *row_h, i32 *row_f, const i32 *left_h, const i32 *left_e,       \
+        i32 *rows_h, i32 *rows_f, i32 *columns_h, i32 *columns_e, u16 *steps, i32 *counter, i32 *best, Found *found, \
+        u64 *skipped, i32 rows, i32 columns, i32 strip_step, i32 column_step, i32 rows_below, i32 blank_left,        \
+        i32 prunes
+#define REGION                                                                                       \
+    Region{query,     target,    bus,   row_h, row_f,   left_h,     left_e,      rows_h,     rows_f, \
+           columns_h, columns_e, steps, rows,  columns, strip_step, column_step, rows_below, blank_left != 0}
+
+// An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
+// with a score of 0 if no other wave's is worse. ROWS: of a lane.
+#define SWEEP(name, Lane, ROWS, LOCALLY, STEPS)                                               \
+    KERNEL void RESIDENT(1) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {    \
+        Region region = REGION;                                                               \
+        Meeting meeting = {counter, best, prunes != 0};                                       \
+        FOR_EACH_GROUP(item, begin, end)                                                      \
+            sweep_strip<Lane, ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped); \
+    }

@@ -1,0 +1,12 @@
+// As sweep.cu, with fewer rows a lane: for a GPU, whose groups would not all have a strip in their last turn otherwise.
+#include "pairwise/sweep.cuh"
+#include "pairwise/wavefront_identity.cuh"
+
+SWEEP(sweep_local_16_bits_15_rows, Narrow, 15, true, false)
+SWEEP(sweep_whole_16_bits_15_rows, Narrow, 15, false, false)
+SWEEP(sweep_local_16_bits_13_rows, Narrow, 13, true, false)
+SWEEP(sweep_whole_16_bits_13_rows, Narrow, 13, false, false)
+SWEEP(sweep_local_16_bits_11_rows, Narrow, 11, true, false)
+SWEEP(sweep_whole_16_bits_11_rows, Narrow, 11, false, false)
+SWEEP(sweep_local_16_bits_9_rows, Narrow, 9, true, false)
+SWEEP(sweep_whole_16_bits_9_rows, Narrow, 9, false, false)

@@ -1,0 +1,398 @@
+// A wave: rows of the matrix in the lanes of a group, a few in each, that sweep over its columns. A lane is one column
+// behind the lane above, so that what it takes from there is ready; nobody waits inside the group.
+//
+//     lane 0   rows 0 .. ROWS-1        column t
+//     lane 1   rows ROWS .. 2*ROWS-1   column t-1
+//     ...
+//
+// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wave relative to a base
+// that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is raised to it.
+// No true score of the wave's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
+#pragma once
+#include "pairwise/bus.cuh"
+#include "pairwise/comparison.cuh"
+#include "pairwise/traceback_cells.cuh"
+
+const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? 16 : 32;  // of a lane
+const i32 CHUNK = 64;                             // columns that a wave goes before it tells how far it has come
+const i32 NO_SCORE = -(1 << 30);
+
+// Where the largest score of a wave is above the base, and by how much it may be elsewhere before the base moves.
+template <class Lane> struct Range {
+    static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
+};
+template <> struct Range<Single> {
+    static const i32 MIDDLE = 1 << 29, DRIFT = 1 << 27;
+};
+
+// The matrix of a region and what is known around it.
+struct Region {
+    const u8* query;
+    const u8* target;
+    u64* bus;           // [columns], at the beginning of the row above
+    i32* row_h;         // [columns], of the region's last row
+    i32* row_f;         // [columns], of the row below that one
+    const i32* left_h;  // [rows + 1], of the column before, from the row above on
+    const i32* left_e;  // [rows]
+    i32* rows_h;        // [columns], of the last row of every strip_step-th strip
+    i32* rows_f;        // [columns], of the row below that one
+    i32* columns_h;     // [rows + 1], of every column_step-th column, from the row above on
+    i32* columns_e;     // [rows]
+    u16* steps;         // where each cell's scores come from, if that is wanted
+    i32 rows, columns, strip_step;
+    i32 column_step;  // CHUNK + wave_width or more
+    i32 rows_below;   // of the matrix below the region
+    bool blank_left;  // whether nothing is aligned in the column before
+};
+
+struct Found {
+    i32 score, row, column;
+
+    HOST_DEVICE bool before(const Found& other) const {
+        return score != other.score ? score > other.score : ends_before(row, column, other.row, other.column);
+    }
+};
+
+// The letters of a wave's rows, and what they score with those of the columns in which its lanes are. A window holds the
+// columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
+template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
+
+// How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, and these have letters. OPEN:
+// some may not. In neither a column is to be kept, and none that lanes come to has to be taken from the left, but for one
+// that is not local.
+enum Care { PLAIN, OPEN, CAREFUL };
+
+template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
+    static const i32 WIDTH = wave_width<Lane>();
+    static const i32 WINDOW = CHUNK + WIDTH;
+    static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
+    typedef WaveLetters<Scheme, Lane, ROWS> RowLetters;
+    typedef typename RowLetters::Cell Cell;
+    typedef Crossing<Lane> Above;
+
+    // The columns that a wave goes at a time: what comes from above, the letters, and what the last row hands on.
+    struct Chunk {
+        Above above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
+        Cell window[WINDOW];
+    };
+
+    struct State {
+        Lane h[ROWS], e[ROWS];    // h: less the first gap
+        Lane diagonal;            // h of the row above, one column earlier
+        Lane bottom_h, bottom_f;  // what the last row hands on
+    };
+
+    const Region& region;
+    const Scheme& scheme;
+    RowLetters letters;
+    State state;
+    i32 first_row, base, strip;
+    i32 last_lane, last_row;  // of the region in this strip
+    bool is_last;             // strip of the region
+    i64 special;              // row of rows_h that its last row is, -1 for none
+    i32 next_kept;            // of the columns that are to be kept, the first that not all lanes have left
+    bool open, lettered;      // whether a column behind the chunk's first is no letter; whether all of the window are
+    i32 goal;
+    Found best;
+    Chunk* chunk;
+    // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
+    u64 words[CHUNK / GROUP_WIDTH];
+    i32 codes[CHUNK / GROUP_WIDTH], before[CHUNK / GROUP_WIDTH];
+
+    HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip)
+        : region(region),
+          scheme(scheme),
+          letters(scheme),
+          first_row(strip * WIDTH * ROWS),
+          base(0),
+          strip(strip),
+          next_kept(region.column_step - 1),
+          open(true),
+          lettered(false),
+          goal(0),
+          best{0, 0, 0} {
+        i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
+        last_lane = last / ROWS, last_row = last % ROWS;
+        is_last = first_row + WIDTH * ROWS >= region.rows;
+        special = is_last || (strip + 1) % region.strip_step ? -1 : (strip + 1) / region.strip_step - 1;
+        for (i32 r = 0; r < ROWS; ++r)
+            for (i32 lane = 0; lane < Lane::width; ++lane) {
+                i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
+                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::NO_LETTER);
+            }
+        forget();
+    }
+    HOST_DEVICE i32 relative(i32 score) const {
+        return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1);
+    }
+    // No cell before matters: each lane is as if nothing aligned.
+    HOST_DEVICE void forget() {
+        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
+        state.diagonal = state.bottom_h = less;
+        state.bottom_f = none;
+    }
+    HOST_DEVICE i32 code_at(i32 column) const {
+        return column >= 0 && column < region.columns ? region.target[column] : Scheme::NO_LETTER;
+    }
+    // A window of which a first chunk takes over what it needs.
+    HOST_DEVICE void open_window() {
+        for (i32 place = CHUNK + group_lane(); place < WINDOW; place += GROUP_WIDTH) {
+            i32 column = place - WINDOW + 1;
+            RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
+        }
+    }
+    HOST_DEVICE void ask_for_letters(i32 begin) {
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            i32 column = begin + i * GROUP_WIDTH + group_lane();
+            codes[i] = code_at(column + 1), before[i] = code_at(column);
+        }
+    }
+    // Asks for what the row above has told by now in the columns from `begin` on. All loads are under way together.
+    HOST_DEVICE void ask_above(i32 begin) {
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            i32 column = begin + i * GROUP_WIDTH + group_lane();
+            if (column < region.columns) words[i] = fresh(region.bus + column);
+        }
+    }
+    // For a chunk that is yet to come: what takes long is under way meanwhile.
+    HOST_DEVICE void ask(i32 begin) {
+        ask_above(begin);
+        ask_for_letters(begin);
+    }
+    // Whether the row above had told all of it.
+    HOST_DEVICE bool is_told() const {
+        bool missing = false;
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
+        return !group_any(missing);
+    }
+    // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
+    // highest score that this thread has seen come in.
+    HOST_DEVICE i32 load(i32 begin) {
+        if (next_kept <= begin - WIDTH) next_kept += region.column_step;
+        const i32 kept = kept_column(begin);
+        bool was_open = open, opens = false;
+#pragma unroll
+        for (i32 i = group_lane(); i < WIDTH; i += GROUP_WIDTH)
+            RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            opens = opens || codes[i] == Scheme::NO_LETTER;
+            RowLetters::put(chunk->window, WINDOW, WIDTH + i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
+        }
+        open = RowLetters::TAKES_ALL ? false : group_any(opens);
+        lettered = RowLetters::TAKES_ALL || !(was_open || open);
+        i32 most = NO_SCORE;
+        if (begin == 0 && !region.blank_left)
+            for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
+                most = maximum(most, region.left_h[first_row + row]);
+        for (; !is_told(); ask_above(begin)) pause();
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            i32 h = border_of(words[i]).h;
+            most = maximum(most, h);
+            if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
+                region.columns_h[kept_at(kept) * (region.rows + 1)] = h;
+        }
+        return most;
+    }
+    // In what this thread holds.
+    HOST_DEVICE i32 highest_of_state() const {
+        Lane most = state.bottom_h;
+        for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
+        return highest(most) + scheme.first_gap() + base;
+    }
+    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
+    HOST_DEVICE i32 base_for(i32 most) const {
+        return LOCALLY && most < Range<Lane>::MIDDLE / 2 ? 0 : most - Range<Lane>::MIDDLE;
+    }
+    HOST_DEVICE void start(i32 most) {
+        base = base_for(most);
+        forget();
+    }
+    // Moves the base so that the highest score that comes in stays within its range.
+    HOST_DEVICE void follow(i32 most) {
+        i32 wanted = base_for(most), moved = base - wanted;
+        if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
+        base = wanted;
+        const Lane by = Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // all of it, and no overflow
+        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, less), shift(state.e[r], by, none);
+        shift(state.diagonal, by, less);
+        shift(state.bottom_h, by, less);
+        shift(state.bottom_f, by, none);
+    }
+    HOST_DEVICE void make_relative() {
+#pragma unroll
+        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+            Border above = border_of(words[i]);
+            above = Border{relative(above.h) - scheme.first_gap(), relative(above.f)};
+            chunk->above[i * GROUP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
+        }
+        group_sync();
+    }
+    // What is known left of the region's first column. All loads are under way together: the strips below wait for this one
+    // to get through its first columns.
+    HOST_DEVICE State known_left() const {
+        State left = state;
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            i32 row = first_row + (first_lane<Lane>() + lane) * ROWS;
+            left.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - scheme.first_gap());
+#pragma unroll
+            for (i32 r = 0; r < ROWS; ++r) {
+                bool inside = row + r < region.rows;
+                left.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
+                left.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
+            }
+        }
+        return left;
+    }
+    // A lane that comes to the region's first column takes it; those behind it may.
+    HOST_DEVICE void enter(i32 step, const State& left) {
+        i32 lane = step - first_lane<Lane>();
+        if (lane < 0 || lane > Lane::width) lane = Lane::width;
+        state.diagonal = joined(state.diagonal, left.diagonal, lane);
+#pragma unroll
+        for (i32 r = 0; r < ROWS; ++r) {
+            state.h[r] = joined(state.h[r], left.h[r], lane);
+            state.e[r] = joined(state.e[r], left.e[r], lane);
+        }
+    }
+    // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
+    HOST_DEVICE i32 kept_column(i32 begin) const {
+        return next_kept < minimum(begin + CHUNK, region.columns - 1) ? next_kept : -1;
+    }
+    HOST_DEVICE i64 kept_at(i32 column) const { return (column + 1) / region.column_step - 1; }
+    // A lane that leaves the column that is to be kept hands it out.
+    HOST_DEVICE void keep(i32 step, i32 kept) const {
+        i32 lane = step - kept - first_lane<Lane>();
+        if (lane < 0 || lane >= Lane::width) return;
+        for (i32 r = 0; r < ROWS; ++r) {
+            i64 row = first_row + (step - kept) * ROWS + r;
+            if (row >= region.rows) break;
+            region.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] =
+                state.h[r].get(lane) + scheme.first_gap() + base;
+            region.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
+        }
+    }
+    HOST_DEVICE void find(Lane h, i32 r, i32 step) {
+        for (i32 lane = 0; lane < Lane::width; ++lane) {
+            if (h.get(lane) + scheme.first_gap() + base != goal) continue;
+            i32 own = first_lane<Lane>() + lane;
+            Found found = {goal, first_row + own * ROWS + r, step - own};
+            if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best))
+                best = found;
+        }
+    }
+    // A chunk of steps. FULL: all lanes are inside the region's rows. FINDS: the first cell with the score `goal` is looked
+    // for. Returns the highest score, relative to the base.
+    template <Care CARE, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
+        const bool enters = CARE != PLAIN && begin < WIDTH && !(CARE == OPEN && LOCALLY);
+        const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
+        const i32 kept = kept_column(begin);
+        const State left = enters ? known_left() : state;
+        Lane most = Lane::all(-scheme.first_gap());
+        Crossing<Lane> crossing = Crossing<Lane>::of(state.bottom_h, state.bottom_f);
+        // What a step takes is loaded in the step before it, whose computing hides how long that takes.
+        Crossing<Lane> next_above = chunk->above[0];
+        typename RowLetters::Columns next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
+#pragma unroll(CARE == PLAIN && FULL ? UNROLLED : 1)
+        for (i32 i = 0; i < CHUNK; ++i) {
+            i32 step = begin + i;
+            Lane up = state.bottom_h, f = state.bottom_f;
+            pass_down(up, f, crossing, next_above);
+            typename RowLetters::Columns columns = next_columns;
+            next_above = chunk->above[i + 1];
+            next_columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH);
+            if (enters) enter(step, left);
+            Lane diagonal = state.diagonal;
+            state.diagonal = up;
+            Lane word = Lane::all(0), last_h = up, last_f = f;
+#pragma unroll
+            for (i32 r = 0; r < ROWS; ++r) {
+                Lane left = state.h[r], score = letters.template score<CARE == PLAIN>(r, columns);
+                Lane e = add_larger(state.e[r], extend, left);
+                Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
+                if (STEPS) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
+                diagonal = left;
+                state.e[r] = e;
+                state.h[r] = up = add_larger(f, first_gap, opened);
+                f = add_larger(f, extend, opened);  // a gap that follows F at once costs more than a longer F
+                most = larger(most, up);
+                if (FINDS) find(up, r, step);
+                if (!FULL && r == last_row) last_h = up, last_f = f;
+            }
+            state.bottom_h = up;
+            state.bottom_f = f;
+            crossing = Crossing<Lane>::of(up, f);
+            if (STEPS) put_steps(word, step);
+            if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
+            if (FULL && group_lane() == GROUP_WIDTH - 1) chunk->below[i] = crossing;
+            if (!FULL) hand_out(i, last_h, last_f);
+        }
+        group_sync();
+        return group_max(highest(most)) + scheme.first_gap();
+    }
+    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
+        i32 lane = last_lane - first_lane<Lane>();
+        if (lane < 0 || lane >= Lane::width) return;
+        chunk->below[i] = Crossing<Lane>::of(Border{h.get(lane), f.get(lane)});
+    }
+    HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
+        Lane scores = LOCALLY ? apart(h, Lane::all(0)) : Lane::all(1), gap = both(scores, apart(h, matched));
+        Lane from = scores + gap + both(gap, apart(h, e));
+        return from + raised(apart(e, left), 2) + raised(apart(f, up), 3);
+    }
+    HOST_DEVICE void put_steps(Lane word, i32 step) const {
+        if (step >= region.columns + WIDTH) return;
+        u16* words = region.steps + step_word<Lane>(region.columns, strip, step, first_lane<Lane>());
+        for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
+    }
+    // The columns that the last row has come to are told to the next strip.
+    HOST_DEVICE void store(i32 begin) {
+#pragma unroll
+        for (i32 i = 0; i < CHUNK; i += GROUP_WIDTH) {
+            i32 column = begin + i + group_lane() - last_lane;
+            if (column < 0 || column >= region.columns) continue;
+            Border below = border_of(chunk->below[i + group_lane()]);
+            below = Border{below.h + scheme.first_gap() + base, below.f + base};
+            if (!is_last) publish(region.bus + column, bus_word(below, strip));
+            else region.row_h[column] = below.h, region.row_f[column] = below.f;
+            if (special < 0) continue;
+            region.rows_h[special * region.columns + column] = below.h;
+            region.rows_f[special * region.columns + column] = below.f;
+        }
+        group_sync();
+    }
+    HOST_DEVICE bool is_plain(i32 begin) const {
+        bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
+        return inside && lettered && kept_column(begin) < 0;
+    }
+    HOST_DEVICE i32 run(i32 begin, bool plain) {
+        bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
+        // Of a local alignment nobody asks for the row below the matrix.
+        full = full || (LOCALLY && !STEPS && region.rows_below == 0);
+        if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
+        bool takes_none = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
+        bool simple = full && takes_none && kept_column(begin) < 0;
+        return simple ? run<OPEN, true, false>(begin) : run<CAREFUL, false, false>(begin);
+    }
+    // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
+    HOST_DEVICE i64 bound(i32 begin, i32 most) const {
+        i64 rows = (i64)region.rows - first_row + region.rows_below;
+        i64 columns = region.columns - maximum(begin - WIDTH + 1, 0);
+        return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
+    }
+    // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
+    HOST_DEVICE void skip() {
+        start(0);
+        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
+            chunk->below[i] = Crossing<Lane>::of(Border{-scheme.first_gap(), 0});
+        group_sync();
+    }
+};

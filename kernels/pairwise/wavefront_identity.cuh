@@ -1,0 +1,99 @@
+// The letters of nucleotides in waves.
+#pragma once
+#include "pairwise/identity.cuh"
+#include "pairwise/wavefront.cuh"
+
+template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
+    typedef i32 Cell;
+    typedef Lane Columns;
+    static const bool TAKES_ALL = true;  // PLAIN or not
+    Lane rows[ROWS], matching, differing;
+
+    // All scores have the first gap in them, which the H that is kept lacks.
+    HOST_DEVICE WaveLetters(const Identity& scheme)
+        : matching(Lane::all(scheme.first_gap() + scheme.highest)),
+          differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
+        rows[row].set(lane, code < Identity::NO_LETTER ? code : -1);
+    }
+    HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
+    // The cell of a column whose letter, and that of the column before, these are.
+    HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
+        window[place] = code < Identity::NO_LETTER ? code : -2;
+    }
+    // The columns of this thread's lanes where the first lane of the wave is at `place`.
+    HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
+        return Lane::all(window[place - first_lane<Lane>()]);
+    }
+    // PLAIN: no column is without a letter.
+    template <bool PLAIN> HOST_DEVICE Lane score(i32 row, Columns columns) const {
+        return if_equal(rows[row], columns, matching, differing);
+    }
+};
+
+#ifdef __CUDACC__
+
+// A row's scores with the four letters are the bytes of a word, from which the letters of the two columns choose.
+template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
+    typedef u32 Cell;
+    typedef u32 Columns;
+    static const bool TAKES_ALL = false;
+    u32 low[ROWS], high[ROWS];
+    i32 matching, differing;
+
+    HOST_DEVICE WaveLetters(const Identity& scheme)
+        : matching(scheme.first_gap() + scheme.highest), differing(scheme.first_gap() + scheme.lowest) {}
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
+        u32 scores = (u32)(differing & 0xFF) * 0x01010101u;
+        if (code < Identity::NO_LETTER) scores ^= (u32)((matching ^ differing) & 0xFF) << 8 * code;
+        if (lane) high[row] = scores;
+        else low[row] = scores;
+    }
+    HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
+    // Four selectors of bytes, the second one of each lane taking the sign; above them which lanes have no letter.
+    HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32 before) {
+        u32 first = code & 3, second = 4 | (before & 3);
+        window[place] = first | (first | 8) << 4 | second << 8 | (second | 8) << 12 |
+                        (u32)(code >= Identity::NO_LETTER) << 16 | (u32)(before >= Identity::NO_LETTER) << 17;
+    }
+    HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
+        return window[place - first_lane<Narrow>()];
+    }
+    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, Columns columns) const {
+        u32 scores = chosen_bytes(low[row], high[row], columns);
+        if (PLAIN) return Narrow{scores};
+        u32 without = (columns >> 16 & 1) * 0xFFFFu | (columns >> 17 & 1) * 0xFFFF0000u;
+        return Narrow{(scores & ~without) | (Narrow::all(differing).value & without)};
+    }
+};
+
+#else
+
+template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
+    typedef i16 Cell;
+    typedef Narrow Columns;
+    static const bool TAKES_ALL = true;
+    Narrow rows[ROWS], matching, differing;
+
+    HOST_DEVICE WaveLetters(const Identity& scheme)
+        : matching(Narrow::all(scheme.first_gap() + scheme.highest)),
+          differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
+        rows[row].set(lane, code < Identity::NO_LETTER ? code : -1);
+    }
+    // Backwards, so that the columns of lanes that follow each other do so too.
+    HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
+    HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
+        cell(window, size, place) = (i16)(code < Identity::NO_LETTER ? code : -2);
+    }
+    HOST_DEVICE static Columns columns(const Cell* window, i32 size, i32 place) {
+        Narrow columns;
+        __builtin_memcpy(&columns.value, window + size - 1 - place, sizeof columns.value);
+        return columns;
+    }
+    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, Columns columns) const {
+        return if_equal(rows[row], columns, matching, differing);
+    }
+};
+
+#endif

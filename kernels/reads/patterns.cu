@@ -1,0 +1,47 @@
+// Packing patterns, eight letters at a time.
+#include "reads/patterns.cuh"
+
+// Eight letters, the first in the low byte, to sixteen bits, the first base in the high ones. `strange` gets a bit for
+// each letter that is none of ACGTU in either case; A, C, G, T are told by bits 1 and 2 of their letters.
+HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
+    const u64 ones = 0x0101010101010101ull;
+    u64 codes = (letters >> 1 ^ letters >> 2) & (3 * ones);
+    u64 low = codes & ones, high = codes >> 1 & ones, both = low & high;
+    u64 upper = ones * 'A' + (low << 1) + (high << 2) + (high << 1) + both * ('T' - 'A' - 8);  // C - A = 2, G - A = 6
+    strange |= ((letters & ~(32 * ones)) ^ upper) & ~both;  // T and U differ in bit 0
+    codes = (codes << 2 | codes >> 8) & 0x000F000F000F000Full;
+    codes = (codes << 4 | codes >> 16) & 0x000000FF000000FFull;
+    return (codes << 8 | codes >> 32) & 0xFFFF;
+}
+
+// The letters from `position` on of a read of `length`, filled up with A.
+HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
+    if (position + 8 <= length) return eight_bytes(read + position);
+    u64 letters = 0;
+    for (i32 i = 0; i < 8; ++i) letters |= (u64)(position + i < length ? read[position + i] : 'A') << (8 * i);
+    return letters;
+}
+
+// An item is a slot; order[slot] is its record, full_lengths its bases. counters: 0 ambiguous letters other than N.
+KERNEL void pack_patterns(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
+                          const i32* full_lengths, const i64* block_offsets, u64* words, i32* lengths, u64* counters,
+                          i32 lane_bits) {
+    i64 lanes = (i64)1 << lane_bits;
+    FOR_EACH(slot, begin, end) {
+        u64* own = words + block_offsets[slot >> lane_bits] + (slot & (lanes - 1));
+        const u8* read = bytes + sequence_starts[order[slot]];
+        i32 length = full_lengths[slot];
+        u64 strange = 0;
+        for (i32 word = 0; word * 32 < length; ++word) {
+            u64 packed = 0;
+            for (i32 i = 0; i < 4; ++i)
+                packed = packed << 16 | packed_letters(eight_letters(read, word * 32 + 8 * i, length), strange);
+            own[word * lanes] = packed;
+        }
+        lengths[slot] = strange ? 0 : length;
+        if (!strange) continue;
+        u64 other = 0;
+        for (i32 i = 0; i < length; ++i) other += base_code(read[i]) == 4 && (read[i] & 0xDF) != 'N';
+        if (other) atomic_add(counters, other);
+    }
+}

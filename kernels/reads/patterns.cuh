@@ -1,0 +1,37 @@
+// Patterns: the queries of an exact search, each packed once, as it was read.
+//
+// Patterns lie in slots ordered by length. Consecutive slots, 32 on the GPU, form a block whose words are interleaved, so
+// that the threads of a warp read neighbouring words; a block has as many words a slot as its longest pattern needs. A
+// pattern with an ambiguous base occurs nowhere: it has the length 0.
+#pragma once
+#include "common/packed.cuh"
+
+// One pattern on one strand: its words, or those of its reverse complement, made as they are read.
+struct Pattern {
+    Words words;
+    i32 length;
+    bool reversed;
+
+    // The 32 bases from position on, a multiple of 32; what lies behind the pattern's end is undefined.
+    HOST_DEVICE u64 at(i64 position) const {
+        if (!reversed) return words.at(position);
+        i64 from = length - 32 - position;
+        return reverse_complement(from < 0 ? words.words[0] >> (-2 * from) : words.at(from));
+    }
+};
+
+struct Patterns {
+    const u64* words;
+    const i64* block_offsets;  // blocks + 1: where each block's words begin
+    const i32* lengths;        // by slot
+    i32 lane_bits;             // a block has 2^lane_bits lanes
+
+    HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
+        i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
+        return Pattern{Words{words + block_offsets[slot >> lane_bits] + lane, lanes}, lengths[slot], reversed};
+    }
+};
+
+#define PATTERN_ARGUMENTS const u64 *pattern_words, const i64 *block_offsets, const i32 *lengths, i32 lane_bits
+#define PATTERNS \
+    Patterns { pattern_words, block_offsets, lengths, lane_bits }

@@ -1,0 +1,35 @@
+// The queries of a batch: every read in both orientations, packed. Orientation 0 is the canonical one, the smaller of
+// the read and its reverse complement (code 4, an ambiguous base, is its own complement), so that a read and its
+// reverse complement take the same way through every stage and differ only in `flipped`.
+//
+// Reads lie in slots ordered by length. Consecutive slots, 32 on the GPU, form a block whose words are interleaved, so
+// that the threads of a warp read neighbouring words. A block has four planes (orientation 0, orientation 1, and for each
+// the mask whose low pair bits mark ambiguous bases) of as many words as its longest read needs, and a pad word.
+#pragma once
+#include "common/packed.cuh"
+
+struct Queries {
+    const u64* words;
+    const i64* block_offsets;  // blocks + 1: where each block's words begin
+    const i32* lengths;        // by slot
+    const u8* flags;           // by slot: READ_FLIPPED, READ_AMBIGUOUS
+    i32 lane_bits;             // a block has 2^lane_bits lanes
+
+    HOST_DEVICE i64 plane_words(i64 slot) const {
+        i64 block = slot >> lane_bits;
+        return (block_offsets[block + 1] - block_offsets[block]) >> (2 + lane_bits);
+    }
+    HOST_DEVICE Words plane(i64 slot, i32 number) const {
+        i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
+        return Words{words + block_offsets[slot >> lane_bits] + number * plane_words(slot) * lanes + lane, lanes};
+    }
+    HOST_DEVICE Words bases(i64 slot, i32 orientation) const { return plane(slot, orientation); }
+    HOST_DEVICE Words mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }
+};
+
+enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2 };
+
+#define QUERY_ARGUMENTS \
+    const u64 *query_words, const i64 *block_offsets, const i32 *lengths, const u8 *read_flags, i32 lane_bits
+#define QUERIES \
+    Queries { query_words, block_offsets, lengths, read_flags, lane_bits }

@@ -1,0 +1,124 @@
+// From the bytes of a chunk to its records: newlines, then where the parts of each record lie.
+//
+// A chunk begins at a record and ends with the newline of its last one. FASTQ has four lines a record, FASTA (its
+// sequence lines already joined) two. The records of two files lie behind each other, and mates come out as neighbours:
+// R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
+// first bad record is the one that is told, whatever thread saw it.
+#include "reads/comments.cuh"
+
+enum RecordError {
+    NO_HEADER = 1,
+    NO_SEPARATOR = 2,
+    QUALITY_LENGTH = 3,
+    NOT_A_BASE = 4,
+    TOO_LONG = 5,
+    QUALITY_RANGE = 6,
+    MATE_NAMES = 7,
+    NOT_TAGS = 8,
+};
+
+const i64 BLOCK_BYTES = 4096;
+const i32 LONGEST_NAME = 254;
+
+HOST_DEVICE void report(u64* error, i64 place, RecordError code) { atomic_min(error, (u64)place << 8 | (u64)code); }
+
+// An item is a block of 4096 bytes.
+KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes, i64* counts, i64 size) {
+    FOR_EACH(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
+        i32 count = 0;
+        for (i64 i = block * BLOCK_BYTES; i < last; ++i) count += bytes[i] == '\n';
+        counts[block] = count;
+    }
+}
+
+// line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
+KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes, const i64* ends, i64* line_ends, i64 size) {
+    FOR_EACH(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
+        i64 next = block ? ends[block - 1] : 0;
+        for (i64 i = block * BLOCK_BYTES; i < last; ++i)
+            if (bytes[i] == '\n') line_ends[next++] = i;
+    }
+}
+
+struct Line {
+    i64 begin, end;  // without CR and LF
+};
+
+HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
+    i64 begin = number ? line_ends[number - 1] + 1 : 0, end = line_ends[number];
+    return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
+}
+
+// The name: up to the first blank, without /1 or /2, at most 254 bytes; without '@' in front, which in SAM begins a line
+// of the header.
+HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
+    i64 end = name.begin;
+    while (end < name.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
+    if (end - name.begin > 2 && bytes[end - 2] == '/' && (bytes[end - 1] == '1' || bytes[end - 1] == '2')) end -= 2;
+    return (i32)minimum(end - name.begin, (i64)LONGEST_NAME);
+}
+
+HOST_DEVICE bool all_bases(const u8* bytes, Line sequence) {
+    i32 bad = 0;
+    for (i64 i = sequence.begin; i < sequence.end; ++i) bad |= base_code(bytes[i]) == 5;
+    return !bad;
+}
+
+HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
+    i32 bad = 0;
+    for (i64 i = quality.begin; i < quality.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~';
+    return !bad;
+}
+
+// An item is a record. quality_starts holds -1 where a read has no qualities; records are those of all files.
+KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_ends, i64* name_starts,
+                          i32* name_lengths, i64* sequence_starts, i32* lengths, i64* quality_starts, u64* error,
+                          i64 lines_a_record, i64 longest_read, i64 records, i64 files) {
+    i64 records_a_file = records / files;
+    FOR_EACH(record, begin, end) {
+        i64 place = record % records_a_file * files + record / records_a_file;
+        i64 first = record * lines_a_record;
+        Line header = line(bytes, line_ends, first), sequence = line(bytes, line_ends, first + 1);
+        i64 length = sequence.end - sequence.begin;
+        if (header.begin == header.end || bytes[header.begin] != (lines_a_record == 4 ? '@' : '>'))
+            report(error, place, NO_HEADER);
+        if (!all_bases(bytes, sequence)) report(error, place, NOT_A_BASE);
+        if (length > longest_read) report(error, place, TOO_LONG);
+        i64 quality_start = -1;
+        if (lines_a_record == 4) {
+            Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
+            if (separator.begin == separator.end || bytes[separator.begin] != '+') report(error, place, NO_SEPARATOR);
+            if (quality.end - quality.begin != length) report(error, place, QUALITY_LENGTH);
+            if (!all_printable(bytes, quality)) report(error, place, QUALITY_RANGE);
+            quality_start = quality.begin;
+        }
+        ++header.begin;
+        while (header.begin < header.end && bytes[header.begin] == '@') ++header.begin;
+        name_starts[place] = header.begin;
+        name_lengths[place] = name_length(bytes, header);
+        sequence_starts[place] = sequence.begin;
+        lengths[place] = (i32)length;
+        quality_starts[place] = quality_start;
+    }
+}
+
+// An item is a pair, whose second record is told where the names differ.
+KERNEL void compare_names(i64 begin, i64 end, const u8* bytes, const i64* name_starts, const i32* name_lengths,
+                          u64* error) {
+    FOR_EACH(pair, begin, end) {
+        const u8 *first = bytes + name_starts[2 * pair], *second = bytes + name_starts[2 * pair + 1];
+        i32 length = name_lengths[2 * pair];
+        bool same = length == name_lengths[2 * pair + 1];
+        for (i32 i = 0; same && i < length; ++i) same = first[i] == second[i];
+        if (!same) report(error, 2 * pair + 1, MATE_NAMES);
+    }
+}
+
+// An item is a record.
+KERNEL void check_comments(i64 begin, i64 end, const u8* bytes, const i64* name_starts, u64* error) {
+    FOR_EACH(record, begin, end) {
+        if (!are_tags(comment_of(bytes + name_starts[record]))) report(error, record, NOT_TAGS);
+    }
+}

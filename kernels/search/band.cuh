@@ -1,0 +1,51 @@
+// The band in which a read is aligned to a window: row i is query base i, column b the reference position
+// first + i + b, so that a diagonal of the matrix is a column of the band.
+#pragma once
+#include "reads/queries.cuh"
+#include "index/reference.cuh"
+#include "search/windows.cuh"
+
+// Codes of a column beside 0..3: an ambiguous base of the read, one of the reference, a place outside the contig.
+enum { READ_UNCLEAR = 4, TEXT_UNCLEAR = 5, OUTSIDE = 6 };
+
+struct Band {
+    Words bases, mask;
+    const Reference* reference;
+    i64 first;  // reference position of column 0 in row 0
+    i64 contig_begin, contig_end;
+    i32 length, width;
+    bool read_unclear, text_unclear;
+
+    HOST_DEVICE i32 query_code(i32 row) const {
+        if (row >= length) return READ_UNCLEAR;
+        if (read_unclear && mask.base(row)) return READ_UNCLEAR;
+        return bases.base(row);
+    }
+    HOST_DEVICE i32 text_code(i64 offset) const {
+        i64 position = first + offset;
+        if (position < contig_begin || position >= contig_end) return OUTSIDE;
+        if (text_unclear && reference->reach(position, 1) == 0) return TEXT_UNCLEAR;
+        return reference->packed().base(position);
+    }
+    HOST_DEVICE bool plain() const {
+        return !text_unclear && first >= contig_begin && first + length + width <= contig_end;
+    }
+};
+
+HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
+    i32 length = queries.lengths[slot], width = band_width(maximum<i32>(window.band, -window.band));
+    i64 contig = reference.contig_of(window.diagonal + window.begin);
+    i64 first = window.diagonal + (window.low + window.high) / 2 - width / 2;
+    i64 begin = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
+    i64 low = maximum(first, begin), high = minimum(first + length + width, end);
+    return Band{queries.bases(slot, window.orientation),
+                queries.mask(slot, window.orientation),
+                &reference,
+                first,
+                begin,
+                end,
+                length,
+                width,
+                (queries.flags[slot] & READ_AMBIGUOUS) != 0,
+                !reference.clear(low, maximum(high, low + 1))};
+}

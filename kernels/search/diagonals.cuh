@@ -1,0 +1,88 @@
+// The best diagonals of a read. Whatever the order in which they are offered, the same KEPT remain: the first by `better`,
+// of those with the same end the best. (A read with an insertion and a deletion of the same length leaves its diagonal and
+// comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp that
+// works for the read holds one of them, and an offer is compared with all at once.
+#pragma once
+#include "search/ungapped.cuh"
+
+const i32 KEPT = 32;  // the lanes of a warp; windows, and the neighbours that widen them
+
+struct Diagonal {
+    i64 diagonal;
+    u64 tie;  // tie_of read and diagonal
+    Segment segment;
+    i32 orientation;
+
+    HOST_DEVICE bool same(const Diagonal& other) const {
+        return diagonal == other.diagonal && orientation == other.orientation && segment.end == other.segment.end;
+    }
+};
+
+HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
+    if (a.segment.score != b.segment.score) return a.segment.score > b.segment.score;
+    if (a.tie != b.tie) return a.tie < b.tie;
+    if (a.orientation != b.orientation) return a.orientation < b.orientation;
+    if (a.segment.begin != b.segment.begin) return a.segment.begin < b.segment.begin;
+    return a.segment.end > b.segment.end;
+}
+
+#ifdef __CUDACC__
+
+struct Diagonals {
+    Diagonal mine;  // of lane i the i-th best
+    i32 count;
+
+    HOST_DEVICE Diagonals() : count(0) {}
+
+    HOST_DEVICE static Diagonal from_lane(const Diagonal& held, i32 lane) {
+        Diagonal result;
+        const u32* in = (const u32*)&held;
+        u32* out = (u32*)&result;
+        for (u32 i = 0; i < sizeof(Diagonal) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
+        return result;
+    }
+    HOST_DEVICE void insert(const Diagonal& fresh) {
+        i32 lane = group_lane();
+        u32 twin = __ballot_sync(~0u, lane < count && mine.same(fresh));
+        u32 ahead = __ballot_sync(~0u, lane < count && !better(fresh, mine));
+        i32 place = __popc(ahead), freed = twin ? __ffs(twin) - 1 : minimum(count, KEPT - 1);
+        if (place > freed || place == KEPT) return;
+        if (twin && ahead & twin) return;
+        Diagonal before = from_lane(mine, lane ? lane - 1 : 0);
+        if (lane > place && lane <= freed) mine = before;
+        if (lane == place) mine = fresh;
+        if (!twin && count < KEPT) ++count;
+    }
+    HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
+        i32 worst = count < KEPT ? 0 : __shfl_sync(~0u, mine.segment.score, KEPT - 1);
+        for (u32 pending = __ballot_sync(~0u, real && fresh.segment.score >= worst); pending; pending &= pending - 1)
+            insert(from_lane(fresh, __ffs(pending) - 1));
+    }
+    HOST_DEVICE void write(Diagonal* found) const {
+        if (group_lane() < count) found[group_lane()] = mine;
+    }
+};
+
+#else
+
+struct Diagonals {
+    Diagonal kept[KEPT];
+    i32 count;
+
+    HOST_DEVICE Diagonals() : count(0) {}
+
+    HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
+        if (!real || (count == KEPT && !better(fresh, kept[KEPT - 1]))) return;
+        i32 freed = 0;
+        while (freed < count && !kept[freed].same(fresh)) ++freed;
+        if (freed < count && !better(fresh, kept[freed])) return;
+        if (freed == count) count < KEPT ? (void)++count : (void)--freed;
+        for (; freed > 0 && better(fresh, kept[freed - 1]); --freed) kept[freed] = kept[freed - 1];
+        kept[freed] = fresh;
+    }
+    HOST_DEVICE void write(Diagonal* found) const {
+        for (i32 i = 0; i < count; ++i) found[i] = kept[i];
+    }
+};
+
+#endif

@@ -1,0 +1,104 @@
+// Extension: banded alignment scores for the windows in which gaps may pay, and the CIGARs of the reported ones.
+#include "search/alignments.cuh"
+#include "search/smith_waterman.cuh"
+
+// An item is Lane::width tasks; a task is the number of a window, task_slots its read.
+template <class Lane, i32 WIDTH> HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
+                                                              const i64* tasks, const i32* task_slots, Window* windows,
+                                                              i64 group, i64 task_count, const Scoring& scoring) {
+    Band bands[Lane::width];
+    i32 results[Lane::width];
+    for (i32 lane = 0; lane < Lane::width; ++lane) {
+        i64 number = minimum(group * Lane::width + lane, task_count - 1);
+        bands[lane] = band_of(reference, queries, task_slots[number], windows[tasks[number]]);
+    }
+    BandedScores<Lane, WIDTH> scores;
+    scores.align(bands, scoring, results);
+    for (i32 lane = 0; lane < Lane::width && group * Lane::width + lane < task_count; ++lane) {
+        Window& window = windows[tasks[group * Lane::width + lane]];
+        window.score = maximum(window.score, results[lane]);
+        window.band = -window.band;
+    }
+}
+
+// Tasks of different bands do not meet in a launch.
+#define SCORE_WINDOWS(name, Lane, KIND)                                                                          \
+    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* tasks,                 \
+                     const i32* task_slots, Window* windows, i64 task_count, SCORING_ARGUMENTS) {                \
+        Reference reference = REFERENCE;                                                                         \
+        Queries queries = QUERIES;                                                                               \
+        FOR_EACH(group, begin, end)                                                                              \
+            score_group<Lane, KIND>(reference, queries, tasks, task_slots, windows, group, task_count, SCORING); \
+    }
+
+SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
+SCORE_WINDOWS(score_16_bits_middle, Narrow, 64)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 160)
+SCORE_WINDOWS(score_16_bits_widest, Narrow, 256)
+SCORE_WINDOWS(score_32_bits_narrow, Single, 32)
+SCORE_WINDOWS(score_32_bits_middle, Single, 64)
+SCORE_WINDOWS(score_32_bits_wide, Single, 160)
+SCORE_WINDOWS(score_32_bits_widest, Single, 256)
+
+// The CIGAR of a window's ungapped segment.
+HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
+    Cigar cigar = {operations, 0};
+    cigar.add(CLIPPED, window.begin);
+    cigar.add(MATCHED, window.end - window.begin);
+    cigar.add(CLIPPED, length - window.end);
+    return cigar.count;
+}
+
+// The alignment that a line tells: the best one or, where that falls below `least` without the bonuses for the ends that it
+// reaches, the best one without them.
+template <i32 WIDTH>
+HOST_DEVICE Path trace_told(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
+    while (true) {
+        Path path = trace(band, scoring, steps, operations);
+        Aligned aligned = {band.reference,       nullptr,    band.bases,     band.mask,
+                           path.reference_start, operations, path.operations};
+        if (scoring.clip_penalty == 0 || measure(aligned, scoring).score >= least) return path;
+        scoring.clip_penalty = 0;
+    }
+}
+
+// An item is a line of `traced`, all of them with windows of one band; it fills the line's part of `operations`. Blocks of
+// 2^lane_bits items have block_words words of `steps`, interleaved.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                                 \
+    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced,                     \
+                     const Window* windows, const i32* line_slots, const i64* line_windows, const i32* least_scores,  \
+                     const i64* operation_ends, const i64* rooms, u64* steps, u32* operations, i32* operation_counts, \
+                     i64* reference_starts, i64 first, i64 block_words, SCORING_ARGUMENTS) {                          \
+        Reference reference = REFERENCE;                                                                              \
+        Queries queries = QUERIES;                                                                                    \
+        i64 lanes = (i64)1 << lane_bits;                                                                              \
+        FOR_EACH(item, begin, end) {                                                                                  \
+            i64 line = traced[first + item], slot = line_slots[line];                                                 \
+            Band band = band_of(reference, queries, slot, windows[line_windows[line]]);                               \
+            Steps<WIDTH> own = {steps + (item >> lane_bits) * block_words + (item & (lanes - 1)), lanes};             \
+            u32* cigar = operations + operation_ends[line] - rooms[line];                                             \
+            Path path = trace_told(band, SCORING, own, cigar, least_scores[line]);                                    \
+            operation_counts[line] = path.operations;                                                                 \
+            reference_starts[line] = path.reference_start;                                                            \
+        }                                                                                                             \
+    }
+
+TRACE_ALIGNMENTS(trace_narrow, 32)
+TRACE_ALIGNMENTS(trace_middle, 64)
+TRACE_ALIGNMENTS(trace_wide, 160)
+TRACE_ALIGNMENTS(trace_widest, 256)
+
+// An item is a line: the CIGAR of its window's ungapped segment, unless it is one that is traced.
+KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,
+                           const i64* line_windows, const u8* line_bands, const i64* operation_ends, const i64* rooms,
+                           u32* operations, i32* operation_counts, i64* reference_starts) {
+    FOR_EACH(line, begin, end) {
+        operation_counts[line] = 0;
+        reference_starts[line] = 0;
+        if (line_windows[line] < 0 || line_bands[line]) continue;
+        const Window& window = windows[line_windows[line]];
+        u32* own = operations + operation_ends[line] - rooms[line];
+        operation_counts[line] = lay_segment(window, lengths[line_slots[line]], own);
+        reference_starts[line] = window.diagonal + window.begin;
+    }
+}

@@ -1,0 +1,67 @@
+// Reads that found no place, as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is told
+// with it, if neither of them has a place.
+#include "reads/comments.cuh"
+#include "search/flags.cuh"
+#include "common/text.cuh"
+
+#define UNMAPPED_ARGUMENTS READ_TEXT_ARGUMENTS, const i32 *read_lengths, const i64 *line_offsets, const u16 *line_flags
+
+struct UnmappedReads {
+    ReadTexts texts;
+    const i32* lengths;
+    const i64* line_offsets;  // where each record's lines begin, the primary one first
+    const u16* line_flags;
+
+    HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
+    HOST_DEVICE bool is_told(i64 record) const {
+        i32 all = flags(record) & PAIRED ? UNMAPPED | MATE_UNMAPPED : UNMAPPED;
+        return (flags(record) & all) == all;
+    }
+    // The name, /1 or /2 of mates, and what stands behind the name, with the blank between.
+    template <class Sink> HOST_DEVICE void put_header(Sink& sink, i64 record) const {
+        const u8* name = texts.bytes + texts.name_starts[record];
+        sink.copy(name, texts.name_lengths[record]);
+        if (flags(record) & PAIRED) {
+            sink.put('/');
+            sink.put(record & 1 ? '2' : '1');
+        }
+        Characters comment = comment_of(name);
+        if (comment.length()) sink.copy(comment.begin - 1, comment.length() + 1);
+        sink.put('\n');
+    }
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
+        if (!is_told(record)) return;
+        i64 quality = texts.quality_starts[record];
+        sink.put(quality < 0 ? '>' : '@');
+        put_header(sink, record);
+        sink.copy(texts.bytes + texts.sequence_starts[record], lengths[record]);
+        sink.put('\n');
+        if (quality < 0) return;
+        sink.put('+');
+        sink.put('\n');
+        sink.copy(texts.bytes + quality, lengths[record]);
+        sink.put('\n');
+    }
+};
+
+#define UNMAPPED_READS \
+    UnmappedReads { READ_TEXTS, read_lengths, line_offsets, line_flags }
+
+// An item is a record.
+KERNEL void measure_unmapped(i64 begin, i64 end, UNMAPPED_ARGUMENTS, i64* lengths_out) {
+    UnmappedReads reads = UNMAPPED_READS;
+    FOR_EACH(record, begin, end) {
+        CountingSink sink = {0};
+        reads.put(sink, record);
+        lengths_out[record] = sink.count;
+    }
+}
+
+// record_ends: the inclusive prefix sum of what measure_unmapped gave.
+KERNEL void write_unmapped(i64 begin, i64 end, UNMAPPED_ARGUMENTS, const i64* record_ends, u8* out) {
+    UnmappedReads reads = UNMAPPED_READS;
+    FOR_EACH(record, begin, end) {
+        ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
+        reads.put(sink, record);
+    }
+}

@@ -1,0 +1,54 @@
+// Fragments: how the two reads of one lie to each other, and how likely its length is.
+//
+// An end is where a read's first base lies, the fragment's end that the read begins at: its leftmost place if the read is
+// forward, the place behind its rightmost base if it is reversed. The insert size is the distance of the two.
+#pragma once
+#include "common/portable.cuh"
+
+// Which strands the reads are of, the first read's place taken as what follows: FF is ->1 ->2, RR ->2 ->1, FR -> <-, RF <- ->.
+enum Direction { FF = 0, FR = 1, RF = 2, RR = 3, DIRECTIONS = 4 };
+
+const i32 FAR = -1;
+
+struct FragmentEnd {
+    i64 place;
+    bool reversed;
+};
+
+struct Distance {
+    i32 direction;
+    i64 bases;
+};
+
+HOST_DEVICE Distance distance_of(FragmentEnd first, FragmentEnd second) {
+    i64 apart = second.place - first.place;
+    if (first.reversed) apart = -apart;
+    i64 bases = maximum(apart, -apart);
+    if (first.reversed != second.reversed) return Distance{apart >= 0 ? FR : RF, bases};
+    return Distance{apart >= 0 ? FF : RR, bases};
+}
+
+// The insert sizes of a library, one distribution a direction.
+struct Inserts {
+    const i64* lows;      // by direction; above high where the library has no such pairs
+    const i64* highs;     // inclusive
+    const i64* offsets;   // where a direction's penalties begin
+    const u8* penalties;  // phred by which a size low, low + 1, ... is less likely than the likeliest one
+
+    // FAR where no direction of the library has such a pair.
+    HOST_DEVICE i32 penalty(Distance distance) const {
+        i64 low = lows[distance.direction];
+        if (distance.bases < low || distance.bases > highs[distance.direction]) return FAR;
+        return penalties[offsets[distance.direction] + distance.bases - low];
+    }
+    // The sign of mate - anchor that a direction asks for; anchor_first: whether the anchor is the first read.
+    HOST_DEVICE static i64 sign(i32 direction, FragmentEnd anchor, bool anchor_first) {
+        bool ahead = direction == FR || (direction != RF && (direction == FF) == anchor_first);
+        return ahead != anchor.reversed ? 1 : -1;
+    }
+};
+
+#define INSERT_ARGUMENTS \
+    const i64 *insert_lows, const i64 *insert_highs, const i64 *insert_offsets, const u8 *insert_penalties
+#define INSERTS \
+    Inserts { insert_lows, insert_highs, insert_offsets, insert_penalties }

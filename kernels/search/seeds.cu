@@ -1,0 +1,47 @@
+// Seeds: for query positions on a grid, the insertion point in the suffix array and the prefixes shared there.
+//
+// The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
+// their common prefixes fall monotonically on both sides: windows.cu walks them.
+#include "index/suffix_array.cuh"
+
+// An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on,
+// those of orientation 0 first, position p = index * stride. Several passes, so that the loads of a query's positions
+// are under way together.
+KERNEL void find_seeds(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected, const i64* seed_offsets,
+                       REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* prefix_table, suffix_t* ranks,
+                       u16* before, u16* after, i64 suffix_count, i32 table_bases, i32 stride) {
+    Reference reference = REFERENCE;
+    Queries queries = QUERIES;
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item >> 1];
+        i32 orientation = (i32)(item & 1);
+        i64 first = seed_offsets[item >> 1], count = (seed_offsets[(item >> 1) + 1] - first) / 2;
+        first += orientation * count;
+        i32 length = queries.lengths[slot];
+        Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
+        for (i64 i = 0; i < count; ++i)
+            PREFETCH(&prefix_table[prefix_code(Suffix{bases, i * stride, length}, table_bases)]);
+        for (i64 i = 0; i < count; ++i) {
+            suffix_t low = prefix_table[prefix_code(Suffix{bases, i * stride, length}, table_bases)];
+            ranks[first + i] = low;
+            PREFETCH(&suffixes[low]);
+        }
+        for (i64 i = 0; i < count; ++i)
+            PREFETCH(&reference_words[suffixes[minimum((i64)ranks[first + i], suffix_count - 1)] >> 5]);
+        for (i64 i = 0; i < count; ++i) {
+            Suffix query = {bases, i * stride, length - (i32)i * stride};
+            if (queries.flags[slot] & READ_AMBIGUOUS)
+                query.length = unambiguous_length(mask, query.position, query.length);
+            i64 low = ranks[first + i], high = suffix_count;
+            if (query.length >= table_bases) {
+                high = prefix_table[prefix_code(query, table_bases) + 1];
+                low = insertion_point(reference, suffixes, query, low, high);
+            }
+            ranks[first + i] = (suffix_t)low;
+            bool searched = query.length >= table_bases;
+            before[first + i] = (u16)(searched && low > 0 ? common_prefix(reference, query, suffixes[low - 1]) : 0);
+            after[first + i] =
+                (u16)(searched && low < suffix_count ? common_prefix(reference, query, suffixes[low]) : 0);
+        }
+    }
+}

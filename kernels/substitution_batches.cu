@@ -1,8 +1,0 @@
-// Batches of pairs whose letters a matrix scores.
-#include "batches.cuh"
-#include "strip_substitution.cuh"
-
-SCORE_PAIRS(score_pairs_16, Narrow)
-SCORE_PAIRS(score_pairs_32, Wide)
-TRACE_PAIRS(trace_pairs_16, Narrow)
-TRACE_PAIRS(trace_pairs_32, Wide)

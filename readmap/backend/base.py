@@ -1,0 +1,172 @@
+"""What a backend is: arrays on a device, and kernels launched over items."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.compilation.signatures import Signature, Types, signature, variant
+from readmap.backend.compilation.sources import modules
+from readmap.errors import BackendError
+
+#: A NumPy array on the CPU, a CuPy array on the GPU.
+Array = Any
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
+
+    `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of common/portable.cuh).
+    Items of a kernel `in_turns` wait for those before them: groups take them one by one, no more of them than `turns`.
+    """
+
+    module: str
+    name: str
+    grouped: bool = False
+    in_turns: bool = False
+
+    @property
+    def signature(self) -> Signature:
+        """The declaration in the source: parameter names and types in order, without `begin` and `end`."""
+        return signature(self.module, self.name)
+
+
+SUM_BLOCK = 64  # of kernels/common/prefix_sum.cu
+
+_SUM, _FILL = Kernel("common/prefix_sum", "sum_blocks"), Kernel("common/prefix_sum", "fill_sums")
+
+
+class Backend(abc.ABC):
+    """A device that holds arrays and runs kernels over the items 0 <= item < count.
+
+    Attributes:
+        name: what a user calls it, `cpu` or `cuda:N`.
+        xp: the array module, numpy or cupy.
+        lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
+        narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
+            kernels/common/lanes.cuh.
+        scratch_bytes: memory that a stage may take for what it drops again.
+        chunk_bytes: bytes of reads that are mapped together.
+        host_bytes: memory of the host that the device's driver and libraries take.
+        memory_error: what is raised where the device's memory does not suffice.
+        threads: of the host, for whatever runs there.
+        groups: of threads that work at once, for kernels whose items are given to groups.
+        turns: groups that work at once and do not share what they compute with, so that all go at one pace.
+    """
+
+    name: str
+    xp: ModuleType
+    lanes: int
+    narrow_lanes: int
+    wide_lanes: int
+    scratch_bytes: int
+    chunk_bytes: int
+    host_bytes: int
+    memory_error: type[Exception]
+    threads: int
+    groups: int
+    turns: int
+
+    @property
+    def lane_bits(self) -> int:
+        """The power of two that `lanes` is."""
+        return self.lanes.bit_length() - 1
+
+    @abc.abstractmethod
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """An array of undefined contents on the device."""
+
+    @abc.abstractmethod
+    def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """A uint8 array in host memory from which copies to the device are fastest."""
+
+    @abc.abstractmethod
+    def to_device(self, array: np.ndarray[Any, Any]) -> Array:
+        """The array on the device; on the CPU the array itself."""
+
+    @abc.abstractmethod
+    def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
+        """The bytes of all parts, uint8, behind each other on the device; on the CPU a single part itself."""
+
+    @abc.abstractmethod
+    def hold(self, array: np.ndarray[Any, Any]) -> Array:
+        """The array where kernels read it fastest at random places: device memory, or large pages of the host's."""
+
+    @abc.abstractmethod
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        """The array as NumPy's, once all launches before have ended."""
+
+    @abc.abstractmethod
+    def download(self, array: Array, pool: BufferPool) -> Buffer:
+        """The bytes of a uint8 array in a buffer of the pool, held once, for another thread to read and release."""
+
+    def memory(self) -> tuple[int, int] | None:
+        """Free bytes and all bytes of the device's own memory that may be used; None where it shares the host's."""
+        return None
+
+    @abc.abstractmethod
+    def release_memory(self) -> None:
+        """Give back what freed arrays still keep."""
+
+    @abc.abstractmethod
+    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
+        """Launch the variant of a kernel that `types` names, with checked arguments."""
+
+    @abc.abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all launches have ended."""
+
+    @abc.abstractmethod
+    def is_compiled(self, module: str, types: Types) -> bool:
+        """Whether the cache holds a module's variant for this device."""
+
+    @abc.abstractmethod
+    def compile(self, module: str, types: Types) -> None:
+        """Have the cache hold it."""
+
+    def prepare(self, types: Types, tell: Callable[[str], None]) -> None:
+        """Compile what the cache does not hold yet, several modules at once; `tell` hears of it first."""
+        missing = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
+        missing = [item for item in missing if not self.is_compiled(*item)]
+        if missing:
+            tell(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(lambda item: self.compile(*item), missing))
+
+    def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
+        """An array on the device filled with one value."""
+        array = self.empty(shape, dtype)
+        array.fill(value)
+        return array
+
+    def launch(self, kernel: Kernel, count: int, *arguments: Any) -> None:
+        """Run a kernel over `count` items.
+
+        Arrays and integers come in the order of the kernel's declaration. A dtype that is not the declared one, an
+        array that is not contiguous or lies elsewhere, an integer out of range: each a TypeError, never garbage.
+        """
+        types, checked = kernel.signature.check(arguments, self.xp.ndarray)
+        if count > 0:
+            self.run(kernel, types, count, checked)
+
+    def ends(self, counts: Array) -> tuple[Array, int]:
+        """The inclusive prefix sum of int64 counts, and their total."""
+        blocks = -(-len(counts) // SUM_BLOCK)
+        sums, ends = self.empty(blocks, np.int64), self.empty(len(counts), np.int64)
+        self.launch(_SUM, blocks, counts, sums, len(counts))
+        added = np.cumsum(self.to_host(sums))
+        self.launch(_FILL, blocks, counts, self.to_device(added), ends, len(counts))
+        return ends, int(added[-1]) if blocks else 0
+
+
+def unavailable(device: str, reason: str) -> BackendError:
+    """The error for a device that cannot be used."""
+    return BackendError(f"device {device} cannot be used: {reason}")

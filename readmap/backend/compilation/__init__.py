@@ -1,0 +1,1 @@
+"""The kernels, from their sources to machine code that is kept."""

@@ -1,0 +1,84 @@
+"""The host's C++ compiler: kernels/*/*.cu as shared libraries, one for each instruction set level."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from readmap.backend.compilation import cache
+from readmap.backend.compilation.signatures import Types
+from readmap.backend.compilation.sources import digest, folder
+from readmap.errors import BackendError
+
+FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti")
+
+#: x86-64 levels from the highest down, with the processor flags (as Linux names them) by which each is told.
+LEVELS = {
+    "x86-64-v3": {"avx2", "bmi1", "bmi2", "fma", "movbe", "f16c"},
+    "x86-64-v2": {"popcnt", "sse4_1", "sse4_2", "ssse3", "cx16"},
+    "x86-64": set(),
+}
+
+
+def levels() -> list[str]:
+    """The levels to prebuild for an image that will run on other machines of this architecture."""
+    return list(LEVELS) if platform.machine() in ("x86_64", "AMD64") else ["native"]
+
+
+@functools.cache
+def level() -> str:
+    """The highest level that this machine's processor has."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return "native"
+    try:
+        flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return "x86-64"
+    found = set(flags.split())
+    return next(name for name, needed in LEVELS.items() if needed <= found)
+
+
+@functools.cache
+def command() -> list[str]:
+    """The compiler: $CXX, g++, clang++, c++, or the one of the PyPI package ziglang."""
+    named = os.environ.get("CXX", "").split()
+    for candidate in (named, ["g++"], ["clang++"], ["c++"]):
+        if candidate and shutil.which(candidate[0]):
+            return candidate
+    try:
+        import ziglang  # type: ignore[import-not-found]  # noqa: F401
+
+        return [sys.executable, "-m", "ziglang", "c++"]
+    except ImportError:
+        raise BackendError(
+            "no C++ compiler was found, and the CPU's kernels are not compiled yet: install g++ (apt install g++), "
+            "or pip install ziglang, or set $CXX; $READMAP_CACHE may name a folder that `readmap compile` filled"
+        ) from None
+
+
+def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
+    """The shared library of a module's variant, compiled where the cache does not hold it."""
+    chosen = for_level or level()
+    return cache.kept(library_name(module, types, chosen), lambda out: _compile(module, types, chosen, out), into)
+
+
+def library_name(module: str, types: Types, for_level: str) -> str:
+    """What the cache calls that library: it changes with all that its code depends on."""
+    machine = f"{platform.system()}-{platform.machine()}"
+    return f"{module.replace('/', '-')}-{digest(module, 'cpu', machine, for_level, *FLAGS, repr(types))}.so"
+
+
+def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
+    given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
+    source = folder() / f"{module}.cu"
+    # Zig writes the levels with underscores.
+    machine = chosen.replace("-", "_") if "ziglang" in command() else chosen
+    line = [*command(), *FLAGS, f"-march={machine}", *given, "-x", "c++", str(source), "-o", str(out)]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode:
+        raise BackendError(f"{' '.join(command())} could not compile {source}:\n{done.stderr.strip()}")

@@ -1,0 +1,57 @@
+"""The kernels' sources: where they lie, what they include, and the digest by which compiled code is kept."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from pathlib import Path
+
+from readmap.errors import BackendError
+
+#: Modules that only a GPU has a use for.
+FOR_GPUS = {"pairwise/sweep_9_to_15_rows", "pairwise/sweep_17_to_24_rows"}
+
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+@functools.cache
+def folder() -> Path:
+    """The folder of the kernels: inside the installed package, else beside it in a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    for place in (package / "kernels", package.parent / "kernels"):
+        if (place / "common/portable.cuh").is_file():
+            return place
+    raise BackendError(f"the kernels' sources are not beside {package}: the installation is incomplete")
+
+
+def modules(*, for_gpu: bool) -> list[str]:
+    """All modules that a GPU has a use for, or a CPU, as ROOM/NAME: one a kernels/ROOM/NAME.cu file."""
+    names = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().glob("*/*.cu"))
+    return [name for name in names if for_gpu or name not in FOR_GPUS]
+
+
+@functools.cache
+def source(module: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a module and the texts of the headers that it includes, directly or not, in order of inclusion."""
+    seen: dict[str, str] = {}
+
+    def visit(text: str) -> None:
+        for header in _INCLUDE.findall(text):
+            if header not in seen:
+                seen[header] = (folder() / header).read_text()
+                visit(seen[header])
+
+    text = (folder() / f"{module}.cu").read_text()
+    visit(text)
+    return text, tuple(seen.values())
+
+
+def digest(module: str, *parts: str) -> str:
+    """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
+    text, headers = source(module)
+    sum_ = hashlib.sha256()
+    for part in (text, *headers, *parts):
+        sum_.update(part.encode())
+        sum_.update(b"\0")
+    return sum_.hexdigest()[:24]

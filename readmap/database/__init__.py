@@ -1,0 +1,1 @@
+"""A query against every sequence of a database, by Smith-Waterman."""

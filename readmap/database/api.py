@@ -1,0 +1,90 @@
+"""readmap.scan: queries against a database, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from readmap.backend import device_names, open_backend
+from readmap.database.database import Database, open_database
+from readmap.database.device_pool import open_crew
+from readmap.database.hits import Hits
+from readmap.database.parameters import MOST_HITS, Limits, costs_of
+from readmap.database.search import Scan
+from readmap.errors import DataError
+from readmap.formats.alphabets import Alphabet
+from readmap.reads.sequences import Sequences
+
+#: Of Python: a sequence, several, or several by their names.
+Texts = str | bytes | Iterable[str | bytes] | Mapping[str, str | bytes] | Sequences
+
+
+def scan(
+    queries: Texts,
+    database: Database | str | Path | Texts,
+    *,
+    matrix: str | None = None,
+    match: int | None = None,
+    mismatch: int | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    strand: str | None = None,
+    evalue: float | None = None,
+    min_score: int = 1,
+    max_hits: int = MOST_HITS,
+    database_letters: int | None = None,
+    device: str = "auto",
+    gpus: int | None = None,
+    threads: int | None = None,
+) -> list[Hits]:
+    """The hits of each query in a database, the best first, as `readmap scan` finds them.
+
+    queries: a sequence, several, or a mapping of names to sequences; letters of the database's kind.
+    database: a Database, a path to its folder or to FASTA, or sequences in a list or a mapping: proteins, unless
+        match or mismatch is given.
+    matrix: of proteins: BLOSUM45, 50, 62, 80 or 90, PAM30, 70 or 250, or a file in NCBI's format (default: BLOSUM62).
+    match, mismatch: of nucleotides, the mismatch as a positive number (default: 2 and 3).
+    gap_open, gap_extend: a gap of k letters costs gap_open + k * gap_extend (default: BLAST's for the scores).
+    strand: of nucleotides: forward, reverse or both (default), strands of the subjects.
+    evalue, min_score, max_hits, database_letters: see Limits.
+    device, gpus, threads: as the command's.
+    Raises DataError where a sequence has what is no letter, UsageError for options that are none.
+    """
+    opened = _database(database, match is not None or mismatch is not None)
+    costs = costs_of(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
+    limits = Limits(evalue, min_score, max_hits, Limits.strand_of(opened.molecule, strand), database_letters)
+    given = _sequences("query", queries, opened.molecule)
+    devices = [partial(open_backend, name, threads) for name in device_names(device, gpus)]
+    with open_crew(opened, devices) as crew:
+        return [scanned.hits for scanned in Scan(opened, costs, limits, crew)(given)]
+
+
+def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Database:
+    if isinstance(given, Database):
+        return given
+    if isinstance(given, str | Path):
+        return open_database(str(given))
+    molecule = Alphabet.NUCLEOTIDES if are_nucleotides else Alphabet.PROTEINS
+    return Database.of(_sequences("subject", given, molecule), molecule)
+
+
+def _sequences(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
+    if isinstance(given, Sequences):
+        return given
+    if isinstance(given, str | bytes):
+        given = [given]
+    named = given if isinstance(given, Mapping) else {f"{kind}{i + 1}": text for i, text in enumerate(given)}
+    parts = []
+    for name, text in named.items():
+        letters = text.encode("utf-8") if isinstance(text, str) else bytes(text)
+        codes = letters.translate(molecule.table)
+        if b"\0" in codes:
+            place = codes.index(b"\0")
+            found = letters[place : place + 1]
+            raise DataError(f"{name}, position {place + 1}: expected {molecule.letter}, found {found!r}")
+        parts.append(codes)
+    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return Sequences([name.encode() for name in named], np.frombuffer(b"".join(parts), np.uint8), offsets)

@@ -1,0 +1,65 @@
+"""A part of a database -> Columns: its subjects side by side, as the lanes of a scan take them."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+
+_INTERLEAVE = Kernel("database/scan", "interleave", grouped=True)
+
+
+#: Columns that groups have a multiple of on the CPU (kernels/database/scan_lanes.cuh).
+BLOCK_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Subjects on a device, the longest ones first, in groups of neighbours that share the lanes of a thread.
+
+    Attributes:
+        letters: uint8 [columns * lanes], the codes of a group's subjects interleaved (kernels/database/scan_lanes.cuh).
+        subjects: of all groups; the last group may have fewer than it has lanes.
+        offsets: int64 [groups + 1] on the host, where each group's columns begin.
+        starts, sizes, groups: int64, int32 and int32 [groups] on the device: of each group where its columns begin, how
+            many it has, and its number.
+    """
+
+    letters: Array
+    subjects: int
+    offsets: NDArray[np.int64]
+    starts: Array
+    sizes: Array
+    groups: Array
+
+    @property
+    def count(self) -> int:
+        """Groups."""
+        return len(self.offsets) - 1
+
+    def longer_than(self, columns: int) -> int:
+        """How many groups, from the first on, have more columns."""
+        return bisect.bisect_left(
+            range(self.count), True, key=lambda i: self.offsets[i + 1] - self.offsets[i] <= columns
+        )
+
+
+def interleave(codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend) -> Columns:
+    """Subjects, the longest ones first, on the device; starts: where in `codes` each begins; lengths: of each."""
+    lanes = backend.narrow_lanes
+    sizes = lengths[::lanes].astype(np.int64)
+    if backend.lanes == 1:
+        sizes = -(-sizes // BLOCK_COLUMNS) * BLOCK_COLUMNS
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    letters = backend.empty(int(offsets[-1]) * lanes, np.uint8)
+    begins = backend.to_device(offsets)
+    subjects = backend.to_device(codes), backend.to_device(starts), backend.to_device(lengths.astype(np.int32))
+    backend.launch(_INTERLEAVE, len(sizes), *subjects, begins, letters, len(lengths))
+    numbers = backend.to_device(np.arange(len(sizes), dtype=np.int32))
+    return Columns(letters, len(lengths), offsets, begins[:-1], backend.to_device(sizes.astype(np.int32)), numbers)

@@ -1,0 +1,199 @@
+"""A database of sequences: built from a FASTA file, opened from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.database import folder as database_folder
+from readmap.database.letters import LETTERS, PAD, codes_of
+from readmap.errors import DataError
+from readmap.formats.alphabets import Alphabet
+from readmap.reads.sequences import Sequences, read_guessed, read_sequences
+
+#: Codes of PAD behind the last letter, which kernels may read.
+PADDING = 64
+
+#: Letters that are put in order together: their indices stay in the cache.
+BLOCK_LETTERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Titles:
+    """Of each sequence its header's line without '>', in the file's order.
+
+    text: uint8, all titles behind each other.
+    offsets: int64 [sequences + 1]: title i is text[offsets[i]:offsets[i + 1]].
+    """
+
+    text: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, titles: Sequence[bytes]) -> Titles:
+        """Those of a list."""
+        offsets = np.zeros(len(titles) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, titles), np.int64, len(titles)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(titles), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, number: int) -> bytes:
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no sequence {number} among {len(self)}")
+        return self.text[self.offsets[number] : self.offsets[number + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self[number] for number in range(len(self)))
+
+
+class Names(Titles):
+    """Of each sequence its title up to the first blank."""
+
+    def __getitem__(self, number: int) -> bytes:
+        return super().__getitem__(number).split(maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class Database:
+    """Sequences that queries are scanned against.
+
+    Attributes:
+        codes: uint8 [letters + PADDING], of all sequences behind each other (scan/letters.py), the longest first and
+            those of one length in the file's order; PAD behind them.
+        starts: int64 [sequences], where each begins in the codes.
+        lengths: int64 [sequences], of each, falling.
+        order: int64 [sequences], the number of each in the file, from 0.
+        titles: by the number in the file, as the names are.
+        molecule: what the sequences are.
+        source: the FASTA file, as it was named.
+    """
+
+    codes: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    order: NDArray[np.int64]
+    titles: Titles
+    molecule: Alphabet
+    source: str
+
+    @classmethod
+    def of(cls, sequences: Sequences, molecule: Alphabet | str, source: str = "") -> Database:
+        """The database of sequences in memory, which takes a byte a letter more."""
+        order = np.argsort(-sequences.lengths, kind="stable")
+        lengths = sequences.lengths[order]
+        starts = np.cumsum(lengths) - lengths
+        codes = _in_order(sequences, order, starts, lengths)
+        return cls(codes, starts, lengths, order, Titles.of(sequences.titles), Alphabet(molecule), source)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Database:
+        """The database in a folder, mapped into memory; raises DatabaseFolderError where it is not whole."""
+        source, molecule, arrays = database_folder.read(Path(path))
+        titles = Titles(arrays["titles"], arrays["title_offsets"])
+        return cls(arrays["codes"], arrays["starts"], arrays["lengths"], arrays["order"], titles, molecule, source)
+
+    def write(self, path: str | Path, force: bool = False) -> None:
+        """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`."""
+        arrays = {name: getattr(self, name) for name in ("codes", "starts", "lengths", "order")}
+        arrays |= {"titles": self.titles.text, "title_offsets": self.titles.offsets}
+        database_folder.write(Path(path), self.source, self.molecule, arrays, force)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def letters(self) -> int:
+        """Of all sequences."""
+        return len(self.codes) - PADDING
+
+    @property
+    def longest(self) -> int:
+        """The letters of the longest sequence, 0 where there is none."""
+        return int(self.lengths[0]) if len(self) else 0
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """int64 [sequences], of each number in the file where that sequence is among all."""
+        ranks = np.empty(len(self), np.int64)
+        ranks[self.order] = np.arange(len(self))
+        return ranks
+
+    def length_of(self, number: int) -> int:
+        """The letters of a sequence, by its number in the file."""
+        return int(self.lengths[self.ranks[number]])
+
+    def letters_of(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
+        """Those of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
+        first = int(self.starts[self.ranks[number]])
+        return LETTERS[self.codes[first + start : first + end]]
+
+    @property
+    def names(self) -> Names:
+        """By the number in the file; they may be repeated."""
+        return Names(self.titles.text, self.titles.offsets)
+
+
+def _in_order(
+    sequences: Sequences, order: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """The codes of a database."""
+    count = len(sequences.letters)
+    codes = np.full(count + PADDING, PAD, np.uint8)
+    shifts = sequences.offsets[:-1][order] - starts
+    firsts = np.flatnonzero(np.diff(starts // BLOCK_LETTERS, prepend=-1)).tolist()
+    for first, end in pairwise([*firsts, len(order)]):
+        begin, stop = int(starts[first]), int(starts[end - 1] + lengths[end - 1])
+        if end == first + 1:
+            # Perhaps a whole chromosome: no array of indices.
+            shift = int(shifts[first])
+            codes[begin:stop] = sequences.letters[begin + shift : stop + shift]
+        else:
+            origins = np.arange(begin, stop)
+            origins += np.repeat(shifts[first:end], lengths[first:end])
+            codes[begin:stop] = sequences.letters[origins]
+    for begin in range(0, count, BLOCK_LETTERS):
+        stop = min(begin + BLOCK_LETTERS, count)
+        codes[begin:stop] = codes_of(codes[begin:stop])
+    return codes
+
+
+def build_database(
+    fasta: str,
+    threads: int = 1,
+    molecule: Alphabet | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Database:
+    """The database of a FASTA file, plain, gzip or bgzip; "-" is standard input. FASTQ holds nucleotides.
+
+    molecule: None is what the file's first megabyte tells (formats.alphabets.guess_alphabet).
+    threads, progress: as of read_sequences.
+    Raises DataError where the file is no FASTA of that molecule, and OSError from reading.
+    """
+    if molecule is None:
+        sequences, molecule = read_guessed(fasta, threads, progress)
+    else:
+        sequences = read_sequences(fasta, threads, molecule, progress)
+    return Database.of(sequences, molecule, fasta)
+
+
+def open_database(path: str, threads: int = 1, molecule: Alphabet | None = None) -> Database:
+    """The database in a folder, or that of a FASTA file, read into memory.
+
+    molecule: what it must hold; None is what it does.
+    Raises DatabaseFolderError where the folder is no whole database, DataError where it holds something else or the
+    file cannot be understood, and OSError from reading.
+    """
+    if not Path(path).is_dir():
+        return build_database(path, threads, molecule)
+    database = Database.open(path)
+    if molecule not in (None, database.molecule):
+        raise DataError(f"{path}: expected a database of {molecule} sequences, found one of {database.molecule} ones")
+    return database

@@ -1,0 +1,59 @@
+"""A JSON array with an object a query, whose hits are objects in it; null stands for what is unknown or not there."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from readmap.database.results import Hit, Results
+
+BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
+
+#: Digits of an identity behind the point.
+DIGITS = 6
+
+
+def record(results: Results) -> bytes:
+    """An object; each hit in a line of its own."""
+    query = results.query
+    told = json.dumps({"query": _text(query.name), "query_length": len(query.letters)})[:-1]
+    hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)
+    return f'{told}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()
+
+
+def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
+    """What is told of a hit; places are 1-based and inclusive, the lower one of the subject's first on both strands.
+
+    cigar: along the query as it was given.
+    """
+    columns = hit.size
+    return {
+        "subject": _text(hit.name),
+        "title": _text(hit.title),
+        "subject_length": hit.length,
+        "score": hit.score,
+        "bit_score": _known(hit.bit_score),
+        "evalue": _known(hit.evalue),
+        "strand": ("-" if hit.reverse else "+") if are_nucleotides else None,
+        "query_start": hit.query_start + 1,
+        "query_end": hit.query_end,
+        "subject_start": hit.subject_start + 1,
+        "subject_end": hit.subject_end,
+        "columns": columns,
+        "identity": round(hit.equal / columns, DIGITS) if columns else None,
+        "identities": hit.equal,
+        "positives": hit.positives,
+        "mismatches": hit.different,
+        "gap_openings": hit.openings,
+        "gap_letters": hit.gaps,
+        "cigar": hit.cigar.decode(),
+    }
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,131 @@
+"""BLAST's table: a line a hit, without a header; 1-based and inclusive.
+
+A hit on the reverse strand has qstart < qend and sstart > send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from readmap.database.formats.numbers import bit_score_text, evalue_text
+from readmap.database.results import Hit, Query, Results
+from readmap.errors import UsageError
+from readmap.pairwise.alignments import EQUAL
+
+#: The columns of a table for which none are named.
+STANDARD = (
+    *("qseqid", "sseqid", "pident", "length", "mismatch", "gapopen"),
+    *("qstart", "qend", "sstart", "send", "evalue", "bitscore"),
+)
+_STANDARD_NAME = "std"
+
+Value = str | int
+
+
+def _subject_start(hit: Hit) -> int:
+    return hit.subject_end if hit.reverse else hit.subject_start + 1
+
+
+def _subject_end(hit: Hit) -> int:
+    return hit.subject_start + 1 if hit.reverse else hit.subject_end
+
+
+def _frame(hit: Hit) -> int:
+    return -1 if hit.reverse else 1
+
+
+def _strand(hit: Hit) -> str:
+    return "minus" if hit.reverse else "plus"
+
+
+def _percent(part: int, whole: int, digits: int) -> str:
+    # In this order, in which BLAST rounds: 100 * 49 / 160 is less than 49 / 160 * 100.
+    return f"{part / whole * 100 if whole else 0:.{digits}f}"
+
+
+def _coverage(letters: int, query: Query) -> int:
+    """A share of the query in percent, of which all is 100 and nothing less is."""
+    share = 100 * letters / len(query.letters)
+    return int(share + 0.5 if share < 99 else share)
+
+
+def _btop(hit: Hit) -> str:
+    """BLAST's traceback operations: counts of equal letters, and the letters of each column with others or a gap."""
+    columns = hit.columns
+    pairs = np.stack([columns.query, columns.target], axis=1).tobytes().decode()
+    parts, at = [], 0
+    for operation in hit.operations.tolist():
+        kind, length = operation & 15, operation >> 4
+        parts.append(str(length) if kind == EQUAL else pairs[2 * at : 2 * (at + length)])
+        at += length
+    return "".join(parts)
+
+
+def _text(name: bytes) -> str:
+    """A name or a title, which must not bring a column."""
+    return name.decode("utf-8", "surrogateescape").replace("\t", " ")
+
+
+#: What a column tells, by BLAST's name of it; `cigar` is none of BLAST's.
+COLUMNS: dict[str, Callable[[Results, Hit], Value]] = {
+    "qseqid": lambda results, hit: _text(results.query.name),
+    "qacc": lambda results, hit: _text(results.query.name),
+    "qaccver": lambda results, hit: _text(results.query.name),
+    "qlen": lambda results, hit: len(results.query.letters),
+    "qstart": lambda results, hit: hit.query_start + 1,
+    "qend": lambda results, hit: hit.query_end,
+    "qframe": lambda results, hit: 1,
+    "qseq": lambda results, hit: hit.columns.query.tobytes().decode(),
+    "qcovs": lambda results, hit: _coverage(hit.covered, results.query),
+    "qcovhsp": lambda results, hit: _coverage(hit.query_end - hit.query_start, results.query),
+    "sseqid": lambda results, hit: _text(hit.name),
+    "sallseqid": lambda results, hit: _text(hit.name),
+    "sacc": lambda results, hit: _text(hit.name),
+    "saccver": lambda results, hit: _text(hit.name),
+    "sallacc": lambda results, hit: _text(hit.name),
+    "stitle": lambda results, hit: _text(hit.title),
+    "salltitles": lambda results, hit: _text(hit.title),
+    "slen": lambda results, hit: hit.length,
+    "sstart": lambda results, hit: _subject_start(hit),
+    "send": lambda results, hit: _subject_end(hit),
+    "sstrand": lambda results, hit: _strand(hit) if results.are_nucleotides else "N/A",
+    "sframe": lambda results, hit: _frame(hit),
+    "sseq": lambda results, hit: hit.columns.target.tobytes().decode(),
+    "frames": lambda results, hit: f"1/{_frame(hit)}",
+    "evalue": lambda results, hit: evalue_text(hit.evalue),
+    "bitscore": lambda results, hit: bit_score_text(hit.bit_score),
+    "score": lambda results, hit: hit.score,
+    "length": lambda results, hit: hit.size,
+    "pident": lambda results, hit: _percent(hit.equal, hit.size, 3),
+    "nident": lambda results, hit: hit.equal,
+    "mismatch": lambda results, hit: hit.different,
+    "positive": lambda results, hit: hit.positives,
+    "ppos": lambda results, hit: _percent(hit.positives, hit.size, 2),
+    "gapopen": lambda results, hit: hit.openings,
+    "gaps": lambda results, hit: hit.gaps,
+    "btop": lambda results, hit: _btop(hit),
+    "cigar": lambda results, hit: hit.cigar.decode(),
+}
+
+
+def parse_columns(option: str) -> tuple[str, ...]:
+    """The columns of an option --columns, with commas or blanks between them; std stands for BLAST's twelve.
+
+    Raises UsageError where one is unknown, or none is named.
+    """
+    names = option.replace(",", " ").split()
+    unknown = [name for name in names if name != _STANDARD_NAME and name not in COLUMNS]
+    if unknown or not names:
+        found = f"there is no {unknown[0]}" if unknown else "expected names of columns"
+        known = ", ".join([*COLUMNS, _STANDARD_NAME])
+        raise UsageError(f"--columns {option}: {found}; known are {known}")
+    return tuple(column for name in names for column in (STANDARD if name == _STANDARD_NAME else (name,)))
+
+
+def record(results: Results, columns: tuple[str, ...] = STANDARD) -> bytes:
+    """The lines of a query, none where it has no hits."""
+    tellers = [COLUMNS[name] for name in columns]
+    lines = ("\t".join([str(teller(results, hit)) for teller in tellers]) + "\n" for hit in results)
+    return "".join(lines).encode("utf-8", "surrogateescape")

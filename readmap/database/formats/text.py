@@ -1,0 +1,123 @@
+"""BLAST's pairwise text: of each query a table of its hits, then the alignments; 1-based and inclusive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from readmap.database.formats.numbers import bit_score_text, evalue_text
+from readmap.database.results import Hit, Results
+from readmap.pairwise.alignments import EQUAL
+
+WIDTH = 60
+
+#: Of titles in the table, of which longer ones end with dots.
+TITLE_WIDTH = 66
+_TABLE_HEAD = (
+    f"{'':<{TITLE_WIDTH + 4}}Score     E\n"
+    f"{'Sequences producing significant alignments:':<{TITLE_WIDTH + 3}}(Bits)  Value\n\n"
+)
+
+STROKE, PLUS, BLANK = np.frombuffer(b"|+ ", np.uint8)
+
+
+def record(results: Results) -> bytes:
+    """All that is told of a query."""
+    head = f"Query= {_text(results.query.title)}\n\nLength={len(results.query.letters)}\n"
+    if not len(results):
+        return _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
+    table, alignments = [], []
+    for hit in results:
+        table.append(_table_line(hit))
+        alignments.append(_alignment(hit, results.are_nucleotides))
+    return _bytes(head + _TABLE_HEAD + "".join(table) + "\n\n") + b"".join(alignments)
+
+
+def _table_line(hit: Hit) -> str:
+    title = _text(hit.title)
+    short = title if len(title) <= TITLE_WIDTH else title[: TITLE_WIDTH - 3] + "..."
+    return f"{short:<{TITLE_WIDTH}}    {bit_score_text(hit.bit_score):<8}{evalue_text(hit.evalue, 0)}\n"
+
+
+def _alignment(hit: Hit, are_nucleotides: bool) -> bytes:
+    head = [f">{_text(hit.title)}", f"Length={hit.length}", "", *_facts(hit, are_nucleotides), "", ""]
+    return _bytes("\n".join(head)) + b"".join(_blocks(hit, are_nucleotides)) + b"\n"
+
+
+def _facts(hit: Hit, are_nucleotides: bool) -> list[str]:
+    """The lines between a subject's length and the alignment."""
+    columns = hit.size
+    shares = [("Identities", hit.equal), ("Positives", hit.positives), ("Gaps", hit.gaps)]
+    told = [
+        f"{name} = {count}/{columns} ({_percent(count, columns)}%)"
+        for name, count in shares
+        if not (are_nucleotides and name == "Positives")
+    ]
+    scores = f" Score = {bit_score_text(hit.bit_score)} bits ({hit.score}),  Expect = {evalue_text(hit.evalue, 0)}"
+    strand = [f" Strand=Plus/{'Minus' if hit.reverse else 'Plus'}"] if are_nucleotides else []
+    return [scores, f" {', '.join(told)}", *strand]
+
+
+def _percent(part: int, whole: int) -> int:
+    """Rounded, but 100 only for all."""
+    return 100 if part == whole else min(99, int(0.5 + 100 * part / whole))
+
+
+def _middle(hit: Hit, are_nucleotides: bool) -> bytes:
+    """The line between the two: what is equal, and what is similar."""
+    equal = hit.columns.operations == EQUAL
+    middle = np.where(equal, STROKE if are_nucleotides else hit.columns.query, BLANK)
+    if not are_nucleotides:
+        middle[hit.similar] = PLUS
+    return bytes(middle)
+
+
+def _blocks(hit: Hit, are_nucleotides: bool) -> Iterator[bytes]:
+    first, step = (hit.subject_end, -1) if hit.reverse else (hit.subject_start + 1, 1)
+    query = _rows(hit.columns.query.tobytes(), hit.query_start + 1, 1)
+    subject = _rows(hit.columns.target.tobytes(), first, step)
+    middle = _middle(hit, are_nucleotides)
+    # As wide as BLAST's, which counts the digits of the last letter's place from 0.
+    digits = max(len(str(max(hit.query_end, hit.subject_end) - 1)), *(len(row.first) for row in (*query, *subject)))
+    for number, (upper, lower) in enumerate(zip(query, subject, strict=True)):
+        strokes = middle[number * WIDTH : (number + 1) * WIDTH].rstrip()
+        yield b"%b\n%*s%b\n%b\n\n" % (
+            _line(b"Query", upper, digits),
+            digits + 9,
+            b"",
+            strokes,
+            _line(b"Sbjct", lower, digits),
+        )
+
+
+class _Row(NamedTuple):
+    """A sequence's part of a block, and the places of its first and its last letter; empty where it has none."""
+
+    first: bytes
+    letters: bytes
+    last: bytes
+
+
+def _rows(letters: bytes, place: int, step: int) -> list[_Row]:
+    """place: of the first letter. step: to the next one's, 1 or -1."""
+    rows = []
+    for start in range(0, len(letters), WIDTH):
+        part = letters[start : start + WIDTH]
+        count = len(part) - part.count(b"-")
+        rows.append(_Row(b"%d" % place, part, b"%d" % (place + step * (count - 1))) if count else _Row(b"", part, b""))
+        place += step * count
+    return rows
+
+
+def _line(name: bytes, row: _Row, digits: int) -> bytes:
+    return (b"%b  %-*b  %b  %b" % (name, digits, row.first, row.letters, row.last)).rstrip()
+
+
+def _text(title: bytes) -> str:
+    return title.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,155 @@
+"""The hits of queries -> how each of them is aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Backend
+from readmap.database.parameters import Costs
+from readmap.database.regions import find_regions
+from readmap.errors import InternalError
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.checker import check_substitution
+from readmap.pairwise.letters import letters_of_codes
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode, Substitution
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
+
+#: Letters of pairs that are aligned together.
+BATCH_LETTERS = 1 << 25
+
+
+#: Cells of a query's hits from which on what holds the alignments is looked for first.
+CROPPED_CELLS = 1 << 24
+
+#: For each lane with a subject so many may be empty; and cells of a pair that is better left to all of a GPU than to a
+#: group of threads.
+EMPTY_LANES, ALONE_CELLS = 4, 1 << 28
+
+Codes = NDArray[np.uint8]
+
+
+class Wanted(NamedTuple):
+    """A query and the subjects of its hits, as codes, and what the scan has found that they score, int32 [subjects]."""
+
+    query: Codes
+    subjects: Sequence[Codes]
+    scores: NDArray[np.int32]
+
+
+class Pair(NamedTuple):
+    """Parts of a query and a subject, where they begin, and what they score."""
+
+    query: Codes
+    subject: Codes
+    query_start: int
+    subject_start: int
+    score: int
+
+
+def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend: Backend) -> list[Alignments]:
+    """The alignments of each query with its subjects, on the host.
+
+    wanted: are taken as they are aligned. counts: of subjects, of each.
+    Raises InternalError where one does not score what the scan has found.
+    """
+    scores = costs.substitution()
+    pairs = (pair for each in wanted for pair in _pairs(each, costs, backend))
+    batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
+    ends = np.cumsum([0, *counts])
+    whole = _joined(batches)
+    return [_part(whole, int(first), int(end)) for first, end in pairwise(ends)]
+
+
+def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
+    """All of both sequences, or of large ones the parts that hold their alignment."""
+    query, subjects, scores = wanted
+    pairs = [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
+    lengths = np.array([len(subject) for subject in subjects], np.int64)
+    if len(query) * int(lengths.sum()) < CROPPED_CELLS:
+        return pairs
+    numbers = _croppable(len(query), lengths, backend)
+    found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], costs, backend)
+    rows = zip(numbers.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
+    for number, start, end, first, last in rows:
+        pairs[number] = Pair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)
+    return pairs
+
+
+def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArray[np.int64]:
+    """The numbers of the subjects of which looking for the part takes less than aligning the whole."""
+    lanes, order = backend.narrow_lanes, np.argsort(-lengths, kind="stable")
+    groups = np.zeros((-(-len(lengths) // lanes), lanes), np.int64)
+    groups.reshape(-1)[: len(lengths)] = lengths[order]
+    # A lane that has nothing to do takes as long as one that has.
+    are_full = EMPTY_LANES * groups.sum(axis=1) >= lanes * groups[:, 0]
+    if backend.lanes > 1:
+        are_full &= rows * groups[:, 0] <= ALONE_CELLS
+    return np.sort(order[np.repeat(are_full, lanes)[: len(lengths)]])
+
+
+def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Of neighbours; there is one at least, though it may have no pairs."""
+    batch: list[Pair] = []
+    letters = 0
+    for pair in pairs:
+        more = len(pair.query) + len(pair.subject)
+        if batch and letters + more > BATCH_LETTERS:
+            yield batch
+            batch, letters = [], 0
+        batch.append(pair)
+        letters += more
+    yield batch
+
+
+def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> Alignments:
+    queries, subjects = _sequences([pair.query for pair in pairs]), _sequences([pair.subject for pair in pairs])
+    codes, targets = (letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
+    found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
+    expected = np.array([pair.score for pair in pairs], np.int32)
+    wrong = np.flatnonzero(found.scores != expected)
+    if len(wrong):
+        raise InternalError(f"a hit scores {expected[wrong[0]]}, and its alignment {found.scores[wrong[0]]}")
+    forward = np.zeros(len(pairs), np.bool_)
+    check_substitution(Results(queries, subjects, forward, found, False, 0, 0), scores)
+    query_starts = np.array([pair.query_start for pair in pairs], np.int64)
+    subject_starts = np.array([pair.subject_start for pair in pairs], np.int64)
+    return replace(
+        found,
+        query_starts=found.query_starts + query_starts,
+        query_ends=found.query_ends + query_starts,
+        target_starts=found.target_starts + subject_starts,
+        target_ends=found.target_ends + subject_starts,
+    )
+
+
+def _sequences(codes: Sequence[NDArray[np.uint8]]) -> Sequences:
+    """Codes in the place of letters, with numbers for names."""
+    offsets = np.cumsum([0, *map(len, codes)], dtype=np.int64)
+    return Sequences([b"%d" % number for number in range(len(codes))], np.concatenate([_NONE, *codes]), offsets)
+
+
+_NONE = np.zeros(0, np.uint8)
+
+
+def _joined(batches: Sequence[Alignments]) -> Alignments:
+    counts = [np.diff(batch.operation_ends, prepend=0) for batch in batches]
+    joined = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
+    return Alignments(**joined | {"operation_ends": np.cumsum(np.concatenate(counts))})
+
+
+def _part(whole: Alignments, first: int, end: int) -> Alignments:
+    """The alignments from `first` to before `end`."""
+    begin = int(whole.operation_ends[first - 1]) if first else 0
+    stop = int(whole.operation_ends[end - 1]) if end else 0
+    part = {name: array[first:end] for name, array in vars(whole).items()}
+    return Alignments(
+        **part | {"operation_ends": part["operation_ends"] - begin, "operations": whole.operations[begin:stop]}
+    )

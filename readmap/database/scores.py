@@ -1,0 +1,258 @@
+"""A query and Columns -> the score of its best alignment with every subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.database.columns import BLOCK_COLUMNS, Columns
+from readmap.database.parameters import Costs
+
+#: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
+OVERFLOW = 32_000
+
+#: Rows of the query that the threads of a GPU hold together at most, STRIP_ROWS of database/scan_lanes.cuh; what each
+#: of them may hold, and how many of them may go together.
+STRIP_ROWS, CELLS, WIDTHS = 512, (8, 12, 16, 20, 24, 28, 32), (4, 8, 16, 32)
+
+#: No end is as far away.
+NO_END = 0xFFFFFFFFFFFFFFFF
+
+#: Groups of threads of a GPU that fill the memory of their block together, so that none may be missing.
+BLOCK_GROUPS = 4
+
+#: Bytes by which kernels may shift borders, so that vectors are aligned.
+ALIGNMENT = 64
+
+#: What a step costs beside its cells, in cells: letters and scores that go from thread to thread; and by how much more
+#: it costs where so few threads go together that they meet in the banks of the shared memory.
+STEP_CELLS, CROWDED = 3, {4: 1.3, 8: 1.05}
+
+#: Columns of a stretch that are not cut, so that a thread is not busy with one subject long after all others are done.
+#: PIECES: for each group of threads that works at once.
+UNCUT, PIECES = 4096, 8
+
+#: Cells of an item of the CPU that are computed in a call at most: what an interrupt waits for.
+CALL_CELLS = 1 << 31
+
+
+class Shape(NamedTuple):
+    """How the query's rows are held: `cells` in each of `width` threads."""
+
+    width: int
+    cells: int
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query on a device.
+
+    Attributes:
+        codes: uint8 [rows].
+        matrix: int32 [32 * 32], scores by codes of the query and the subject.
+        span: columns of an alignment at most.
+        is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte those of letters.
+    """
+
+    codes: Array
+    rows: int
+    matrix: Array
+    costs: Costs
+    span: int
+    is_narrow: bool
+
+    @classmethod
+    def of(cls, codes: NDArray[np.uint8], costs: Costs, backend: Backend) -> Query:
+        """Of a query's codes on the host."""
+        scores = costs.matrix.scores
+        highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
+        is_narrow = scores.min() >= -128 and scores.max() <= 127
+        matrix = backend.to_device(np.ascontiguousarray(scores, np.int32).reshape(-1))
+        # Every letter of a gap costs some of the score that letters have made.
+        span = len(codes) + highest // costs.gap_extend
+        return cls(backend.to_device(codes), len(codes), matrix, costs, span, bool(is_narrow))
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of groups' columns.
+
+    Attributes:
+        arrays: on the device, of each stretch where its columns begin, int64, how many it has, int32, its group, int32,
+            and where its borders begin if it has any, int64, ascending.
+        offsets: int64 [stretches + 1], where borders begin and the last one's end, on the host.
+    """
+
+    arrays: tuple[Array, ...]
+    offsets: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Of stretches."""
+        return len(self.offsets) - 1
+
+    def part(self, first: int, end: int) -> Stretches:
+        """Those from `first` to before `end`."""
+        return Stretches(tuple(array[first:end] for array in self.arrays), self.offsets[first : end + 1])
+
+    def joined(self, others: Stretches, backend: Backend) -> Stretches:
+        """These and others, whose borders begin where those of these end."""
+        arrays = []
+        for own, other in zip(self.arrays, others.arrays, strict=True):
+            both = backend.empty(len(own) + len(other), own.dtype)
+            both[: len(own)], both[len(own) :] = own, other
+            arrays.append(both)
+        return Stretches(tuple(arrays), np.concatenate([self.offsets, others.offsets[1:]]))
+
+
+def score(query: Query, columns: Columns, backend: Backend) -> NDArray[np.int32]:
+    """int32 [subjects]: of every subject, in the order of the columns."""
+    scores = backend.full(columns.count * backend.narrow_lanes, 0, np.int32)
+    _launch("score", query, _stretches(query, columns, backend), columns, (scores,), query.is_narrow, backend)
+    found = backend.to_host(scores)
+    if query.is_narrow and found.max(initial=0) >= OVERFLOW:
+        groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.narrow_lanes)
+        offsets = columns.offsets
+        stretches = _made(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
+        _launch("score", query, stretches, columns, (scores,), False, backend)
+        found = backend.to_host(scores)
+    return found[: columns.subjects]
+
+
+def _stretches(query: Query, columns: Columns, backend: Backend) -> Stretches:
+    """The columns of all groups: those of each that has many in pieces, of the others a stretch each.
+
+    Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
+    """
+    # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
+    enough = int(columns.offsets[-1]) // (PIECES * backend.groups)
+    own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
+    whole = Stretches((columns.starts, columns.sizes, columns.groups, columns.starts), columns.offsets)
+    long = columns.longer_than(own + before)
+    if long == 0:
+        return whole
+    sizes = np.diff(columns.offsets[: long + 1])
+    pieces = -(-sizes // own)
+    groups = np.repeat(np.arange(long), pieces)
+    firsts = (np.arange(len(groups)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * own
+    ends = np.minimum(firsts + own, sizes[groups])
+    firsts = np.maximum(firsts - before, 0)
+    cut = _made(columns.offsets[groups] + firsts, ends - firsts, groups, int(columns.offsets[long]), backend)
+    return cut.joined(whole.part(long, columns.count), backend)
+
+
+def _multiple(columns: int) -> int:
+    """So many columns or some more: whole blocks on every device."""
+    return -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
+
+
+def _made(
+    starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
+) -> Stretches:
+    """end: of their borders."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    offsets += end - offsets[-1]
+    arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
+    return Stretches(tuple(backend.to_device(array) for array in arrays), offsets)
+
+
+def find_ends(
+    query: Query, columns: Columns, scores: NDArray[np.int32], backend: Backend
+) -> tuple[NDArray[np.int64], ...]:
+    """Where the best alignments end, of which there may be several of a subject; scores: int32 [subjects], above 0.
+
+    Of each subject, int64 [subjects]: row and column of the first end (comparison.cuh), the last row and the last
+    column of any.
+    """
+    count = columns.count * backend.narrow_lanes
+    targets = np.full(count, -1, np.int32)
+    targets[: len(scores)] = scores
+    firsts = backend.to_device(np.full(count, NO_END, np.uint64))
+    rows, ends = backend.full(count, 0, np.int32), backend.full(count, 0, np.int32)
+    is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
+    arrays = (columns.starts, backend.to_device(targets), firsts, rows, ends)
+    _launch("find_ends", query, _stretches(query, columns, backend), columns, arrays, is_narrow, backend)
+    keys = backend.to_host(firsts)[: len(scores)]
+    first_columns = (~keys & 0xFFFFFFFF).astype(np.int64)
+    first_rows = (keys >> 32).astype(np.int64) - first_columns
+    lasts = (backend.to_host(array)[: len(scores)].astype(np.int64) for array in (rows, ends))
+    return first_rows, first_columns, *lasts
+
+
+def _launch(
+    what: str,
+    query: Query,
+    stretches: Stretches,
+    columns: Columns,
+    results: tuple[Array, ...],
+    is_narrow: bool,
+    backend: Backend,
+) -> None:
+    if not stretches.count or not query.rows:
+        return
+    shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
+    kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}", grouped=True)
+    costs = (query.costs.gap_open, query.costs.gap_extend)
+    # The groups of threads of a block fill its memory together: none of them may be missing.
+    block = BLOCK_GROUPS * (backend.lanes // shape.width)
+    for part, borders in _slices(query, stretches, shape, is_narrow, backend):
+        items = -(-part.count // block) * BLOCK_GROUPS
+        for goes_on, arrays in enumerate(_rounds(query, part, backend)):
+            numbers = (query.rows, part.count, shape.width, min(goes_on, 1), *costs)
+            given = (query.codes, query.matrix, columns.letters, *arrays, borders)
+            backend.launch(kernel, items, *given, *results, *numbers)
+
+
+def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backend) -> Shape:
+    """The one that wastes least: rows that the query does not have, and steps until all threads are at work.
+
+    sizes: cells that a thread may hold.
+    """
+    if backend.lanes == 1:
+        return Shape(1, CELLS[0])
+    mean = int(stretches.offsets[-1] - stretches.offsets[0]) / stretches.count
+    shapes = [Shape(width, cells) for width in WIDTHS for cells in sizes]
+
+    def cost(shape: Shape) -> float:
+        strips = -(-rows // (shape.width * shape.cells))
+        steps = strips * (mean + shape.width - 1) * CROWDED.get(shape.width, 1)
+        return steps * shape.width * (shape.cells + STEP_CELLS)
+
+    return min((shape for shape in shapes if shape.width * -(-shape.cells // 8) * 8 <= STRIP_ROWS), key=cost)
+
+
+def _slices(
+    query: Query, stretches: Stretches, shape: Shape, is_narrow: bool, backend: Backend
+) -> Iterator[tuple[Stretches, Array]]:
+    """Stretches whose borders fit in the scratch memory, and room for these."""
+    border = 4 * backend.narrow_lanes * (1 if is_narrow else 2)
+    if backend.lanes == 1:
+        ends = np.arange(stretches.count + 1) * (query.rows * border)
+    elif query.rows > shape.width * shape.cells:
+        ends = (stretches.offsets - stretches.offsets[0]) * border
+    else:
+        yield stretches, backend.empty(ALIGNMENT, np.uint8)
+        return
+    first = 0
+    while first < stretches.count:
+        last = int(np.searchsorted(ends, ends[first] + backend.scratch_bytes, side="right")) - 1
+        last = max(last, first + 1)
+        yield stretches.part(first, last), backend.empty(int(ends[last] - ends[first]) + ALIGNMENT, np.uint8)
+        first = last
+
+
+def _rounds(query: Query, part: Stretches, backend: Backend) -> Iterator[tuple[Array, ...]]:
+    """The arrays of the stretches, cut for calls that do not last too long, one behind the other."""
+    starts, sizes, *others = part.arrays
+    step = max(CALL_CELLS // (query.rows * backend.narrow_lanes) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
+    if backend.lanes > 1 or (most := int(sizes.max())) <= step:
+        yield part.arrays
+        return
+    for begin in range(0, most, step):
+        yield starts + begin, np.clip(sizes - begin, 0, step, dtype=np.int32), *others

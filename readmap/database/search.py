@@ -1,0 +1,168 @@
+"""Queries and a database -> the hits of each query, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.database.database import Database
+from readmap.database.device_pool import Crew
+from readmap.database.hits import Hits
+from readmap.database.letters import codes_of
+from readmap.database.parameters import Costs, Limits
+from readmap.database.paths import Wanted, align
+from readmap.database.statistics import SearchSpace
+from readmap.formats.alphabets import Alphabet
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.parameters import Mode
+from readmap.reads.sequences import COMPLEMENTS, Sequences
+from readmap.strand import Strand
+
+#: Scores that are kept at a time: queries go in blocks of so many.
+BLOCK_SCORES = 1 << 26
+
+#: Queries of the first block where several devices have to be timed.
+TIMED_QUERIES = 4
+
+#: Lengths of subjects for which the lowest score of a hit is looked up.
+SAMPLED_LENGTHS = 64
+
+Codes = NDArray[np.uint8]
+
+
+class Scanned(NamedTuple):
+    """What was found with a query.
+
+    hits: those that are told.
+    scores: int32 [subjects], of every sequence of the database in its file's order, the better one of both strands.
+    threshold: the lowest score of a hit with a subject of median length; None where none is known.
+    """
+
+    hits: Hits
+    scores: NDArray[np.int32]
+    threshold: int | None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The hits of a query before they are aligned: ranks in the database, int64, and the rest as in Hits."""
+
+    ranks: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    scores: NDArray[np.int32]
+    bit_scores: NDArray[np.float64]
+    evalues: NDArray[np.float64]
+    threshold: int | None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan, as often as it is asked for.
+
+    tell: hears of cells that are done.
+    """
+
+    database: Database
+    costs: Costs
+    limits: Limits
+    crew: Crew
+
+    @property
+    def strands(self) -> list[bool]:
+        """Whether each one that is looked at is the reverse one."""
+        if self.database.molecule is Alphabet.PROTEINS:
+            return [False]
+        return {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[self.limits.strand]
+
+    def cells(self, queries: Sequences) -> int:
+        """Of all matrices together."""
+        return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
+
+    def __call__(self, queries: Sequences, tell: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
+        """What is found with each query, in order; raises UsageError where E-values are unknown or scores too high."""
+        self.limits.highest_evalue(self.costs)  # whether there are any
+        longest = np.full(len(queries), self.database.longest)
+        self.costs.substitution().expect_room(queries.lengths, longest, Mode.LOCAL)
+        for first, end in pairwise(self._blocks(len(queries))):
+            codes = [codes_of(letters) for letters in queries.part(first, end)]
+            yield from self._scan_block(first, codes, tell)
+
+    def _blocks(self, queries: int) -> list[int]:
+        """Where blocks begin, and the end of the last one."""
+        size = max(BLOCK_SCORES // max(len(self.database) * len(self.strands), 1), 1)
+        first = min(TIMED_QUERIES, size) if len(self.crew.names) > 1 else 0
+        return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
+
+    def _scan_block(self, first: int, queries: Sequence[Codes], tell: Callable[[int], None]) -> Iterator[Scanned]:
+        scores = np.stack([self._scores(queries, reverse, tell) for reverse in self.strands], axis=1)
+        chosen = [self._choose(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
+        alignments = self._align(queries, chosen)
+        for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
+            subjects = self.database.order[made.ranks]
+            hits = Hits(first + number, subjects, made.reverse, made.scores, made.bit_scores, made.evalues, found)
+            by_number = np.empty(len(self.database), np.int32)
+            by_number[self.database.order] = scores[number].max(axis=0)
+            yield Scanned(hits, by_number, made.threshold)
+
+    def _scores(self, queries: Sequence[Codes], reverse: bool, tell: Callable[[int], None]) -> NDArray[np.int32]:
+        """int32 [queries, subjects] of a strand, the reverse one by the queries' reverse complements."""
+        if not reverse:
+            return self.crew.scores(queries, self.costs, tell)
+        return self.crew.scores([_reverse_complement(codes) for codes in queries], self.costs.of_complements(), tell)
+
+    def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
+        """scores: int32 [strands, subjects]."""
+        statistics, highest = self.costs.statistics, self.limits.highest_evalue(self.costs)
+        lengths, least, threshold = self.database.lengths, self.limits.min_score, None
+        space = None
+        if statistics is not None:
+            letters = self.limits.database_letters or self.database.letters
+            space = SearchSpace(statistics, len(query), letters, int(np.count_nonzero(lengths)))
+        if space and highest is not None and len(query) and len(lengths) and lengths[0]:
+            sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
+            (usual,) = space.least_scores(highest, np.maximum(lengths[len(lengths) // 2 :][:1], 1))
+            threshold = max(int(usual), least)
+            # An E-value is that of an area, which rises with the length, divided by the length: up to the next one that
+            # is sampled it falls by less than these lengths' ratio.
+            margins = np.append(sampled[1:], sampled[-1]) / sampled
+            least = max(int(space.least_scores(highest * margins, sampled).min()), least)
+        # Indices of two dimensions take NumPy ten times as long.
+        strands, ranks = np.divmod(np.flatnonzero(scores.reshape(-1) >= least), len(self.database) or 1)
+        found = scores[strands, ranks]
+        evalues = np.full(len(ranks), np.nan)
+        if space:
+            evalues = space.evalues(found.astype(np.int64), lengths[ranks])
+        if highest is not None:
+            kept = evalues <= highest
+            strands, ranks, found, evalues = strands[kept], ranks[kept], found[kept], evalues[kept]
+        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.limits.most_hits]
+        strands, ranks, found, evalues = strands[order], ranks[order], found[order], evalues[order]
+        reverse = np.array(self.strands, np.bool_)[strands]
+        bits = statistics.bit_scores(found) if statistics else np.full(len(found), np.nan)
+        return _Chosen(ranks, reverse, found, bits, evalues, threshold)
+
+    def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[Alignments]:
+        """Of each query's hits."""
+        counts = [len(made.ranks) for made in chosen]
+        return self.crew.do(lambda: align(self._wanted(queries, chosen), counts, self.costs, self.crew.backend))
+
+    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[Wanted]:
+        """One query at a time: reverse complements of long subjects take memory."""
+        for query, made in zip(queries, chosen, strict=True):
+            places = zip(made.ranks.tolist(), made.reverse.tolist(), strict=True)
+            yield Wanted(query, [self._subject(rank, reverse) for rank, reverse in places], made.scores)
+
+    def _subject(self, rank: int, reverse: bool) -> Codes:
+        start = int(self.database.starts[rank])
+        codes = self.database.codes[start : start + int(self.database.lengths[rank])]
+        return _reverse_complement(codes) if reverse else codes
+
+
+def _reverse_complement(codes: Codes) -> Codes:
+    """Of nucleotides."""
+    return codes_of(COMPLEMENTS[codes[::-1] + np.uint8(ord("A"))])

@@ -1,0 +1,1 @@
+"""Smith-Waterman of two sequences of any length, and of batches of pairs."""

@@ -1,0 +1,116 @@
+"""readmap.compare: the best local alignment of two sequences, from Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import open_backend
+from readmap.errors import DataError, UsageError
+from readmap.formats.alphabets import Alphabet
+from readmap.pairwise.comparison import compare_all
+from readmap.pairwise.parameters import Scores, Settings
+from readmap.pairwise.results import Result
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
+
+#: Of Python: text, bytes, or uint8 [letters].
+Text = str | bytes | NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The best local alignment of two sequences.
+
+    score: 0 where nothing is aligned.
+    query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
+        which of a score alone are the starts (of the query's reverse complement the end), and where nothing is aligned.
+    strand: 1, or -1 for the query's reverse complement.
+    operations: uint32, length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X), along the target.
+    cigar: the same as text. equal, different, inserted, deleted: columns of each kind. gap_openings: gaps.
+    """
+
+    score: int
+    query_start: int
+    query_end: int
+    target_start: int
+    target_end: int
+    strand: int
+    operations: NDArray[np.uint32]
+    cigar: str
+    equal: int
+    different: int
+    inserted: int
+    deleted: int
+    gap_openings: int
+
+    @property
+    def columns(self) -> int:
+        """Of the alignment."""
+        return self.equal + self.different + self.inserted + self.deleted
+
+    @property
+    def identity(self) -> float | None:
+        """The share of columns with equal letters; None where there are none."""
+        return self.equal / self.columns if self.columns else None
+
+
+def compare(
+    query: Text,
+    target: Text,
+    *,
+    match: int = 1,
+    mismatch: int = 3,
+    gap_first: int = 5,
+    gap_extend: int = 2,
+    strand: str = Strand.FORWARD,
+    score_only: bool = False,
+    pruning: bool = True,
+    memory: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Comparison:
+    """The first of the best local alignments of two sequences of any length, as `readmap compare` finds it.
+
+    gap_first, gap_extend: penalties of a gap's first letter, and of each further one.
+    strand: of the query: forward, reverse, or both, of which the better one is told.
+    score_only: no alignment, only its score and end. pruning, memory: see Settings; they change no result.
+    device, threads: as the command's.
+    Raises DataError where a sequence has what is no nucleotide, UsageError for options that are none.
+    """
+    if strand not in tuple(Strand):
+        raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
+    settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
+    sides = _sequences("query", query), _sequences("target", target)
+    backend = open_backend(device, threads)
+    (results,) = compare_all(*sides, settings, Strand(strand), backend, lambda done, total: None)
+    return _of_result(*results)
+
+
+def _sequences(name: str, text: Text) -> Sequences:
+    letters = text.encode() if isinstance(text, str) else bytes(text)
+    bases = letters.translate(Alphabet.NUCLEOTIDES.table)
+    if b"\0" in bases:
+        place = bases.index(b"\0")
+        raise DataError(f"{name}, position {place + 1}: expected a nucleotide (IUPAC), found {letters[place:][:1]!r}")
+    return Sequences([name.encode()], np.frombuffer(bases, np.uint8), np.array([0, len(bases)]))
+
+
+def _of_result(result: Result) -> Comparison:
+    return Comparison(
+        score=result.score,
+        query_start=result.query_start,
+        query_end=result.query_end,
+        target_start=result.target_start,
+        target_end=result.target_end,
+        strand=-1 if result.reverse else 1,
+        operations=result.operations,
+        cigar=result.cigar.decode(),
+        equal=result.equal,
+        different=result.different,
+        inserted=result.inserted,
+        deleted=result.deleted,
+        gap_openings=result.openings,
+    )

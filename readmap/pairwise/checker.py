@@ -1,0 +1,139 @@
+"""Whether alignments are what they say: each is scored again, from its operations and the letters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.errors import InternalError
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
+from readmap.pairwise.parameters import Mode, Scheme, Scores, Substitution
+from readmap.pairwise.results import LETTERS, Results
+
+KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
+
+# 1 for letters that match themselves.
+IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
+
+
+def check(results: Results, scores: Scores, mode: Mode) -> None:
+    """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score."""
+    _check_places(results, mode)
+    if results.score_only:
+        return
+    _check_operations(results)
+    # What costs more than it is worth at the ends.
+    outside = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
+    _check_ends(results, outside)
+    columns = results.expanded
+    is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
+    _check_letters(results, (columns.query == columns.target) & is_base, "{:c}")
+    letters = scores.match * results.columns(EQUAL) - scores.mismatch * results.columns(DIFFERENT)
+    _check_scores(results, letters, scores)
+
+
+def check_substitution(results: Results, scores: Substitution) -> None:
+    """As `check`, of local alignments whose letters are codes of a substitution matrix, with their operations."""
+    _check_places(results, Mode.LOCAL)
+    _check_operations(results)
+    _check_ends(results, (INSERTED, DELETED))
+    columns = results.expanded
+    _check_letters(results, columns.query == columns.target, "code {}")
+    is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
+    of_pairs = scores.scores[columns.query[is_pair], columns.target[is_pair]]
+    sums = np.concatenate([[0], np.cumsum(of_pairs, dtype=np.int64)])
+    pairs = results.columns(EQUAL) + results.columns(DIFFERENT)
+    _check_scores(results, np.diff(sums[np.cumsum(pairs)], prepend=0), scores)
+
+
+def _check_places(results: Results, mode: Mode) -> None:
+    """Within the sequences, and at their ends where the mode says so."""
+    alignments = results.alignments
+    sides = (
+        ("query", results.queries, alignments.query_starts, alignments.query_ends, mode is not Mode.LOCAL),
+        ("target", results.targets, alignments.target_starts, alignments.target_ends, mode is Mode.GLOBAL),
+    )
+    for name, sequences, starts, ends, whole in sides:
+        lengths = sequences.lengths
+        _expect(results, f"the end in the {name}", lengths if whole else np.clip(ends, 0, lengths), ends)
+        first = -1 if results.score_only else 0 if whole else np.clip(starts, 0, ends)
+        _expect(results, f"the start in the {name}", first, starts)
+    if mode is Mode.LOCAL:
+        _expect(results, "the score", np.maximum(alignments.scores, 0), alignments.scores)
+
+
+def _check_operations(results: Results) -> None:
+    """Known ones, none of them empty or the continuation of another, and as long as the alignment."""
+    alignments, operations = results.alignments, results.operations
+    is_wrong = ~np.isin(operations, KINDS) | (results.lengths == 0)
+    _expect(results, "the number of operations that are empty or none of I, D, = and X", 0, results.sums(is_wrong))
+    continues = np.zeros(len(operations), np.int64)
+    continues[1:] = operations[1:] == operations[:-1]
+    ends = alignments.operation_ends
+    continues[ends[ends < len(operations)]] = 0
+    _expect(results, "the number of operations that continue another", 0, results.sums(continues))
+    both = results.columns(EQUAL) + results.columns(DIFFERENT)
+    query, target = both + results.columns(INSERTED), both + results.columns(DELETED)
+    _expect(
+        results,
+        "the number of the query's letters in its operations",
+        alignments.query_ends - alignments.query_starts,
+        query,
+    )
+    _expect(
+        results,
+        "the number of the target's letters in its operations",
+        alignments.target_ends - alignments.target_starts,
+        target,
+    )
+
+
+def _check_ends(results: Results, outside: tuple[int, ...]) -> None:
+    """No alignment begins or ends with an operation that is to be outside of it."""
+    ends = results.alignments.operation_ends
+    begins = np.concatenate([[0], ends[:-1]])
+    has_any = np.flatnonzero(ends > begins)
+    for name, places in (("first", begins[has_any]), ("last", ends[has_any] - 1)):
+        found = results.operations[places]
+        wrong = np.isin(found, outside)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise _error(results, int(has_any[at]), f"the {name} operation is {LETTERS[found[at]]}")
+
+
+def _check_letters(results: Results, is_same: NDArray[np.bool_], told_as: str) -> None:
+    """Equal where they are said to be equal, and nowhere else; is_same: whether those of each column are."""
+    columns = results.expanded
+    wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
+    if not len(wrong):
+        return
+    sizes = np.cumsum(results.sums(results.lengths))
+    pair = int(sizes.searchsorted(wrong[0], "right"))
+    column = int(wrong[0]) - (int(sizes[pair - 1]) if pair else 0) + 1
+    letters = " and ".join(told_as.format(side[wrong[0]]) for side in (columns.query, columns.target))
+    told = LETTERS[columns.operations[wrong[0]]]
+    raise _error(results, pair, f"column {column} has {letters}, and its operation is {told}")
+
+
+def _check_scores(results: Results, letters: NDArray[np.int64], scores: Scheme) -> None:
+    """letters: what those of each alignment score, without its gaps."""
+    gaps = results.columns(INSERTED) + results.columns(DELETED)
+    score = letters - scores.gap_open * results.openings - scores.gap_extend * gaps
+    _expect(results, "the score", score, results.alignments.scores)
+
+
+def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:
+    wrong = np.flatnonzero(found != expected)
+    if len(wrong):
+        pair = int(wrong[0])
+        value = np.broadcast_to(expected, found.shape)[pair]
+        raise _error(results, pair, f"{what} is {found[pair]}, expected {value}")
+
+
+def _error(results: Results, pair: int, what: str) -> InternalError:
+    names = (
+        sequences.names[pair].decode("utf-8", "backslashreplace") for sequences in (results.queries, results.targets)
+    )
+    return InternalError(f"{' against '.join(names)}: {what}")

@@ -1,0 +1,148 @@
+"""A comparison that was interrupted goes on from its last slab: what a folder keeps of it, or of its result."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Array, Backend
+from readmap.errors import DataError
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.grid import Grid, Slab, Steps
+from readmap.pairwise.sweep import Best, Borders, Matrix, Swept
+
+_STATE, _RESULT = "state.npz", "alignment.npz"
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a sweep has come: its slabs, the borders below the last, the highest score and the first best cell."""
+
+    steps: Steps
+    slabs: list[Slab]
+    row_h: Array
+    row_f: Array
+    most: int
+    first: Best
+
+
+class Checkpoint:
+    """A folder with a file a slab, and one that tells how many are whole; in the end, with the alignment alone."""
+
+    def __init__(self, folder: Path, matrix: Matrix, keeps: bool) -> None:
+        """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
+        self._folder, self._matrix, self._keeps = folder, matrix, keeps
+        self._name = _name(matrix, keeps)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def alignment(self) -> Alignments | None:
+        """The alignment, on the device, if the comparison was made. Raises DataError where it is another's."""
+        if not (path := self._folder / _RESULT).exists():
+            return None
+        with _kept(path) as kept:
+            self._expect(str(kept["name"]))
+            return Alignments(*(self._matrix.backend.to_device(kept[field.name]) for field in fields(Alignments)))
+
+    def load(self) -> State | None:
+        """What is kept, on the device; None where nothing is. Raises DataError where it is of another comparison."""
+        if not (path := self._folder / _STATE).exists():
+            return None
+        backend = self._matrix.backend
+        with _kept(path) as state:
+            self._expect(str(state["name"]))
+            steps, count, most, first = (
+                Steps(*map(int, state["steps"])),
+                *map(int, (state["slabs"], state["most"])),
+                state["first"],
+            )
+            row_h, row_f = (backend.to_device(state[row]) for row in ("row_h", "row_f"))
+        if steps.row % self._matrix.strip or steps.slab % self._matrix.strip:
+            raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
+        slabs = [_slab(self._folder / _file(number), backend) for number in range(count)]
+        return State(steps, slabs, row_h, row_f, most, Best(*map(int, first)))
+
+    def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
+        """Keep the grid's last slab, and where the sweep is behind it."""
+        host, number = self._matrix.backend.to_host, len(grid.slabs) - 1
+        _write(self._folder / _file(number), _arrays(grid.slabs[-1], self._matrix.backend) if self._keeps else {})
+        steps = grid.steps.slab, grid.steps.row, grid.steps.column
+        state = {"name": self._name, "steps": steps, "slabs": number + 1, "most": most, "first": first}
+        _write(self._folder / _STATE, state | {"row_h": host(borders.row_h), "row_f": host(borders.row_f)})
+
+    def finish(self, alignment: Alignments) -> None:
+        """Keep the alignment, and nothing else."""
+        _write(self._folder / _RESULT, vars(alignment.on_host(self._matrix.backend)) | {"name": self._name})
+        for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:
+            path.unlink(missing_ok=True)
+
+    def _expect(self, name: str) -> None:
+        if name != self._name:
+            raise DataError(
+                f"{self._folder}: expected work on this comparison, found that of other sequences or scores: "
+                "remove the folder, or name another"
+            )
+
+
+def forget(folder: Path) -> None:
+    """Drop the alignments that are kept in a folder's folders, and these, but for what others may have put there."""
+    for path in folder.glob(f"*/{_RESULT}"):
+        path.unlink()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _file(number: object) -> str:
+    return f"slab-{number}.npz"
+
+
+def _name(matrix: Matrix, keeps: bool) -> str:
+    """A name of the comparison: of all that decides what comes out."""
+    digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps)).encode())
+    for side in (matrix.query, matrix.target):
+        digest.update(len(side).to_bytes(8, "little") + matrix.backend.to_host(side).tobytes())
+    return digest.hexdigest()
+
+
+def _write(path: Path, arrays: dict[str, Any]) -> None:
+    """All or nothing: an interrupt leaves what was there before."""
+    beside = path.with_name(f"{path.name}.part")
+    with open(beside, "wb") as file:
+        np.savez(file, **arrays)
+    os.replace(beside, path)
+
+
+_KEPT = ("rows_h", "rows_f", "columns_h", "columns_e")
+
+
+def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
+    swept = {name: backend.to_host(getattr(slab.swept, name)) for name in _KEPT}
+    return swept | {"above_h": backend.to_host(slab.above_h), "above_f": backend.to_host(slab.above_f)}
+
+
+@contextlib.contextmanager
+def _kept(path: Path) -> Iterator[Any]:
+    """The arrays of a file. Raises DataError where it is damaged or none of ours, OSError where it cannot be read."""
+    try:
+        with np.load(path) as kept:
+            yield kept
+    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error
+
+
+def _slab(path: Path, backend: Backend) -> Slab:
+    with _kept(path) as kept:
+        arrays = {name: backend.to_device(kept[name]) for name in kept.files}
+    none = backend.empty((0, 0), np.int32)
+    swept = Swept(None, 0, *(arrays.get(name, none) for name in _KEPT))
+    return Slab(arrays.get("above_h", none), arrays.get("above_f", none), swept)

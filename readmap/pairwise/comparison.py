@@ -1,0 +1,170 @@
+"""Sequences -> Results: every query with every target, or pair by pair, on the strands that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from readmap.backend import Backend
+from readmap.errors import DataError
+from readmap.pairwise import aligners
+from readmap.pairwise.aligners import Progress
+from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.checker import check
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.results import Results
+from readmap.pairwise.strands import better
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
+
+#: Most of a batch of pairs, so that its arrays are small beside the files', and progress is told now and then.
+BATCH_PAIRS = 1 << 16
+BATCH_LETTERS = 1 << 26
+BATCH_CELLS = 1 << 38
+
+
+def cells_of(queries: Sequences, targets: Sequences, strand: Strand, in_pairs: bool) -> int:
+    """The cells of all matrices."""
+    if in_pairs:
+        return int(queries.lengths @ targets.lengths) * strand.rows
+    return len(queries.letters) * len(targets.letters) * strand.rows
+
+
+class _Cells:
+    """Counts cells that are done, of all."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self._total, self._progress, self._done = total, progress, 0
+
+    def tell(self, part: int, _: int) -> None:
+        """Of the comparison in hand so many are done."""
+        self._progress(self._done + part, self._total)
+
+    def add(self, cells: int) -> None:
+        """A comparison is done."""
+        self._done += cells
+        self.tell(0, 0)
+
+
+def compare_all(
+    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, backend: Backend, progress: Progress
+) -> Iterator[Results]:
+    """The local alignment of every query with every target, one at a time, checked.
+
+    progress: is told cells. Of a checkpoint each pair and strand has a folder, as 1-1-forward.
+    Raises UsageError where scores may not fit.
+    """
+    for query in queries.lengths:
+        settings.scores.expect_room(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
+    cells = _Cells(cells_of(queries, targets, strand, in_pairs=False), progress)
+    for i in range(len(queries)):
+        ways = _ways(queries.part(i, i + 1), strand)
+        for j in range(len(targets)):
+            own = settings
+            if settings.checkpoint:
+                own = replace(settings, checkpoint=settings.checkpoint / f"{i + 1}-{j + 1}")
+            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), backend, cells)
+
+
+def _compare_long(
+    ways: dict[bool, Sequences],
+    target: Sequences,
+    settings: Settings,
+    numbers: tuple[int, int],
+    backend: Backend,
+    cells: _Cells,
+) -> Results:
+    """Of one query, on its strands, and one target; numbers: theirs."""
+    found = []
+    for is_reverse, query in ways.items():
+        own = settings
+        if settings.checkpoint:
+            strand = Strand.REVERSE if is_reverse else Strand.FORWARD
+            own = replace(settings, checkpoint=settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}"))
+        alignments = aligners.align_long(query.letters, target.letters, own, backend, cells.tell)
+        cells.add(len(query.letters) * len(target.letters))
+        found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
+    return _checked(found, settings.scores, Mode.LOCAL)
+
+
+def compare_pairs(
+    queries: Sequences,
+    targets: Sequences,
+    settings: Settings,
+    mode: Mode,
+    strand: Strand,
+    backend: Backend,
+    progress: Progress,
+) -> Iterator[Results]:
+    """The alignments of query i with target i, in batches, checked.
+
+    settings: of which the scores and score_only count. progress: is told cells.
+    Raises DataError where one of them has no partner, UsageError where scores may not fit.
+    """
+    expect_partners(queries, targets)
+    settings.scores.expect_room(queries.lengths, targets.lengths, mode)
+    scores, score_only = settings.scores, settings.score_only
+    cells = _Cells(cells_of(queries, targets, strand, in_pairs=True), progress)
+    for first, end in _batches(queries, targets):
+        part = targets.part(first, end)
+        found = []
+        for is_reverse, query in _ways(queries.part(first, end), strand).items():
+            alignments = aligners.align_batch(query, part, scores, mode, backend, score_only)
+            cells.add(int(query.lengths @ part.lengths))
+            found.append(_results(query, part, is_reverse, alignments, score_only, (first, first)))
+        yield _checked(found, scores, mode)
+
+
+def _ways(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
+    """The queries as they are aligned, by whether that is their reverse complements."""
+    ways = {}
+    if strand is not Strand.REVERSE:
+        ways[False] = queries
+    if strand is not Strand.FORWARD:
+        ways[True] = queries.reverse_complements()
+    return ways
+
+
+def _results(
+    queries: Sequences,
+    targets: Sequences,
+    is_reverse: bool,
+    found: Alignments,
+    score_only: bool,
+    numbers: tuple[int, int],
+) -> Results:
+    return Results(queries, targets, np.full(len(queries), is_reverse), found, score_only, *numbers)
+
+
+def _checked(found: list[Results], scores: Scores, mode: Mode) -> Results:
+    """Those of one strand, or the better ones of two."""
+    results = better(*found) if len(found) == 2 else found[0]
+    check(results, scores, mode)
+    return results
+
+
+def _batches(queries: Sequences, targets: Sequences) -> Iterator[tuple[int, int]]:
+    """First pairs and ends of batches that keep to the limits; a pair too large for one has it for itself."""
+    letters = queries.lengths + targets.lengths
+    limits = ((letters, BATCH_LETTERS), (queries.lengths * targets.lengths, BATCH_CELLS))
+    sums = [(np.concatenate([[0], np.cumsum(values)]), most) for values, most in limits]
+    first = 0
+    while first < len(queries):
+        ends = [int(sum.searchsorted(sum[first] + most, "right")) - 1 for sum, most in sums]
+        end = max(first + 1, min(first + BATCH_PAIRS, len(queries), *ends))
+        yield first, end
+        first = end
+
+
+def expect_partners(queries: Sequences, targets: Sequences) -> None:
+    """Raise DataError that names the first query or target without a partner."""
+    if len(queries) != len(targets):
+        longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)
+        number = len(shorter) + 1
+        name = longer.names[number - 1].decode("utf-8", "backslashreplace")
+        raise DataError(
+            f"{len(queries):,} queries and {len(targets):,} targets, expected as many: record {number} ({name}) "
+            f"of the {'targets' if longer is targets else 'queries'} has no partner"
+        )

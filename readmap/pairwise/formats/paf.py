@@ -1,0 +1,31 @@
+"""PAF, as minimap2 writes it with -c --eqx; where no letters are aligned there is no line."""
+
+from __future__ import annotations
+
+from readmap.pairwise.results import Result
+
+#: That no mapping quality is known.
+UNKNOWN = 255
+
+
+def record(result: Result) -> bytes:
+    """A line, 0-based and half-open."""
+    if result.is_empty:
+        return b""
+    return b"%b\t%d\t%d\t%d\t%c\t%b\t%d\t%d\t%d\t%d\t%d\t%d\tNM:i:%d\tAS:i:%d\tcg:Z:%b\n" % (
+        result.query_name,
+        len(result.query),
+        result.query_start,
+        result.query_end,
+        ord(result.strand),
+        result.target_name,
+        len(result.target),
+        result.target_start,
+        result.target_end,
+        result.equal,
+        result.columns,
+        UNKNOWN,
+        result.different + result.gaps,
+        result.score,
+        result.cigar,
+    )

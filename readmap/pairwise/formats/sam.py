@@ -1,0 +1,60 @@
+"""SAM with a record a pair: the whole query, soft-clipped; = and X in CIGARs; unmapped where no letters are aligned."""
+
+from __future__ import annotations
+
+import hashlib
+
+from readmap.errors import DataError
+from readmap.formats import sam
+from readmap.formats.fasta import Contig
+from readmap.pairwise.formats.paf import UNKNOWN
+from readmap.pairwise.results import Result
+from readmap.reads.sequences import Sequences
+
+UNMAPPED, REVERSE = 4, 16
+
+#: Of a query's name.
+LONGEST_NAME = 254
+
+
+def header(targets: Sequences, version: str, command_line: str) -> bytes:
+    """With an @SQ for each target that is not empty. Raises DataError where two targets have one name."""
+    numbers: dict[bytes, int] = {}
+    for number, name in enumerate(targets.names, 1):
+        if numbers.setdefault(name, number) != number:
+            told = name.decode("utf-8", "backslashreplace")
+            raise DataError(
+                f"record {number} of the targets ({told}): record {numbers[name]} has the same name, which SAM's "
+                "header cannot tell: choose another --format"
+            )
+    contigs = [
+        Contig(name.decode("utf-8", "surrogateescape"), len(letters), hashlib.md5(letters.tobytes()).hexdigest())
+        for name, letters in zip(targets.names, targets, strict=True)
+        if len(letters)
+    ]
+    return sam.header(contigs, version, command_line)
+
+
+def record(result: Result) -> bytes:
+    """A line."""
+    flag = REVERSE if result.reverse else 0
+    letters = result.query.tobytes() or b"*"
+    name = result.query_name[:LONGEST_NAME]
+    # What SAM calls an alignment has a letter of the target, and the query itself.
+    if result.is_empty or result.target_start == result.target_end or not len(result.query):
+        return b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\tAS:i:%d\n" % (name, flag | UNMAPPED, letters, result.score)
+    begin, end = result.aligned_query
+    clips = [b"%dS" % length if length else b"" for length in (begin, len(result.query) - end)]
+    return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tNM:i:%d\tAS:i:%d\n" % (
+        name,
+        flag,
+        result.target_name,
+        result.target_start + 1,
+        UNKNOWN,
+        clips[0],
+        result.cigar,
+        clips[1],
+        letters,
+        result.different + result.gaps,
+        result.score,
+    )

@@ -1,0 +1,70 @@
+"""Alignments as people read them: lines of 60 columns, with a stroke between equal letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.pairwise.alignments import DELETED, EQUAL, INSERTED
+from readmap.pairwise.formats import summary
+from readmap.pairwise.results import Counts, Results
+
+WIDTH = 60
+
+
+def records(results: Results) -> Iterator[bytes]:
+    """Of each pair the summary and the blocks, with a blank line behind each."""
+    columns = results.expanded
+    strokes = np.where(columns.operations == EQUAL, np.uint8(ord("|")), np.uint8(ord(" ")))
+    rows = columns.query.tobytes(), strokes.tobytes(), columns.target.tobytes()
+    sizes = results.sums(results.lengths)
+    blocks = -(-sizes // WIDTH)
+    # All pairs' blocks at once: their columns, and the places of their letters.
+    pair = np.repeat(np.arange(len(sizes)), blocks)
+    starts = (np.cumsum(sizes) - sizes)[pair] + WIDTH * _count_up(pair, blocks)
+    ends = np.minimum(starts + WIDTH, np.cumsum(sizes)[pair])
+    alignments = results.alignments
+    first = _places(columns.operations != DELETED, starts, alignments.query_starts, pair, blocks)
+    second = _places(columns.operations != INSERTED, starts, alignments.target_starts, pair, blocks)
+    lengths = (results.queries.lengths + 1)[pair]
+    first = [np.where(results.reverse[pair], lengths - places, places) for places in first]
+    facts = [each.tolist() for each in (starts, ends, *first, *second)]
+    end = 0
+    for result, count in zip(results, blocks.tolist(), strict=True):
+        begin, end = end, end + count
+        digits = len(str(max(len(result.query), len(result.target))))
+        lines = [_block(rows, digits, *block) for block in zip(*(each[begin:end] for each in facts), strict=True)]
+        yield summary.record(result) + b"".join(lines)
+
+
+def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *places: int) -> bytes:
+    """Three lines. places: the first and the last of the query's letters, and of the target's."""
+    query, strokes, target = (row[start:end] for row in rows)
+    return b"Query   %*d %b %d\n%*s%b\nTarget  %*d %b %d\n\n" % (
+        *(digits, places[0], query, places[1]),
+        *(digits + 9, b"", strokes.rstrip()),
+        *(digits, places[2], target, places[3]),
+    )
+
+
+def _count_up(pair: Counts, blocks: Counts) -> Counts:
+    """The number of each block in its pair, from 0."""
+    return np.arange(len(pair)) - (np.cumsum(blocks) - blocks)[pair]
+
+
+def _places(
+    has_letter: NDArray[np.bool_], starts: Counts, begins: Counts, pair: Counts, blocks: Counts
+) -> list[Counts]:
+    """The first and the last letter of each block's line, from 1; the letter before where it has none.
+
+    starts: of the blocks' columns, which follow each other. begins: where the pairs' alignments begin.
+    """
+    if not len(starts):
+        return [starts, starts]
+    counts = np.add.reduceat(has_letter, starts, dtype=np.int64)
+    before = np.cumsum(counts) - counts
+    first_of_pair = np.minimum(np.cumsum(blocks) - blocks, len(before) - 1)
+    ends = begins[pair] + before - before[first_of_pair][pair] + counts
+    return [np.minimum(ends - counts + 1, ends), ends]

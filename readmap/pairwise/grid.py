@@ -1,0 +1,100 @@
+"""A region swept in slabs: the special rows and columns from which any part of it can be computed again.
+
+Special rows and columns are a grid of tiles. Whoever knows a tile's borders knows its cells as the whole matrix has
+them, so the way back through it is that of the whole matrix, whatever the memory: it needs no score from the other end
+and no crossing points. Tiles that the way back does not come to are never looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from readmap.backend import Array
+from readmap.pairwise.sweep import Borders, Cell, Matrix, Swept, sweep
+
+#: Tiles of a region, along each side, at most: more of them would hardly spare any computing.
+MOST_TILES = 256
+
+#: The side of a tile of which each cell's source is kept, four bits; several groups of the device share a larger one.
+TRACED, SHARING = 2048, 8
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Rows of a slab, and rows and columns of a tile; the last ones of a region may fall short."""
+
+    slab: int
+    row: int
+    column: int
+
+
+def steps_within(matrix: Matrix, rows: int, columns: int, memory: int, slab: int) -> Steps:
+    """Tiles as small as `memory`, in bytes, can hold the borders of; slabs of at least so many rows.
+
+    A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
+    """
+    strip = matrix.strip
+    traced = TRACED * min(matrix.backend.groups, SHARING)
+    step = max(16 * rows * columns // memory, max(rows, columns) // MOST_TILES, traced)
+    row = -(-step // strip) * strip
+    return Steps(-(-slab // row) * row, row, step)
+
+
+@dataclass(frozen=True)
+class Slab:
+    """Some rows of a region, after their sweep: H of the row above them, F of their first row, and what is inside."""
+
+    above_h: Array
+    above_f: Array
+    swept: Swept
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The special rows and columns of a region.
+
+    Attributes:
+        origin: the region's first cell.
+        steps: of slabs and tiles.
+        left_h, left_e: int32, left of the region, as in Borders.
+        slabs: from the first row on.
+    """
+
+    origin: Cell
+    steps: Steps
+    left_h: Array
+    left_e: Array
+    slabs: list[Slab] = field(default_factory=list)
+
+    def tile(self, cell: Cell) -> tuple[Cell, Borders]:
+        """The first cell of the tile that holds this one, and the borders of its part up to this one."""
+        steps, origin = self.steps, self.origin
+        number, row = divmod(cell.row - origin.row, steps.slab)
+        above, left = row // steps.row, (cell.column - origin.column) // steps.column
+        top = above * steps.row
+        first = Cell(origin.row + number * steps.slab + top, origin.column + left * steps.column)
+        height, width = cell.row - first.row + 1, cell.column - first.column + 1
+        slab = self.slabs[number]
+        row_h, row_f = slab.above_h, slab.above_f
+        if above:
+            row_h, row_f = slab.swept.rows_h[above - 1], slab.swept.rows_f[above - 1]
+        if left:
+            left_h, left_e = slab.swept.columns_h[left - 1][top:], slab.swept.columns_e[left - 1][top:]
+        else:
+            left_h, left_e = self.left_h[first.row - origin.row :], self.left_e[first.row - origin.row :]
+        across = slice(left * steps.column, left * steps.column + width)
+        # A sweep writes to its row.
+        return first, Borders(row_h[across].copy(), row_f[across].copy(), left_h[: height + 1], left_e[:height])
+
+
+def sweep_slabs(
+    matrix: Matrix, grid: Grid, borders: Borders, best: Array | None = None, prunes: bool = False
+) -> Iterator[Slab]:
+    """The slabs of a region, from the one behind those that the grid has; they are the caller's to keep."""
+    rows, steps = len(borders.left_e), grid.steps
+    for begin in range(len(grid.slabs) * steps.slab, rows, steps.slab):
+        part = borders.rows(begin, min(begin + steps.slab, rows))
+        above = borders.row_h.copy(), borders.row_f.copy()
+        first = Cell(grid.origin.row + begin, grid.origin.column)
+        yield Slab(*above, sweep(matrix, first, part, steps.row, steps.column, best, prunes))

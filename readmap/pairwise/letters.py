@@ -1,0 +1,86 @@
+"""Sequences for a comparison, as codes on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.errors import UsageError
+
+#: Bytes behind the last letter that kernels may read (kernels/pairwise/pairwise.cuh).
+PAD = 16
+
+#: Of letters of a substitution matrix, and of no letter (kernels/pairwise/substitution.cuh).
+CODES = 32
+
+_ENCODE = Kernel("pairwise/letters", "encode_letters")
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Sequences behind each other.
+
+    Attributes:
+        codes: uint8 [letters + PAD] on the device. Where Scores are theirs, 0 to 3 for A, C, G and T, 4 for any other,
+            which matches none; where a Substitution is, its codes.
+        offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
+        lengths: int64 [sequences] on the host; longest: of them, 0 where there are none.
+    """
+
+    codes: Array
+    offsets: Array
+    lengths: Integers
+    longest: int
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def count(self) -> int:
+        """Letters of all sequences."""
+        return len(self.codes) - PAD
+
+
+def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Letters:
+    """Sequences as one array of ASCII letters, uint8, of either case, U for T.
+
+    offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
+    """
+    given = backend.to_device(letters)
+    codes = backend.empty(len(letters) + PAD, np.uint8)
+    codes[len(letters) :] = 0
+    backend.launch(_ENCODE, len(letters), given, codes)
+    return _letters(codes, offsets, backend)
+
+
+def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Letters:
+    """Sequences as one array of the codes of a Substitution, uint8, less than 32.
+
+    offsets: as in letters_of_array. Raises ValueError where a code is none.
+    """
+    if len(codes) and (most := int(codes.max())) >= CODES:
+        raise ValueError(f"a code is {most}, expected less than {CODES}")
+    return _letters(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)
+
+
+def _letters(codes: Array, offsets: Integers, backend: Backend) -> Letters:
+    """The sequences of these codes, with their pad; UsageError as in letters_of_array."""
+    lengths, count = np.diff(offsets), len(codes) - PAD
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count or np.any(lengths < 0):
+        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {count}")
+    return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
+
+
+def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
+    """Sequences as text."""
+    parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return letters_of_array(np.frombuffer(b"".join(parts), np.uint8), offsets, backend)

@@ -1,0 +1,161 @@
+"""Results -> a dot plot of their paths: targets to the right, queries upwards, end to end where there are several.
+
+Needs matplotlib, which readmap[plot] brings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, counted, picture, shown
+from readmap.pairwise.paths import Paths, find_paths, joined
+from readmap.pairwise.results import Result, Results
+from readmap.reads.sequences import Sequences
+
+FORWARD, REVERSE, ONLY_TARGET, ONLY_QUERY = BLUE, GREEN, YELLOW, RED
+
+# The longer side of the axes in inches, and the least share of it that the other one has.
+SIDE, LEAST_SIDE = 6.0, 0.35
+
+# A gap has a colour if it is so large a part of an axis; a smaller one would not be seen.
+VISIBLE_GAP = 1 / 300
+# An alignment smaller than that part of both axes is circled, where these are not too many.
+VISIBLE_ALIGNMENT, MOST_CIRCLES = 1 / 80, 100
+# Sequences whose names are told and whose borders are drawn.
+MOST_NAMES, MOST_BORDERS = 12, 300
+
+#: The least length of an axis with that unit.
+UNITS = ((2_000_000, 1_000_000, "Mbp"), (20_000, 1_000, "kbp"), (0, 1, "bp"))
+
+
+class Plot:
+    """Collects the results of all pairs, and draws them."""
+
+    def __init__(self, queries: Sequences, targets: Sequences) -> None:
+        self._queries, self._targets = queries, targets
+        self._paths: list[Paths] = []
+        self._last: Result | None = None
+
+    def add(self, results: Results) -> None:
+        """Take in results that have operations."""
+        self._paths.append(find_paths(results, self._queries, self._targets))
+        if len(self._queries) == len(self._targets) == 1:
+            self._last = next(iter(results))
+
+    def draw(self, form: str) -> bytes:
+        """The picture. form: png, svg or pdf."""
+        return picture(self._figure, form)
+
+    def _figure(self) -> Figure:
+        width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
+        shares = np.maximum(np.array([width, height]) / max(width, height), LEAST_SIDE) * SIDE
+        # The words have their room outside, for which the picture grows.
+        figure = Figure(figsize=(float(shares[0]), float(shares[1])))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(0, height))
+        _mark_axis(axes.xaxis, self._targets, "target", axes.axvline)
+        _mark_axis(axes.yaxis, self._queries, "query", axes.axhline)
+        inch = 1 / float(shares[1])
+        if self._paths:
+            legend = _draw_paths(axes, joined(self._paths))
+            axes.legend(handles=legend, loc="upper left", bbox_to_anchor=(-0.012, -0.55 * inch), ncols=2)
+        title, line = self._titles()
+        axes.text(0, 1 + 0.42 * inch, title, transform=axes.transAxes, fontsize=12, fontweight="bold")
+        axes.text(0, 1 + 0.18 * inch, line, transform=axes.transAxes, color=GREY)
+        return figure
+
+    def _titles(self) -> tuple[str, str]:
+        """What is compared, and what was found."""
+        if self._last is None:
+            found = sum(paths.boxes.shape[1] for paths in self._paths)
+            counts = (
+                counted(len(self._queries), "query", "queries"),
+                counted(len(self._targets), "target", "targets"),
+            )
+            return " and ".join(counts), counted(found, "alignment", "alignments")
+        result = self._last
+        title = f"{shown(result.query_name)} and {shown(result.target_name)}"
+        if result.identity is None:
+            return title, "nothing aligned"
+        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", counted(result.openings, "gap", "gaps")]
+        return title, ", ".join([*facts, *(["reverse strand"] if result.reverse else [])])
+
+
+def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) -> None:
+    """Names or places along an axis, and the borders of sequences."""
+    length = len(sequences.letters)
+    scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
+    plural = "queries" if what == "query" else f"{what}s"
+    name = shown(sequences.names[0]) if len(sequences) == 1 else counted(len(sequences), what, plural)
+    if 1 < len(sequences) <= MOST_NAMES:
+        middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2
+        axis.set_ticks(middles.tolist(), [shown(each) for each in sequences.names])
+        axis.set_tick_params(length=0)
+        axis.set_label_text(f"{name}, {length / scale:,.4g} {unit}")
+    else:
+        axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10], integer=scale == 1))
+        axis.grid(visible=True)
+        axis.set_major_formatter(FuncFormatter(lambda place, _: f"{place / scale:,.6g}"))
+        axis.set_label_text(f"{name} ({unit})")
+    for border in sequences.offsets[1:-1] if len(sequences) <= MOST_BORDERS else ():
+        draw_border(border, color=SILVER, linewidth=0.6, zorder=0)
+
+
+def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
+    """Draws lines, long gaps in colours of their own, and circles round what is too small to be seen.
+
+    Returns what the legend has to explain.
+    """
+    legend = []
+    for is_reverse, colour in ((False, FORWARD), (True, REVERSE)):
+        chosen = paths.reverse == is_reverse
+        if chosen.any():
+            axes.plot(np.where(chosen, paths.x, np.nan), paths.y, color=colour, linewidth=1.6)
+            legend.append(Line2D([], [], color=colour, label="reverse strand" if is_reverse else "forward strand"))
+    if not paths.reverse.any():
+        legend = []
+    width, height = axes.get_xlim()[1], axes.get_ylim()[1]
+    for colour, sizes, whole, where in (
+        (ONLY_TARGET, paths.gaps, width, "target"),
+        (ONLY_QUERY, -paths.gaps, height, "query"),
+    ):
+        least = _rounded(whole * VISIBLE_GAP)
+        places = np.flatnonzero(sizes >= least)
+        if len(places):
+            axes.add_collection(_gaps(paths, places, colour))
+            told = f"only in the {where}, {least:,} bp or more ({len(places):,})"
+            legend.append(Line2D([], [], color=colour, linewidth=2.4, label=told))
+    _circle_small(axes, paths, width, height)
+    return legend
+
+
+def _rounded(length: float) -> int:
+    """A length of one digit and zeros, not less."""
+    digit = int("1".ljust(len(str(int(length))), "0"))
+    return max(1, -int(-length // digit)) * digit
+
+
+def _gaps(paths: Paths, places: NDArray[np.int64], colour: str) -> LineCollection:
+    """Lines from corners to the next."""
+    corners = np.stack([paths.x, paths.y], axis=1)
+    lines = np.stack([corners[places], corners[places + 1]], axis=1)
+    return LineCollection(list(lines), colors=colour, linewidths=2.4, zorder=3, capstyle="butt")
+
+
+def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None:
+    left, right, low, high = paths.boxes
+    small = (right - left < width * VISIBLE_ALIGNMENT) & (high - low < height * VISIBLE_ALIGNMENT)
+    if 0 < small.sum() <= MOST_CIRCLES:
+        centres = (left + right)[small] / 2, (low + high)[small] / 2
+        form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
+        # Whole also where they reach over the frame.
+        axes.plot(*centres, "o", clip_on=False, zorder=3, markeredgewidth=0.8, **form)

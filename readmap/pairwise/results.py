@@ -1,0 +1,166 @@
+"""Alignments, with the sequences that they are of -> Results: what the formats tell, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.pairwise.columns import Columns, expand
+from readmap.reads.sequences import Sequences
+
+#: Of operations, by their numbers in BAM.
+LETTERS = "MIDNSHP=X"
+
+Counts = NDArray[np.int64]
+
+
+class Result(NamedTuple):
+    """What the comparison of a pair found.
+
+    query, target: their letters, uint8; the query's reverse complement where reverse is true.
+    query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
+        and where no letters are aligned.
+    operations: uint32, as in Alignments. cigar: the same as text. Both are empty where only the score is known.
+    equal, different, inserted, deleted: columns of each kind. openings: gaps.
+    """
+
+    query_name: bytes
+    query: NDArray[np.uint8]
+    target_name: bytes
+    target: NDArray[np.uint8]
+    reverse: bool
+    score: int
+    query_start: int
+    query_end: int
+    target_start: int
+    target_end: int
+    operations: NDArray[np.uint32]
+    cigar: bytes
+    equal: int
+    different: int
+    inserted: int
+    deleted: int
+    openings: int
+
+    @property
+    def strand(self) -> str:
+        """As in PAF."""
+        return "-" if self.reverse else "+"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no letters are aligned."""
+        return self.target_end < 0
+
+    @property
+    def gaps(self) -> int:
+        """Columns with a gap."""
+        return self.inserted + self.deleted
+
+    @property
+    def columns(self) -> int:
+        """Of the alignment."""
+        return self.equal + self.different + self.gaps
+
+    @property
+    def identity(self) -> float | None:
+        """The share of columns with equal letters; None where there are none."""
+        return self.equal / self.columns if self.columns else None
+
+    @property
+    def aligned_query(self) -> tuple[int, int]:
+        """From where to where the alignment lies in `query`."""
+        if self.reverse:
+            return len(self.query) - self.query_end, len(self.query) - self.query_start
+        return self.query_start, self.query_end
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the comparisons of some pairs found.
+
+    queries: as they were aligned, which is their reverse complements where reverse, bool [pairs], is true.
+    targets: pair i is query i and target i.
+    alignments: of these, on the host. score_only: whether they have no operations and no starts.
+    first_query, first_target: the numbers of pair 0's sequences in their files, from 0.
+    """
+
+    queries: Sequences
+    targets: Sequences
+    reverse: NDArray[np.bool_]
+    alignments: Alignments
+    score_only: bool
+    first_query: int
+    first_target: int
+
+    @cached_property
+    def operations(self) -> NDArray[np.uint8]:
+        """Each without its length."""
+        operations: NDArray[np.uint8] = (self.alignments.operations & 15).astype(np.uint8)
+        return operations
+
+    @cached_property
+    def lengths(self) -> Counts:
+        """Of each operation, int64."""
+        lengths: Counts = (self.alignments.operations >> 4).astype(np.int64)
+        return lengths
+
+    def sums(self, values: NDArray[Any]) -> Counts:
+        """The sum of each pair's operations' values, int64 [pairs]."""
+        sums = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])[self.alignments.operation_ends]
+        return np.diff(sums, prepend=0)
+
+    def columns(self, operation: int) -> Counts:
+        """How many columns of each pair have that operation."""
+        return self.sums(self.lengths * (self.operations == operation))
+
+    @cached_property
+    def openings(self) -> Counts:
+        """Gaps of each pair."""
+        return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
+
+    @cached_property
+    def expanded(self) -> Columns:
+        """The columns of all pairs. Raises ValueError where operations are not as long as what they align."""
+        found = self.alignments
+        query = self.queries.between(found.query_starts, found.query_ends)
+        return expand(found.operations, query, self.targets.between(found.target_starts, found.target_ends))
+
+    def __iter__(self) -> Iterator[Result]:
+        # Lists and a tuple a pair: fields of arrays would take ten times as long.
+        operations, ends = self.alignments.operations, self.alignments.operation_ends.tolist()
+        numbers = [self.alignments.scores, *self.places]
+        counts = [self.columns(operation) for operation in (EQUAL, DIFFERENT, INSERTED, DELETED)]
+        texts = [b"%d%c" % each for each in zip(self.lengths.tolist(), self._letters(), strict=True)]
+        rows = zip(
+            zip(self.queries.names, self.queries, self.targets.names, self.targets, self.reverse.tolist(), strict=True),
+            zip(*(column.tolist() for column in numbers), strict=True),
+            zip([0, *ends], ends, strict=False),
+            zip(*(column.tolist() for column in [*counts, self.openings]), strict=True),
+            strict=True,
+        )
+        for pair, places, (begin, end), columns in rows:
+            yield Result._make((*pair, *places, operations[begin:end], b"".join(texts[begin:end]), *columns))
+
+    def _letters(self) -> bytes:
+        """Of each operation."""
+        return self.operations.tobytes().translate(LETTERS.encode().ljust(256))
+
+    @cached_property
+    def places(self) -> tuple[Counts, ...]:
+        """query_start to target_end of every pair, as Result has them, int64 [pairs]."""
+        alignments, lengths = self.alignments, self.queries.lengths
+        starts, ends = alignments.query_starts, alignments.query_ends
+        # In a reverse complement the end comes first, and that is known of a score alone.
+        far_ends = np.where(starts < 0, -1, lengths - starts)
+        query_starts = np.where(self.reverse, lengths - ends, starts)
+        query_ends = np.where(self.reverse, far_ends, ends)
+        is_empty = (ends == 0) & (alignments.target_ends == 0)
+        places = (query_starts, query_ends, alignments.target_starts, alignments.target_ends)
+        return tuple(np.where(is_empty, -1, each) for each in places)

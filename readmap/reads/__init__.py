@@ -1,0 +1,1 @@
+"""Bytes to reads on a device: chunks of whole records, parsed and packed."""

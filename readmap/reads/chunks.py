@@ -1,0 +1,252 @@
+"""The reads' way in: chunks of whole FASTQ or FASTA records, cut out of buffers that go round.
+
+    buffer 1   @r1 ACGT + IIII  @r2 AC + II  @r3 AC
+                                             ^ cut: behind the last line whose number is a multiple of four
+    buffer 2   @r3 ACGG + IIII  @r4 ...        the tail, copied to the front of the next buffer
+
+A FASTQ record is four lines and nothing else: '@' is a quality too, so it never locates a record. The records
+are checked where they are parsed, not here.
+
+Of two files a chunk has as many records of both, so that mates are together. What one of them has more stays in its
+buffer for the next chunk, unless it is little: then it is copied to the front of another buffer, as a tail is.
+
+    file 1     @r1 AC + II  @r2 AC + II  @r3 AC + II  @r
+                                         ^ cut
+    file 2     @r1 ACGTA + IIIII  @r2 ACGTA + IIIII  @r
+                                                     ^ cut
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.errors import DataError
+from readmap.formats.compression import ByteSource, PieceSource, open_bytes
+from readmap.formats.lines import LineIndex
+from readmap.reads import bad_records
+from readmap.reads.bad_records import BadRecord
+from readmap.reads.fasta_reads import two_line_records
+from readmap.reads.record_file import RecordFile, read_start
+
+Bytes = NDArray[np.uint8]
+
+# One buffer is being filled, one is being mapped, and one waits between them.
+BUFFERS = 3
+
+# Two files are read in turns of so much, as what is inflated ahead of one is no more while the other is read.
+TURN_BYTES = 8 << 20
+
+
+class Format(Enum):
+    """How the records of a chunk are laid out; the value is the number of lines a record."""
+
+    FASTQ = 4
+    FASTA = 2
+
+
+class Layout(Enum):
+    """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from both layouts.
+
+    files: that are read together. together: records of a file that no cut divides.
+    """
+
+    SINGLE = 1, 1
+    TWO_FILES = 2, 1
+    INTERLEAVED = 1, 2
+
+    def __init__(self, files: int, together: int) -> None:
+        self.files = files
+        self.together = together
+
+    @property
+    def paired(self) -> bool:
+        """Whether reads have mates."""
+        return self is not Layout.SINGLE
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Whole records of one file, or as many of each of two, in their order.
+
+    parts: uint8 [nbytes] of each file, views of the buffers: each starts at a record and ends with the newline of its
+        last one. A record is `format.value` lines: FASTQ's as in the file, so that a line may end with CR LF; FASTA's
+        are normalised to a header line and one sequence line, which is empty where there is no sequence, both without
+        CR before LF.
+    paths: what messages call the files.
+    format, layout: of the records.
+    first_record: the number of the first record in its file, from 0.
+    records: how many of each file, at least 1; even where mates alternate.
+    buffers: what the parts are views of.
+    collating: what brings mates of one file together, as ByteSource says.
+    """
+
+    parts: tuple[Bytes, ...]
+    paths: tuple[str, ...]
+    format: Format
+    layout: Layout
+    first_record: int
+    records: int
+    buffers: tuple[Buffer, ...]
+    collating: str = ""
+
+    @property
+    def reads(self) -> int:
+        """The records of all parts."""
+        return self.records * len(self.parts)
+
+    def release(self) -> None:
+        """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
+        for buffer in self.buffers:
+            buffer.release()
+
+    def halves(self) -> "tuple[Chunk, Chunk]":
+        """The same records as two chunks, each of which is to be released instead of this one.
+
+        There must be at least two reads, or two pairs.
+        """
+        half = self.records // 2 // self.layout.together * self.layout.together
+        cuts = [LineIndex(part).end(half * self.format.value) for part in self.parts]
+        cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
+        first, second = zip(*cut_parts, strict=True)
+        for buffer in self.buffers:
+            buffer.hold()
+        rest = replace(self, parts=second, first_record=self.first_record + half, records=self.records - half)
+        return replace(self, parts=first, records=half), rest
+
+    def error(self, bad: BadRecord) -> DataError:
+        """What is wrong with one of the reads, in words."""
+        if bad.code == bad_records.MATE_NAMES:
+            return self._names_differ(bad.place)
+        record, file = divmod(bad.place, len(self.parts))
+        number = self.first_record + record + 1
+        return bad_records.describe(self.parts[file], record, bad.code, self.format.value, self.paths[file], number)
+
+    def _names_differ(self, place: int) -> DataError:
+        """place: of a pair's second read."""
+        places = [divmod(each, len(self.parts)) for each in (place - 1, place)]
+        headers = [bad_records.record_lines(self.parts[file], index, self.format.value)[0] for index, file in places]
+        first, second = map(bad_records.name_of, headers)
+        index, file = places[1]
+        number = self.first_record + index + 1
+        mate = f"its mate in {self.paths[0]}" if file else f"its mate, record {number - 1},"
+        advice = f" and follow each other: {self.collating} brings them together" if self.collating else ""
+        where = f"{self.paths[file]}, record {number} ({second})"
+        return DataError(f"{where}: {mate} is {first}: mates have the same name{advice}")
+
+
+def read_chunks(
+    paths: Sequence[str | ByteSource],
+    allocate: Callable[[int], Bytes],
+    chunk_bytes: int,
+    batch_reads: int | None = None,
+    threads: int = 1,
+    buffers: int = BUFFERS,
+    layout: Layout = Layout.SINGLE,
+) -> Iterator[Chunk]:
+    """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
+
+    paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most
+    `buffers` times for each of the files that are read
+    together, and again for a record that is longer than a buffer. chunk_bytes: the size of their buffers together,
+    which bounds a chunk. batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how
+    many read or inflate a file. The iterator waits while all buffers, at least 2 a file, are in chunks that have not
+    been released.
+    Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
+    last FASTQ record is incomplete, blank lines stand between records, gzip is broken, two files are not of one
+    format, or a read has no mate; and OSError from reading.
+    """
+    files = layout.files
+    with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files)) as pool:
+        for first in range(0, len(paths), files):
+            with contextlib.ExitStack() as stack:
+                sources = [stack.enter_context(open_bytes(path, threads)) for path in paths[first : first + files]]
+                starts = [read_start(source) for source in sources]
+                if any(starts):
+                    yield from _Cutter(sources, starts, layout, pool, batch_reads).chunks()
+
+
+class _Cutter:
+    """Makes chunks of files that are read together."""
+
+    def __init__(
+        self,
+        sources: Sequence[ByteSource],
+        starts: Sequence[bytes],
+        layout: Layout,
+        pool: BufferPool,
+        batch_reads: int | None,
+    ) -> None:
+        """starts: the first bytes of each source, already read; none of one that is empty."""
+        self._layout = layout
+        self._format = _format_of(sources, starts)
+        self._collating = sources[0].collating
+        self._most = None
+        if batch_reads:
+            self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
+        self._files = []
+        for source, start in zip(sources, starts, strict=True):
+            if start.startswith(b">"):
+                source, start = PieceSource(source.name, two_line_records(source, start)), b""
+            self._files.append(RecordFile(source, start, self._format.value, pool))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks, then the error where there is one."""
+        while records := self._read_on():
+            most = self._most or records
+            for first in range(0, records, most):
+                yield self._chunk(min(most, records - first))
+        for file in self._files:
+            if file.error and file.records < self._layout.together:
+                raise file.error
+        if any(file.records for file in self._files):
+            raise self._without_mate()
+        for file in self._files:
+            file.release()
+
+    def _read_on(self) -> int:
+        """How many records of each file can be taken; 0 where one of them has no more."""
+        together = self._layout.together
+        turn = TURN_BYTES if len(self._files) > 1 else sys.maxsize
+        while low := [file for file in self._files if file.is_low(together)]:
+            for file in low:
+                file.turn()
+            while low:
+                low = [file for file in low if file.read(turn)]
+        return min(file.records for file in self._files) // together * together
+
+    def _chunk(self, records: int) -> Chunk:
+        first_record = self._files[0].taken
+        parts, buffers = zip(*(file.take(records) for file in self._files), strict=True)
+        names = tuple(file.name for file in self._files)
+        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers, self._collating)
+
+    def _without_mate(self) -> DataError:
+        longer = max(self._files, key=lambda file: file.records)
+        shorter = min(self._files, key=lambda file: file.records)
+        lonely = f"record {longer.taken + 1} ({longer.next_name()}) has no mate"
+        if longer is shorter:
+            return DataError(f"{longer.name} has {_counted(longer.taken + 1)}, an odd number: {lonely}")
+        return DataError(f"{shorter.name} has {_counted(shorter.taken)}, and {longer.name} more: {lonely}")
+
+
+def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format:
+    """The format of all files that are not empty."""
+    formats = {
+        source.name: Format.FASTQ if start.startswith(b"@") else Format.FASTA
+        for source, start in zip(sources, starts, strict=True)
+        if start
+    }
+    if len(set(formats.values())) > 1:
+        found = " and ".join(f"{name} is {format.name}" for name, format in formats.items())
+        raise DataError(f"{found}: two files of pairs have the same format")
+    return next(iter(formats.values()))
+
+
+def _counted(records: int) -> str:
+    return f"{records:,} record{'' if records == 1 else 's'}"

@@ -1,0 +1,197 @@
+"""The bytes of a chunk, or Python's sequences -> Reads: where the parts of each record lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.errors import DataError
+from readmap.reads import bad_records
+from readmap.reads.bad_records import LONGEST_READ, BadRecord
+from readmap.reads.chunks import Layout
+
+BLOCK_BYTES = 4096  # of kernels/reads/reads.cu
+
+#: Of Python: sequences, qualities, names.
+Texts = Iterable[str | bytes]
+
+_COUNT = Kernel("reads/reads", "count_newlines")
+_FIND = Kernel("reads/reads", "find_newlines")
+_PARSE = Kernel("reads/reads", "parse_records")
+_COMPARE_NAMES = Kernel("reads/reads", "compare_names")
+_CHECK_COMMENTS = Kernel("reads/reads", "check_comments")
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The records of a batch, in the order of the input, as places in its bytes; mates are records 2i and 2i + 1.
+
+    Attributes:
+        bytes: uint8 [nbytes] on the device.
+        name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
+        sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
+        quality_starts: int64 [reads], -1 where a read has no qualities.
+        count: reads in front of the first bad record, or of the first pair that is not good.
+        bad: that record, and an error code of kernels/reads/reads.cu; None where all are good.
+        paired: whether reads have mates.
+    """
+
+    bytes: Array
+    name_starts: Array
+    name_lengths: Array
+    sequence_starts: Array
+    lengths: Array
+    quality_starts: Array
+    count: int
+    bad: BadRecord | None
+    paired: bool
+
+    @property
+    def texts(self) -> tuple[Array, ...]:
+        """What kernels take as READ_TEXT_ARGUMENTS."""
+        return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
+
+    def part(self, first: int, last: int) -> Reads:
+        """The records [first, last) alone."""
+        names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in names})
+
+
+def find_reads(
+    data: Array, records: int, lines_a_record: int, backend: Backend, layout: Layout = Layout.SINGLE
+) -> Reads:
+    """The places of all records in a chunk's bytes, uint8 [nbytes] on the device.
+
+    Those of two files lie behind each other, half of the records each.
+    """
+    blocks = -(-len(data) // BLOCK_BYTES)
+    counts = backend.empty(blocks, np.int64)
+    backend.launch(_COUNT, blocks, data, counts, len(data))
+    ends, lines = backend.ends(counts)
+    line_ends = backend.empty(lines, np.int64)
+    backend.launch(_FIND, blocks, data, ends, line_ends, len(data))
+    if lines != records * lines_a_record:
+        raise AssertionError(f"a chunk of {records} records has {lines} lines")
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    reads = Reads(
+        data,
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        backend.empty(records, np.int32),
+        backend.empty(records, np.int64),
+        records,
+        None,
+        layout.paired,
+    )
+    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
+    sizes = (lines_a_record, LONGEST_READ, records, layout.files)
+    backend.launch(_PARSE, records, data, line_ends, *fields, error, *sizes)
+    if layout.paired:
+        backend.launch(_COMPARE_NAMES, records // 2, data, reads.name_starts, reads.name_lengths, error)
+    return _before_error(reads, error, backend)
+
+
+def expect_tags(reads: Reads, backend: Backend) -> Reads:
+    """The reads in front of the first whose comment, behind its name, is no list of SAM tags."""
+    if not reads.count:
+        return reads
+    error = backend.full(1, -1, np.int64).view(np.uint64)
+    backend.launch(_CHECK_COMMENTS, reads.count, reads.bytes, reads.name_starts, error)
+    return _before_error(reads, error, backend)
+
+
+def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
+    """The reads in front of the first bad one, or of its pair; later stages see no others."""
+    found = int(backend.to_host(error)[0])
+    if found == 2**64 - 1:
+        return reads
+    bad = BadRecord(found >> 8, found & 255)
+    count = bad.place - bad.place % 2 if reads.paired else bad.place
+    return replace(reads.part(0, count), bad=bad)
+
+
+def reads_of_sequences(
+    sequences: Texts, qualities: Texts | None, backend: Backend, names: Texts | None = None
+) -> tuple[Reads, int]:
+    """Reads, and how many there are: none at all become one empty read, since a batch has at least one.
+
+    names: each up to its first blank; without them the reads have none.
+    Raises DataError naming the sequence, from 1, where one holds what is no nucleotide or is too long, or where its
+    name or qualities are missing, or qualities of another length.
+    """
+    records = {"sequences": _records(sequences, qualities, names)}
+    return _reads_of_records(records, qualities is not None, backend)
+
+
+def reads_of_pairs(
+    first: Texts,
+    second: Texts,
+    first_qualities: Texts | None,
+    second_qualities: Texts | None,
+    backend: Backend,
+    names: Texts | None = None,
+) -> tuple[Reads, int]:
+    """The reads of pairs, and how many pairs there are: none at all become one pair of empty reads.
+
+    names: one a pair. Raises DataError as `reads_of_sequences` does, and where a mate or the qualities of one are
+    missing.
+    """
+    if (first_qualities is None) != (second_qualities is None):
+        raise DataError("expected qualities of both mates or of neither")
+    titles = None if names is None else list(names)
+    records = {"first": _records(first, first_qualities, titles), "second": _records(second, second_qualities, titles)}
+    _expect_as_many("second mates", records["second"], "first ones", records["first"])
+    return _reads_of_records(records, first_qualities is not None, backend)
+
+
+def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
+    """A record of FASTQ for each sequence; of FASTA where there are no qualities."""
+    bases = [_bytes(sequence) for sequence in sequences]
+    titles = [b""] * len(bases) if names is None else [_title(name) for name in names]
+    _expect_as_many("names", titles, "sequences", bases)
+    if qualities is None:
+        return [b">%b\n%b\n" % record for record in zip(titles, bases, strict=True)]
+    marks = [_bytes(quality) for quality in qualities]
+    _expect_as_many("qualities", marks, "sequences", bases)
+    return [b"@%b\n%b\n+\n%b\n" % record for record in zip(titles, bases, marks, strict=True)]
+
+
+def _expect_as_many(what: str, found: list[bytes], of_what: str, expected: list[bytes]) -> None:
+    if len(found) != len(expected):
+        raise DataError(f"expected as many {what} as {of_what}, found {len(found)} and {len(expected)}")
+
+
+def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, backend: Backend) -> tuple[Reads, int]:
+    """The reads, and how many records there are of a kind. records: of one kind, or of mates; kinds name messages."""
+    kinds = list(records)
+    count = len(records[kinds[0]])
+    lines, empty = (4, b"@\n\n+\n\n") if have_qualities else (2, b">\n\n")
+    in_turns = [record for mates in zip(*records.values(), strict=True) for record in mates]
+    data = np.frombuffer(b"".join(in_turns or [empty] * len(kinds)), np.uint8)
+    layout = Layout.INTERLEAVED if len(kinds) > 1 else Layout.SINGLE
+    reads = find_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
+    if reads.bad is not None:
+        place, code = reads.bad
+        number, kind = divmod(place, len(kinds))
+        raise bad_records.describe(data, place, code, lines, kinds[kind], number + 1)
+    return reads, count
+
+
+def _title(name: str | bytes) -> bytes:
+    return b"".join(_encoded(name).split(maxsplit=1)[:1])
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return _encoded(text).translate(_LINE_BREAKS)
+
+
+#: A line break within a sequence is no base, and none of its quality either: it must not end the record.
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"\x7f\x7f")

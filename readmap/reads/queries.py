@@ -1,0 +1,80 @@
+"""Reads -> Queries: both orientations of every read, packed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.reads.parsing import Reads
+from readmap.reads.patterns import by_length, interleaved_offsets
+
+_PACK = Kernel("reads/queries", "pack_queries")
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Reads in slots ordered by length, packed in both orientations; the layout is that of kernels/reads/queries.cuh.
+
+    Attributes:
+        order: int32 [reads], the record in each slot; slot_of: int32 [reads], its inverse.
+        words: uint64, four planes a block; block_offsets: int64 [blocks + 1].
+        lengths: int32 [reads] by slot; flags, hashes: uint8, uint64 [reads] by slot.
+        longest: bases of the longest read.
+        replaced: ambiguous letters other than N, which are written as N.
+        host_lengths: int32 [reads] by slot, on the host.
+        arguments: what kernels take as QUERY_ARGUMENTS.
+    """
+
+    order: Array
+    slot_of: Array
+    words: Array
+    block_offsets: Array
+    lengths: Array
+    flags: Array
+    hashes: Array
+    longest: int
+    replaced: int
+    host_lengths: np.ndarray[Any, np.dtype[np.int32]]
+    arguments: tuple[Any, ...]
+
+
+def pack_queries(reads: Reads, backend: Backend) -> Queries:
+    """Both orientations of every read, packed and interleaved."""
+    order, slot_of, host_lengths = by_length(backend.to_host(reads.lengths))
+    offsets = interleaved_offsets(host_lengths, backend.lanes, lambda longest: 4 * ((longest + 31) // 32 + 1))
+    count = reads.count
+    block_offsets = backend.to_device(offsets)
+    words = backend.full(int(offsets[-1]) + backend.lanes, 0, np.uint64)
+    slot_lengths = backend.to_device(host_lengths)
+    flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
+    device_order, counters = backend.to_device(order), backend.full(1, 0, np.uint64)
+    backend.launch(
+        _PACK,
+        count,
+        reads.bytes,
+        device_order,
+        reads.sequence_starts,
+        slot_lengths,
+        block_offsets,
+        words,
+        flags,
+        hashes,
+        counters,
+        backend.lane_bits,
+    )
+    return Queries(
+        device_order,
+        backend.to_device(slot_of),
+        words,
+        block_offsets,
+        slot_lengths,
+        flags,
+        hashes,
+        int(host_lengths[-1]),
+        int(backend.to_host(counters)[0]),
+        host_lengths,
+        (words, block_offsets, slot_lengths, flags, backend.lane_bits),
+    )
