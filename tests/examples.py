@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from oracle import clean, reverse_complement
+from oracles.alignment import clean, reverse_complement
 
 from readmap.backend import Backend
 from readmap.formats.output import Output

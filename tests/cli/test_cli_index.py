@@ -1,0 +1,493 @@
+"""readmap index and readmap info, and what all commands share: version, help, exit codes."""
+
+import errno
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import readmap
+from readmap.backend.cpu import CpuBackend
+from readmap.cli import index, main
+from readmap.cli.report import in_bytes
+from readmap.database.database import Database
+from readmap.index.device import Structure
+from readmap.index.index import Index, building_bytes
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"
+MEMORY = building_bytes(22 + 2, Structure.ARRAY)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with one small reference, where nothing names an index."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("READMAP_INDEX", raising=False)
+    Path("ref.fa").write_text(FASTA)
+
+
+def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
+    """What a run that fails tells, which is one line behind that of the memory; it leaves no file behind."""
+    before = sorted(os.listdir())
+    assert main([*arguments]) == code
+    told = re.sub(r"\Abuilding needs .+\n", "", capfd.readouterr().err)
+    assert re.fullmatch(r"readmap: error: .+\n", told), told
+    assert sorted(os.listdir()) == before
+    return told.removeprefix("readmap: error: ").strip()
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capfd.readouterr() == (f"readmap {readmap.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["index", "search", "map", "info", "compile"])
+def test_help_fits_a_terminal_and_gives_examples(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command, "--help"]) == 0
+    told = capfd.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert "Example" in told
+    assert main([command, "-h"]) == (2 if command in ("search", "map") else 0)  # theirs is bwa mem's
+
+
+def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    told = capfd.readouterr()
+    assert "search" in told.out
+    assert told.err == ""
+
+
+def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "'frobnicate'" in failure(capfd, "frobnicate", code=2)
+    assert "--frobnicate" in failure(capfd, "index", "ref.fa", "--frobnicate", code=2)
+    assert "'--structure': expected array, tree or both" in failure(
+        capfd, "index", "ref.fa", "--structure", "trie", code=2
+    )
+    assert failure(capfd, "index", "ref.fa", "--device", "gpu", code=2).startswith("--device gpu: expected auto, cpu")
+    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help tells more)"
+
+
+def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "ref.fa", "--json", "report.json", "-t", "1"]) == 0
+    told = capfd.readouterr()
+    assert told.out == ""
+    lines = told.err.splitlines()
+    assert lines[0].startswith(f"building needs up to {in_bytes(MEMORY)} of memory")
+    assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
+    assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", told.err)
+    report = json.loads(Path("report.json").read_text())
+    size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
+    expected = {
+        "schema": 1,
+        "index": "ref.fa.readmap",
+        "contigs": 2,
+        "bases": 22,
+        "ambiguous_bases": 2,
+        "bytes": size,
+        "structure": "array",
+        "table_bases": 6,
+        "nodes": 0,
+        "suffix_tree_bytes": 0,
+        "memory_bytes": MEMORY,
+    }
+    assert {name: report[name] for name in expected} == expected
+    assert report["command"] == "readmap index ref.fa --json report.json -t 1"
+    assert report["peak_memory_bytes"] > 1 << 20
+    assert set(report["seconds"]) == {"build", "write"}
+    assert Index.open("ref.fa.readmap").suffixes.dtype == np.uint32
+
+
+@pytest.mark.parametrize("structure", ["tree", "both"])
+def test_a_suffix_tree_is_built_told_and_checked(capfd: pytest.CaptureFixture[str], structure: str) -> None:
+    assert main(["index", "ref.fa", "--structure", structure, "--device", "cpu", "--json", "report.json"]) == 0
+    told = capfd.readouterr().err
+    edges = np.load("ref.fa.readmap/edges.npy")
+    nodes = len(edges) // 4
+    assert f" of them ambiguous; a suffix tree of {nodes} nodes; " in told
+    report = json.loads(Path("report.json").read_text())
+    facts = (report["structure"], report["nodes"], report["suffix_tree_bytes"], report["table_bases"])
+    assert facts == (structure, nodes, edges.nbytes, 6 if structure == "both" else 0)
+    assert Path("ref.fa.readmap/prefix_table.npy").exists() == (structure == "both")
+    assert main(["info", "--check"]) == 0
+    shown = capfd.readouterr()
+    assert shown.err == "whole: all checksums are right, the suffixes are in order, and the tree agrees with them\n"
+    assert re.search(rf"^suffix tree   {nodes} nodes, \d+ (bytes|KiB)$", shown.out, re.MULTILINE)
+    assert re.search(rf"^structure     {structure}", shown.out, re.MULTILINE)
+    assert ("\nprefix table " in shown.out) == (structure == "both")
+    assert main(["info", "--json", "-"]) == 0
+    assert json.loads(capfd.readouterr().out)["nodes"] == nodes
+
+
+def test_damage_of_the_tree_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "ref.fa", "--structure", "tree", "-q"]) == 0
+    path = Path("ref.fa.readmap/edges.npy")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-16])
+    assert failure(capfd, "info", code=1).startswith("ref.fa.readmap: edges.npy has ")
+    path.write_bytes(whole[:-1] + b"\x7f")
+    assert "edges.npy was altered" in failure(capfd, "info", "--check", code=1)
+    path.unlink()
+    assert "edges.npy is missing" in failure(capfd, "info", code=1)
+    Path("ref.fa").write_text(">a\nACGTTGCA\n")
+    assert main(["index", "ref.fa", "--structure", "tree", "-q", "--force"]) == 0
+    right = Index.open("ref.fa.readmap")
+    assert right.edges is not None
+    edges = np.array(right.edges)
+    edges[2, 3] += 1
+    Index(right.reference, right.suffixes, None, right.table_bases, edges, "ref.fa").write("x.readmap")
+    assert failure(capfd, "info", "x.readmap", "--check", code=1) == "edges contradicts suffix_array at node 0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        (
+            "MemTotal: 9 kB\nMemAvailable:   2097152 kB\n",
+            "building needs up to {} of memory; 2.00 GiB are available",
+        ),
+        ("MemAvailable: 0 kB\n", "warning: building needs up to {} of memory, and 0 bytes are available"),
+        ("MemTotal: 9 kB\n", "building needs up to {} of memory"),
+        (None, "building needs up to {} of memory"),
+    ],
+    ids=["enough", "too little", "unknown", "no file"],
+)
+def test_memory_is_told_before_it_is_taken(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, facts: str | None, line: str
+) -> None:
+    if facts is not None:
+        Path("meminfo").write_text(facts)
+    monkeypatch.setattr(index, "MEMORY_FACTS", Path("meminfo"))
+    assert main(["index", "ref.fa"]) == 0
+    assert capfd.readouterr().err.splitlines()[0] == line.format(in_bytes(MEMORY))
+    assert main(["index", "ref.fa", "--force", "-q"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("device", "structure", "free", "opened"),
+    [
+        ("auto", "array", 1 << 30, ["cpu"]),
+        ("auto", "tree", 1 << 30, ["auto"]),
+        ("auto", "both", 1000, ["auto", "cpu"]),
+        ("cuda", "tree", 1000, ["cuda"]),
+        ("cuda:0", "array", 1000, ["cuda:0"]),
+    ],
+)
+def test_auto_is_a_gpu_for_a_tree_that_fits(
+    monkeypatch: pytest.MonkeyPatch, device: str, structure: str, free: int, opened: list[str]
+) -> None:
+    class Device(CpuBackend):
+        def memory(self) -> tuple[int, int]:
+            return free, free
+
+    asked = []
+
+    def open_backend(name: str, threads: int | None) -> CpuBackend:
+        asked.append(name)
+        return CpuBackend(threads) if name == "cpu" else Device(threads)
+
+    monkeypatch.setattr("readmap.index.index.open_backend", open_backend)
+    assert main(["index", "ref.fa", "--structure", structure, "--device", device, "-q"]) == 0
+    assert asked == opened
+
+
+def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("ref.fa.gz").write_bytes(gzip.compress(FASTA.encode()))
+    assert main(["index", "ref.fa.gz", "-q"]) == 0
+    assert main(["index", "ref.fa", "-o", "own", "--64-bit", "-q"]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert Index.open("own").suffixes.dtype == np.uint64
+    assert np.array_equal(Index.open("own").suffixes, Index.open("ref.fa.readmap").suffixes)
+
+
+def test_what_is_there_is_refused_before_the_work(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["index", "ref.fa", "-q"]) == 0
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("it began to build")
+
+    Path("folder").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(index, "build_index", work)
+        message = failure(capfd, "index", "ref.fa", code=1)
+        assert message == "ref.fa.readmap exists already: --force replaces it"
+        assert "is not replaced" in failure(capfd, "index", "ref.fa", "-o", "ref.fa", "--force", code=1)
+        assert "is not replaced" in failure(capfd, "index", "ref.fa", "-o", "folder", "--force", code=1)
+        assert failure(capfd, "index", "ref.fa", "-o", "no/index", code=1).startswith("no: ")
+        assert failure(capfd, "index", "no.fa", code=1) == "no.fa: No such file or directory"
+        assert failure(capfd, "index", "-", code=2).endswith("-o names its folder")
+        assert failure(capfd, "index", "ref.fa", "-o", "x", "--json", "no/j", code=1).startswith("no/j: ")
+    before = (Path("ref.fa.readmap") / "manifest.json").stat().st_ino
+    assert main(["index", "ref.fa", "--force", "-q"]) == 0
+    assert (Path("ref.fa.readmap") / "manifest.json").stat().st_ino != before
+
+
+def test_folders_and_files_without_permission(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir(0o555)
+    if os.access("folder", os.W_OK):
+        pytest.skip("this user, as root does, may write everywhere")
+    assert failure(capfd, "index", "ref.fa", "-o", "folder/x", code=1).startswith("folder: no permission")
+    Path("ref.fa").chmod(0)
+    assert failure(capfd, "index", "ref.fa", code=1) == "ref.fa: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "ref.fa: expected FASTA, found no sequence"),
+        (b"@a\nACGT\n+\nIIII\n", "ref.fa: expected FASTA, which starts with '>', found '@'; this looks like FASTQ"),
+        (b">a\n>b\nACGT\n", "ref.fa, record 1 (a): expected a sequence, found an empty contig"),
+        (b">a\nACGT\n>a\nACGT\n", "ref.fa, record 2 (a): record 1 has the same name"),
+        (b">a\nAC*T\n", "ref.fa, record 1 (a), position 3: expected a nucleotide (IUPAC), found '*'"),
+        (gzip.compress(b">a\n" + b"ACGT\n" * 99)[:-9], "ref.fa: the gzip data break off"),
+    ],
+    ids=["empty", "FASTQ", "empty contig", "two of one name", "protein", "broken gzip"],
+)
+def test_bad_references(capfd: pytest.CaptureFixture[str], content: bytes, message: str) -> None:
+    Path("ref.fa").write_bytes(content)
+    assert failure(capfd, "index", "ref.fa", code=1).startswith(message)
+
+
+def test_a_full_disk_and_an_interrupt_leave_nothing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(error: BaseException) -> Any:
+        def save(*_: object) -> None:
+            raise error
+
+        return save
+
+    monkeypatch.setattr(np, "save", fail(OSError(errno.ENOSPC, "No space left on device")))
+    message = failure(capfd, "index", "ref.fa", code=1)
+    assert message.startswith("ref.fa.readmap: No space left on device")
+    monkeypatch.setattr(np, "save", fail(OSError("5 requested and 0 written")))
+    assert "not all could be written (a full disk, a quota)" in failure(capfd, "index", "ref.fa", code=1)
+    monkeypatch.setattr(np, "save", fail(KeyboardInterrupt()))
+    assert main(["index", "ref.fa", "-q"]) == 130
+    assert capfd.readouterr().err == "readmap: interrupted\n"
+    assert os.listdir() == ["ref.fa"]
+
+
+def test_info(capfd: pytest.CaptureFixture[str]) -> None:
+    contigs = "".join(f">HLA:01:02[{number}]\nACGTACGT\n" for number in range(23))
+    Path("ref.fa").write_text(contigs)
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["info"]) == 0
+    told = capfd.readouterr()
+    assert "ref.fa.readmap (format 1, made from ref.fa)" in told.out
+    assert "184 in 23 contigs" in told.out
+    assert "HLA:01:02[19] " in told.out
+    assert "HLA:01:02[20] " not in told.out
+    assert told.out.endswith("... and 3 more, which --contigs lists\n")
+    assert told.err == ""
+    assert main(["info", "ref.fa", "--contigs"]) == 0
+    assert "HLA:01:02[22] " in capfd.readouterr().out
+    assert main(["info", "ref.fa.readmap", "--check", "--json", "-"]) == 0
+    told = capfd.readouterr()
+    report = json.loads(told.out)
+    assert told.err.startswith("whole: ")
+    assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (1, True, 184, 32)
+    assert report["contigs"][22]["name"] == "HLA:01:02[22]"
+    assert report["bytes"] == sum(report["files"].values())
+
+
+def test_equal_sequences_have_equal_checksums(capfd: pytest.CaptureFixture[str]) -> None:
+    sums = []
+    for content in (FASTA, FASTA.lower(), FASTA.replace(">b", ">other"), FASTA.replace("CCCC", "CCCG")):
+        Path("ref.fa").write_text(content)
+        assert main(["index", "ref.fa", "-q", "--force", "--json", "-"]) == 0
+        sums.append(json.loads(capfd.readouterr().out)["reference_checksum"])
+    assert len(set(sums[:3])) == 1
+    assert sums[3] != sums[0]
+
+
+def test_damage_is_told(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def damaged(name: str, change: Any) -> Path:
+        shutil.rmtree("x.readmap", ignore_errors=True)
+        shutil.copytree(demo_index, "x.readmap")
+        change(Path("x.readmap") / name)
+        return Path("x.readmap") / name
+
+    def swap(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[-8:-4], data[-4:] = data[-4:], data[-8:-4]
+        path.write_bytes(data)
+
+    damaged("suffix_array.npy", swap)
+    assert main(["info", "x.readmap", "-q"]) == 0
+    assert "suffix_array.npy was altered" in failure(capfd, "info", "x.readmap", "--check", code=1)
+    damaged("words.npy", lambda path: path.write_bytes(path.read_bytes()[:-8]))
+    assert "words.npy has" in failure(capfd, "info", "x.readmap", code=1)
+    damaged("words.npy", Path.unlink)
+    assert "words.npy is missing" in failure(capfd, "info", "x.readmap", code=1)
+    manifest = damaged(
+        "manifest.json", lambda path: path.write_text(path.read_text().replace('"version": ', '"version": 9'))
+    )
+    assert "has format version 91" in failure(capfd, "info", "x.readmap", code=1)
+    manifest.write_text("{")
+    assert "manifest.json is damaged" in failure(capfd, "info", "x.readmap", code=1)
+    manifest.unlink()
+    assert "is no readmap index" in failure(capfd, "info", "x.readmap", code=1)
+
+
+def test_an_order_that_is_wrong_from_the_start(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    opened = Index.open(demo_index)
+    suffixes = np.array(opened.suffixes)
+    suffixes[[10, 11]] = suffixes[[11, 10]]
+    wrong = Index(opened.reference, suffixes, opened.prefix_table, opened.table_bases, None, opened.source)
+    wrong.write("x.readmap")
+    assert "out of order at rank 10" in failure(capfd, "info", "x.readmap", "--check", code=1)
+
+
+PROTEINS = ">one first\nMKVLAW\n>two\n\n>three third one\nMKVLAWMKV*\n"
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
+def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None:
+    name = "db.fa.gz" if compressed else "db.fa"
+    Path(name).write_bytes(gzip.compress(PROTEINS.encode()) if compressed else PROTEINS.encode())
+    assert main(["index", "--database", name, "--json", "report.json", "-t", "1"]) == 0
+    told = capfd.readouterr()
+    assert told.out == ""
+    lines = told.err.splitlines()
+    assert re.fullmatch(
+        r"db.fa.readmapdb: 3 protein sequences, 16 letters, 10 the longest; \d+ (bytes|KiB) on disk", lines[0]
+    )
+    assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ MiB", lines[1])
+    report = json.loads(Path("report.json").read_text())
+    expected = {
+        "schema": 1,
+        "database": "db.fa.readmapdb",
+        "format_version": 1,
+        "source": name,
+        "molecule": "protein",
+        "sequences": 3,
+        "letters": 16,
+        "longest": 10,
+        "bytes": sum(file.stat().st_size for file in Path("db.fa.readmapdb").iterdir()),
+    }
+    assert {name: report[name] for name in expected} == expected
+    assert set(report["seconds"]) == {"build", "write"}
+    opened = Database.open("db.fa.readmapdb")
+    assert list(opened.titles) == [b"one first", b"two", b"three third one"]
+    assert opened.order.tolist() == [2, 0, 1]
+
+
+def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    def piped(data: str, *options: str) -> int:
+        command = [sys.executable, "-m", "readmap", "index", "--database", "-", "-q", *options]
+        return subprocess.run(command, input=data.encode()).returncode
+
+    assert piped(PROTEINS, "-o", "own") == 0
+    assert (Database.open("own").molecule, len(Database.open("own"))) == ("protein", 3)
+    assert piped(FASTA, "-o", "own", "--force") == 0
+    assert (Database.open("own").molecule, len(Database.open("own"))) == ("nucleotide", 2)
+    assert piped(FASTA, "-o", "own", "--force", "--molecule", "protein") == 0
+    assert Database.open("own").molecule == "protein"
+    assert capfd.readouterr() == ("", "")
+    message = failure(capfd, "index", "--database", "-", code=2)
+    assert message == "standard input has no name to call the database after: -o names its folder"
+    Path("db.fa").write_text(PROTEINS)
+    message = failure(capfd, "index", "--database", "db.fa", "--molecule", "nucleotide", code=1)
+    assert message == "db.fa, record 1 (one), position 4: expected a nucleotide (IUPAC), found 'L'"
+
+
+def test_options_that_a_database_has_no_use_for(capfd: pytest.CaptureFixture[str]) -> None:
+    for options in (["--structure", "tree"], ["--device", "cpu"], ["--64-bit"]):
+        message = failure(capfd, "index", "--database", "ref.fa", *options, code=2)
+        assert message == f"{options[0]}: not with --database, which sorts no suffixes and needs no device"
+    assert failure(capfd, "index", "ref.fa", "--molecule", "auto", code=2) == "--molecule: only with --database"
+    message = failure(capfd, "index", "--database", "ref.fa", "--molecule", "dna", code=2)
+    assert "'--molecule': expected auto, nucleotide or protein, found 'dna'" in message
+
+
+def test_a_database_that_is_there_is_refused_before_the_work(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert main(["index", "ref.fa", "-q"]) == 0
+
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("it began to build")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("readmap.cli.database.build_database", work)
+        message = failure(capfd, "index", "--database", "ref.fa", code=1)
+        assert message == "ref.fa.readmapdb exists already: --force replaces it"
+        options = ["--database", "ref.fa", "--force", "-o"]
+        assert "is not replaced" in failure(capfd, "index", *options, "ref.fa.readmap", code=1)
+        assert failure(capfd, "index", *options, "no/db", code=1).startswith(
+            "no: the folder for the database is missing"
+        )
+        assert failure(capfd, "index", "--database", "no.fa", code=1) == "no.fa: No such file or directory"
+    assert "is not replaced" in failure(capfd, "index", "ref.fa", "--force", "-o", "ref.fa.readmapdb", code=1)
+    assert main(["index", "--database", "ref.fa", "-q", "--force"]) == 0
+
+
+def test_a_search_does_not_take_a_database_for_an_index(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("reads.fa").write_text(">r\nACGT\n")
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert "no index: " in failure(capfd, "search", "reads.fa", code=2)
+    message = failure(capfd, "search", "reads.fa", "-x", "ref.fa.readmapdb", code=1)
+    assert message == "ref.fa.readmapdb is a readmap database and no readmap index"
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["search", "reads.fa", "-q", "--device", "cpu", "-o", "out.sam"]) == 0
+    assert main(["info", "-q"]) == 0
+
+
+def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("db.fa").write_text(PROTEINS)
+    assert main(["index", "--database", "db.fa", "-q"]) == 0
+    for named in ("db.fa.readmapdb", "db.fa.readmapdb/", "db.fa"):
+        assert main(["info", named]) == 0
+        told = capfd.readouterr()
+        assert (
+            "db.fa.readmapdb (format 1, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n" in told.out
+        )
+        assert re.search(r"^codes\.npy +\d+ bytes$", told.out, re.MULTILINE)
+        assert told.err == ""
+    assert main(["info", "db.fa.readmapdb", "--check", "--json", "-"]) == 0
+    told = capfd.readouterr()
+    report = json.loads(told.out)
+    assert told.err == "whole: all checksums are right\n"
+    assert (report["checked"], report["molecule"], report["longest"]) == (True, "protein", 10)
+    assert report["bytes"] == sum(report["files"].values())
+    assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2).startswith("--contigs: a database has none")
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    assert main(["index", "ref.fa", "-q"]) == 0
+    assert main(["info", "ref.fa"]) == 0
+    assert "suffix array" in capfd.readouterr().out
+
+
+def test_damage_of_a_database_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("db.fa").write_text(PROTEINS)
+    assert main(["index", "--database", "db.fa", "-q"]) == 0
+    codes, manifest = Path("db.fa.readmapdb/codes.npy"), Path("db.fa.readmapdb/manifest.json")
+    whole, text = codes.read_bytes(), manifest.read_text()
+    codes.write_bytes(whole[:-1] + b"\0")
+    assert main(["info", "db.fa.readmapdb", "-q"]) == 0
+    assert "codes.npy was altered" in failure(capfd, "info", "db.fa.readmapdb", "--check", code=1)
+    codes.write_bytes(whole[:-1])
+    assert "codes.npy has" in failure(capfd, "info", "db.fa.readmapdb", code=1)
+    manifest.write_text(text.replace('"version": 1', '"version": 9'))
+    assert "has format version 9, expected 1" in failure(capfd, "info", "db.fa.readmapdb", code=1)
+    manifest.write_text("{")
+    message = failure(capfd, "info", "db.fa.readmapdb", code=1)
+    assert message.startswith("db.fa.readmapdb: manifest.json is damaged")
+    manifest.unlink()
+    message = failure(capfd, "info", "db.fa.readmapdb", code=1)
+    assert message == "db.fa.readmapdb is no readmap database: it has no manifest.json"

@@ -1,0 +1,366 @@
+"""readmap search of pairs: its options, what it tells, records of split and repeated reads, reads without a place."""
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pysam
+import pytest
+from examples import Read, below, fasta, fasta_reads, fastq, random_bases, random_quality, substitute
+from oracles.alignment import reverse_complement
+
+from readmap.cli import main
+from readmap.cli.pairing import pairing_of
+from readmap.cli.reporting import reporting_of
+from readmap.errors import UsageError
+from readmap.search.parameters import Pairing, Reporting
+
+LENGTH, INSERT, DEVIATION = 100, 300, 20
+DRAW = random.Random(404)
+
+#: Three copies of this lie in the genome.
+REPEAT = random_bases(DRAW, 200)
+
+
+def _genome() -> dict[str, str]:
+    spacers = [random_bases(DRAW, 1_500) for _ in range(5)]
+    one = spacers[0] + REPEAT + spacers[1] + REPEAT + spacers[2]
+    return {"one": one, "two": spacers[3] + reverse_complement(REPEAT) + spacers[4]}
+
+
+GENOME = _genome()
+
+
+def _ends(contig: str, start: int, size: int) -> tuple[str, str]:
+    """What is read of a fragment from both its ends."""
+    fragment = GENOME[contig][start : start + size]
+    return fragment[:LENGTH], reverse_complement(fragment)[:LENGTH]
+
+
+def _pairs() -> list[tuple[str, str, str]]:
+    """Names that tell of what kind a pair is, and both mates."""
+    pairs = []
+    for number in range(150):
+        contig = ("one", "two")[below(DRAW, 2)]
+        size = INSERT + below(DRAW, 2 * DEVIATION + 1) - DEVIATION
+        first, second = _ends(contig, below(DRAW, len(GENOME[contig]) - size), size)
+        if below(DRAW, 2):
+            first, second = second, first
+        pairs.append((f"plain{number}", substitute(DRAW, first, below(DRAW, 3)), second))
+    for number in range(12):
+        first, second = _ends("one", 1_530 + 5 * number, INSERT)  # the first in the repeat's first copy
+        pairs.append((f"repeat{number}", first, second))
+    for number in range(6):
+        first, second = _ends("one", 300 + 50 * number, INSERT)
+        elsewhere = GENOME["two"][400 + 100 * number :][:60]
+        pairs.append((f"split{number}", elsewhere + first[:40], second))
+    for number in range(5):
+        pairs.append((f"lost{number}", random_bases(DRAW, LENGTH, "ACGTacgtR"), random_bases(DRAW, 90 + number)))
+        pairs.append((f"half{number}", random_bases(DRAW, LENGTH), _ends("two", 700, INSERT)[0]))
+    return [("empty", "", ""), *sorted(pairs, key=lambda pair: pair[0][::-1])]
+
+
+PAIRS = _pairs()
+FIRST, SECOND = (
+    [
+        Read(
+            f"{name}/{mate} {mate}:N:0\tx" if number % 2 else f"{name}/{mate}", bases, random_quality(DRAW, len(bases))
+        )
+        for number, (name, *mates) in enumerate(PAIRS)
+        for bases in [mates[mate - 1]]
+    ]
+    for mate in (1, 2)
+)
+IN_TURNS = [read for pair in zip(FIRST, SECOND, strict=True) for read in pair]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the index and the reads in all layouts."""
+    folder = tmp_path_factory.mktemp("pairs")
+    (folder / "ref.fa").write_bytes(fasta(GENOME))
+    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    for name, reads in (("r1.fq", FIRST), ("r2.fq", SECOND), ("r.fq", IN_TURNS)):
+        (folder / name).write_bytes(fastq(reads))
+    (folder / "r.fa").write_bytes(fasta_reads(IN_TURNS))
+    few = slice(1, 8)
+    (folder / "few1.fq").write_bytes(fastq(FIRST[few]))
+    (folder / "few2.fq").write_bytes(fastq(SECOND[few]))
+    lines = []
+    for number, read in enumerate(IN_TURNS):
+        fields = [read.name.split("/")[0], (77, 141)[number % 2], *"*00**00", read.bases or "*", read.quality or "*"]
+        lines.append("\t".join(map(str, fields)) + "\n")
+    (folder / "r.sam").write_text("@HD\tVN:1.6\n" + "".join(lines))
+    pysam.samtools.view("-b", "--no-PG", "-o", str(folder / "r.bam"), str(folder / "r.sam"), catch_stdout=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(world: Path, *arguments: str) -> int:
+    """Files of the world are named as if it were the current folder."""
+    named = [str(world / argument) if (world / argument).is_file() else argument for argument in arguments]
+    return main(["search", "-x", str(world / "ref.fa"), "--device", "cpu", *named])
+
+
+def search(world: Path, *arguments: str) -> list[Any]:
+    """The records of a quiet search of both files."""
+    assert run(world, "r1.fq", "r2.fq", "-q", *arguments, "-o", "out.sam") == 0
+    with pysam.AlignmentFile("out.sam") as file:
+        return list(file)
+
+
+def lines(path: str) -> list[str]:
+    return [line for line in Path(path).read_text().splitlines() if not line.startswith("@")]
+
+
+def failure(world: Path, capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
+    """What a run that fails tells, which is one line; it leaves no file behind."""
+    assert run(world, *arguments) == code
+    told = capfd.readouterr()
+    assert (told.err.count("\n"), told.out) == (1, "")
+    assert not list(Path().iterdir())
+    return told.err.removeprefix("readmap: error: ").strip()
+
+
+def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "r1.fq", "r2.fq", "-o", "out.sam", "--json", "report.json") == 0
+    told = capfd.readouterr().err
+    report = json.loads(Path("report.json").read_text())
+    with pysam.AlignmentFile("out.sam") as file:
+        records: list[Any] = list(file)
+    primary = [record for record in records if not record.is_supplementary]
+    proper = sum(record.is_proper_pair for record in primary)
+    supplementary = len(records) - len(primary)
+    assert 160 < proper // 2 < len(PAIRS)
+    assert supplementary >= 6
+    counts = report["counts"]
+    found = (counts["reads"], counts["properly_paired"], counts["supplementary"], counts["secondary"])
+    assert found == (2 * len(PAIRS), proper, supplementary, 0)
+    (size,) = report["insert_sizes"]
+    assert (size["direction"], abs(size["mean"] - INSERT) < 5, abs(size["deviation"] - 12) < 4) == ("FR", True, True)
+    assert size["low"] < INSERT - DEVIATION < INSERT + DEVIATION < size["high"]
+    shown = f"FR {size['mean']:.0f} ± {size['deviation']:.0f} ({size['low']}-{size['high']})"
+    assert f"\n{len(PAIRS)} pairs, {proper // 2} proper ({proper / 2 / len(PAIRS):.2%}), insert size {shown}\n" in told
+    assert f"\n{supplementary} supplementary and 0 secondary alignments beside the primary ones\n" in told
+    told_bases = (
+        f"\nthe sample is expected to differ from the reference in one of {report['bases_a_difference']:,} bases\n"
+    )
+    assert told_bases in told
+    assert "warning" not in told
+
+
+def test_single_reads_have_no_pairs_to_tell(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "r1.fq", "-o", "out.sam", "--json", "report.json") == 0
+    assert "pairs" not in capfd.readouterr().err
+    report = json.loads(Path("report.json").read_text())
+    assert (report["insert_sizes"], report["counts"]["properly_paired"]) == (None, 0)
+
+
+def test_few_pairs_do_not_tell_the_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "few1.fq", "few2.fq", "-o", "out.sam", "--json", "report.json") == 0
+    told = capfd.readouterr().err
+    assert "\n7 pairs, 0 proper (0.00%), insert size unknown\n" in told
+    assert "\nwarning: fewer than 10 pairs show the insert size, so mates were placed" in told
+    assert "-I MEAN,SD" in told
+    assert json.loads(Path("report.json").read_text())["insert_sizes"] == []
+
+
+def test_a_given_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "few1.fq", "few2.fq", "-I", "300,20", "-o", "out.sam", "--json", "report.json") == 0
+    told = capfd.readouterr().err
+    assert "insert size FR 300 ± 20 (220-380)\n" in told
+    assert "warning" not in told
+    report = json.loads(Path("report.json").read_text())
+    assert report["insert_sizes"] == [{"direction": "FR", "mean": 300.0, "deviation": 20.0, "low": 220, "high": 380}]
+    assert report["counts"]["properly_paired"] > 0
+
+
+def of_kind(records: list[Any], kind: str) -> Iterator[Any]:
+    return (record for record in records if record.query_name.startswith(kind) and not record.is_secondary)
+
+
+def test_mates_are_placed_together(world: Path) -> None:
+    """The partner tells which copy of the repeat a read is from, unless -P says not to ask it."""
+    repeated = [record for record in of_kind(search(world), "repeat") if record.is_read1]
+    assert len(repeated) == 12
+    assert all(
+        (r.reference_name, r.reference_start) == ("one", 1_530 + 5 * i)
+        for i, r in enumerate(sorted(repeated, key=lambda record: int(record.query_name.removeprefix("repeat"))))
+    )
+    assert all(record.is_proper_pair and record.mapping_quality > 20 for record in repeated)
+    alone = [record for record in of_kind(search(world, "-P"), "repeat") if record.is_read1]
+    assert len({record.reference_start // 1_000 for record in alone}) > 1
+    assert all(record.mapping_quality < 4 for record in alone)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((None, False, False), Pairing()),
+        (("400,60.5", True, False), Pairing(joint=False, insert_size=(400.0, 60.5))),
+        ((None, False, True), Pairing(rescue=False)),
+    ],
+)
+def test_pairing(options: tuple[str | None, bool, bool], expected: Pairing) -> None:
+    assert pairing_of(*options) == expected
+
+
+@pytest.mark.parametrize("size", ["300", "300,20,4", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"])
+def test_what_is_no_insert_size(size: str) -> None:
+    with pytest.raises(UsageError, match="expected a mean and a standard deviation"):
+        pairing_of(size, False, False)
+
+
+def test_reporting() -> None:
+    assert reporting_of(False, None, None, False, False, False) == Reporting()
+    assert reporting_of(True, None, None, False, False, False).most_places > 0
+    assert reporting_of(True, 3, None, False, False, False).most_places == 3
+    expected = Reporting(most_mentions=9, soft_clipped=True, pieces_secondary=True, leftmost_primary=True)
+    assert reporting_of(False, None, 9, True, True, True) == expected
+
+
+def test_other_places(world: Path) -> None:
+    """Of the repeat's three copies: in XA, or by records of their own."""
+    repeated = [record for record in of_kind(search(world), "repeat") if record.is_read1]
+    assert all(record.get_tag("XA").count(";") == 2 for record in repeated)
+    for options in (["-h", "1"], ["-h", "0"]):
+        assert not any(record.has_tag("XA") for record in of_kind(search(world, *options), "repeat"))
+    for options, others in ((["-a"], 2), (["--max-secondary", "1"], 1), (["-a", "--max-secondary", "0"], 0)):
+        records = [r for r in search(world, *options) if r.query_name == "repeat3" and r.is_read1]
+        assert [record.is_secondary for record in records] == [False] + [True] * others
+        assert all(record.query_sequence is None for record in records[1:])
+        assert records[0].has_tag("XA") == (others == 0)
+
+
+def test_parts_of_split_reads(world: Path) -> None:
+    def parts(*options: str) -> tuple[Any, Any]:
+        first, second = (r for r in search(world, *options) if r.query_name == "split2" and r.is_read1)
+        return first, second
+
+    longer, shorter = parts()
+    assert (longer.reference_name, longer.cigarstring) == ("two", "60M40S")
+    assert (shorter.is_supplementary, shorter.reference_name, shorter.cigarstring) == (True, "one", "60H40M")
+    assert shorter.get_tag("SA").startswith("two,601,+,60M40S,")
+    _, whole = parts("-Y")
+    assert (whole.cigarstring, whole.query_length) == ("60S40M", LENGTH)
+    _, marked = parts("-M")
+    assert (marked.is_supplementary, marked.is_secondary) == (False, True)
+    assert {record.reference_name for record in parts("-5")} == {"one", "two"}
+
+
+def test_the_leftmost_part_is_primary_where_that_is_asked_for(world: Path) -> None:
+    (Path.cwd() / "reads.fa").write_text(f">x\n{GENOME['one'][200:240]}{GENOME['two'][600:660]}\n")
+    for options, names in (([], ["two", "one"]), (["-5"], ["one", "two"])):
+        search = ["search", "reads.fa", "-x", str(world / "ref.fa"), "--device", "cpu", "-o", "out.sam", "-q"]
+        assert main([*search, *options]) == 0
+        assert [line.split("\t")[2] for line in lines("out.sam")] == names
+
+
+@pytest.mark.parametrize("options", [(), ("--batch-reads", "2"), ("-P", "-S")])
+@pytest.mark.parametrize("name", ["out.fq", "out.fq.gz"])
+def test_pairs_without_a_place(world: Path, backends: str, options: tuple[str, ...], name: str) -> None:
+    """As they came: in their order, with their letters, qualities and comments."""
+    records = search(world, "--unmapped", name, "--device", backends, *options)
+    written = Path(name).read_bytes()
+    assert fastq([read for read in IN_TURNS if read.name.startswith(("lost", "empty"))]) == (
+        gzip.decompress(written) if name.endswith("gz") else written
+    )
+    assert {r.query_name for r in records if r.is_unmapped and r.mate_is_unmapped} == {
+        "empty",
+        *(f"lost{number}" for number in range(5)),
+    }
+
+
+def test_reads_without_a_place(world: Path) -> None:
+    """Of single reads, and without qualities; their names lose what the records' names lose."""
+    assert run(world, "r.fa", "-q", "--unmapped", "out.fasta", "-o", "out.sam") == 0
+    unmapped = {line.split("\t")[0] for line in lines("out.sam") if int(line.split("\t")[1]) & 4}
+    assert unmapped == {"empty", *(f"{kind}{number}" for kind in ("lost", "half") for number in range(5))}
+    expected = [
+        Read(re.sub(r"/[12]", "", read.name), read.bases)
+        for read in IN_TURNS
+        if read.name.startswith(("lost", "empty")) or (read.name.startswith("half") and "/1" in read.name)
+    ]
+    assert Path("out.fasta").read_bytes() == fasta_reads(expected)
+
+
+def test_all_outputs_appear_or_none(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    full = "/dev/full: No space left on device"
+    assert failure(world, capfd, "r1.fq", "r2.fq", "--unmapped", "/dev/full", "-o", "out.bam", code=1) == full
+    assert failure(world, capfd, "r1.fq", "r2.fq", "--unmapped", "un.gz", "-o", "/dev/full", code=1) == full
+    lost = failure(world, capfd, "r1.fq", "few2.fq", "--unmapped", "un.gz", "-o", "out.bam", code=1)
+    assert "mates have the same name" in lost
+    assert failure(world, capfd, "r1.fq", "--unmapped", "no/un", "-o", "out.bam", code=1).startswith("no/un: No such")
+
+
+@pytest.mark.parametrize("options", [[], ["-p"]])
+def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
+    assert run(world, "r1.fq", "r2.fq", "-q", "-o", "expected.sam") == 0
+    assert run(world, "r.bam", *options, "-q", "-o", "out.sam", "--unmapped", "un.fq") == 0
+    assert [line.split("\t")[:11] for line in lines("out.sam")] == [
+        line.split("\t")[:11] for line in lines("expected.sam")
+    ]
+    assert Path("un.fq").read_text().startswith("@empty/1\n\n+\n\n@empty/2\n\n+\n\n")
+    assert run(world, "r.bam", "--exact", "-q", "-o", "exact.sam") == 0  # each read for itself
+    assert not any(int(line.split("\t")[1]) & 1 for line in lines("exact.sam"))
+
+
+def test_pairs_of_a_sorted_bam_are_to_be_collated(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(world, "r1.fq", "r2.fq", "-q", "-o", "sorted.bam", "--sort") == 0
+    search = ["search", "-x", str(world / "ref.fa"), "--device", "cpu", "-q", "-o", "out.sam"]
+    assert main([*search, "sorted.bam"]) == 1
+    assert re.search(
+        r"sorted\.bam, record \d+ \(\w+\): its mate, record \d+, is \w+: mates have the same name and follow each "
+        r"other: samtools collate brings them together\n$",
+        capfd.readouterr().err,
+    )
+    pysam.samtools.collate("-o", "collated.bam", "sorted.bam", catch_stdout=False)
+    assert main([*search, "collated.bam"]) == 0
+    assert len([line for line in lines("out.sam") if not int(line.split("\t")[1]) & 0x900]) == 2 * len(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["r.bam", "r2.fq"], "r.bam holds pairs, and another file of reads is given"),
+        (
+            ["r1.fq", "-I", "300,20", "-P"],
+            "-I, -P: only for pairs: give two files of reads, or -p where mates alternate",
+        ),
+        (["r1.fq", "-S"], "-S: only for pairs"),
+        (["r1.fq", "r2.fq", "-I", "300"], "-I 300: expected a mean and a standard deviation, as 400,60"),
+        (["r1.fq", "-I", "300,20", "--exact"], "-I: not with --exact, which takes every read for itself: leave it out"),
+        (["r1.fq", "-U", "9", "--long-gap", "9", "--exact"], "--long-gap, -U: not with --exact, which scores no"),
+        (["r1.fq", "-a", "-Y", "--exact"], "-a, -Y: not with --exact, which tells all places (--max-hits)"),
+        (["r1.fq", "--unmapped", "un", "--exact"], "--unmapped: not with --exact"),
+        (["r1.fq", "-a", "-h", "3"], "-h: not with -a or --max-secondary"),
+        (["r1.fq", "--max-secondary", "-1"], "-1 is not in the range 0 to"),
+        (["r1.fq", "-h"], "Option '-h' requires an argument. (--help tells more)"),
+        (["r1.fq", "--unmapped", "un.sam"], "--unmapped un.sam: FASTQ is written: name it so, as unmapped.fq.gz"),
+        (["r1.fq", "--unmapped", "r1.fq"], "r1.fq is a file of the reads"),
+        (["r1.fq", "--unmapped", "./x", "-o", "x"], "--unmapped ./x is where the output goes: name another file"),
+        (["r1.fq", "--unmapped", "-"], "--unmapped - is where the output goes"),
+        (["r1.fq", "--unmapped", "x", "--json", "x"], "--json x is where the reads without a place go"),
+    ],
+)
+def test_misuse(world: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert message in failure(world, capfd, *arguments)
+
+
+def test_scores_of_gaps_and_pairs_are_multiplied(world: Path) -> None:
+    for options, expected in (
+        ([], (22, 17)),
+        (["-A", "2"], (44, 34)),
+        (["--long-gap", "9", "-U", "4", "-A", "2"], (9, 4)),
+    ):
+        assert run(world, "few1.fq", *options, "-q", "--json", "report.json", "-o", "out.sam") == 0
+        scoring = json.loads(Path("report.json").read_text())["scoring"]
+        assert (scoring["long_gap"], scoring["unpaired_penalty"]) == expected

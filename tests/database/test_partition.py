@@ -1,0 +1,216 @@
+"""A share of a database: in windows or all at once, cut or not, its scores are those of its subjects."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracles.scan import Codes, scores_of
+from test_database import proteins, sequences_of
+from test_scan_scores import COSTS, coded, mutated, random_letters
+
+from readmap.backend import Backend, open_backend
+from readmap.database import partition as share
+from readmap.database.database import Database
+from readmap.database.partition import LETTER_BYTES, Share
+
+BLOSUM62 = COSTS["BLOSUM62"]
+LENGTHS = [300, 0, 1, 2, *range(40, 140), 1, 0, 120, 120, 700, 650]
+LETTERS = sum(LENGTHS)
+
+
+@pytest.fixture
+def backend(backends: str) -> Backend:
+    return open_backend(backends, threads=2)
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database.of(sequences_of(proteins(LENGTHS, seed=4)), "protein")
+
+
+@pytest.fixture(scope="module")
+def queries(database: Database) -> list[Codes]:
+    """Some of which are related to subjects."""
+    draw = random.Random(6)
+    text = database.letters_of(len(LENGTHS) - 1, 100, 300).tobytes().decode()
+    return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2), text[:50])]
+
+
+@pytest.fixture(scope="module")
+def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
+    return scores_of(queries, subjects_of(database), BLOSUM62)
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The subjects, or pieces of them, of each window as it is placed."""
+    counts: list[int] = []
+
+    def interleave(codes: Codes, starts: Any, *others: Any) -> Any:
+        counts.append(len(starts))
+        return actual(codes, starts, *others)
+
+    actual = share.interleave
+    monkeypatch.setattr(share, "interleave", interleave)
+    return counts
+
+
+def subjects_of(database: Database) -> list[Codes]:
+    """The longest first."""
+    return [database.codes[start:][:length] for start, length in zip(database.starts, database.lengths, strict=True)]
+
+
+def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have windows of so many letters at most."""
+    size = backend.scratch_bytes + LETTER_BYTES * letters
+    monkeypatch.setattr(share, "LEAST_LETTERS", 0)
+    monkeypatch.setattr(backend, "memory", lambda: (size, size))
+
+
+def scored(taken: Share, queries: list[Codes]) -> NDArray[np.int32]:
+    return taken.scores(queries, BLOSUM62, lambda cells: None)
+
+
+def whole(database: Database, backend: Backend) -> Share:
+    taken = Share(database, backend)
+    taken.take(0, len(database))
+    return taken
+
+
+def test_scores(
+    database: Database, queries: list[Codes], expected: NDArray[np.int32], backend: Backend, placed: list[int]
+) -> None:
+    taken = whole(database, backend)
+    for _ in range(2):
+        found = scored(taken, queries)
+        assert found.dtype == np.int32
+        assert np.array_equal(found, expected)
+    assert placed == [len(database)]
+    assert scored(taken, []).shape == (0, len(database))
+
+
+@pytest.mark.parametrize("letters", [0, 1, 10, 699, 700, 1350, 5000, LETTERS - 1, LETTERS, LETTERS + 1])
+def test_windows_give_the_same(
+    database: Database,
+    queries: list[Codes],
+    expected: NDArray[np.int32],
+    backend: Backend,
+    letters: int,
+    placed: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limited(backend, letters, monkeypatch)
+    taken = whole(database, backend)
+    for times in (1, 2):
+        assert np.array_equal(scored(taken, queries), expected)
+        assert sum(placed) == (times if letters < LETTERS else 1) * len(database)
+    # None holds more, but for a subject that is longer by itself.
+    first = 0
+    for count in placed[: len(placed) // 2]:
+        assert database.lengths[first : first + count].sum() <= max(letters, 1) or count == 1
+        first += count
+    if letters >= 1350:
+        assert len(placed) <= 2 * -(-LETTERS // (letters - 200))
+
+
+def test_a_window_is_worth_placing(
+    database: Database, queries: list[Codes], backend: Backend, placed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little memory there is."""
+    monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
+    scored(whole(database, backend), queries)
+    assert LETTERS < share.LEAST_LETTERS
+    assert placed == [len(database)]
+
+
+@pytest.mark.parametrize("letters", [500, LETTERS + 1])
+def test_what_the_host_shares_goes_in_windows_too(
+    database: Database,
+    queries: list[Codes],
+    expected: NDArray[np.int32],
+    letters: int,
+    placed: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(share, "WINDOW_LETTERS", letters)
+    assert np.array_equal(scored(whole(database, open_backend("cpu", threads=1)), queries), expected)
+    assert (len(placed) == 1) == (letters > LETTERS)
+
+
+@pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 40), (60, 60), (50, len(LENGTHS)), (105, 107)])
+def test_some_of_the_subjects(
+    database: Database,
+    queries: list[Codes],
+    expected: NDArray[np.int32],
+    backend: Backend,
+    bounds: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = whole(database, backend)
+    scored(taken, queries)
+    taken.take(*bounds)
+    assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
+    limited(backend, 600, monkeypatch)
+    taken.take(0, 2)
+    taken.take(*bounds)
+    assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
+
+
+def test_it_stays_where_the_same_is_taken(
+    database: Database, queries: list[Codes], backend: Backend, placed: list[int]
+) -> None:
+    taken = whole(database, backend)
+    scored(taken, queries)
+    taken.take(0, len(database))
+    scored(taken, queries)
+    assert len(placed) == 1
+
+
+@pytest.mark.parametrize("letters", [800, 1 << 40])
+def test_pieces_give_the_same(
+    backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query with the longer span wants longer pieces, and those do for the shorter one."""
+    monkeypatch.setattr(share, "UNCUT", 1)
+    limited(backend, letters, monkeypatch)
+    database = Database.of(sequences_of(proteins([3000, 10, 2000, 0, *range(90, 150)], seed=5)), "protein")
+    short, long = (coded(random_letters(random.Random(rows), rows, "ACDEF")) for rows in (3, 9))
+    taken, subjects = whole(database, backend), subjects_of(database)
+    pieces = []
+    for queries in ([short], [long], [short], [short, long], [long]):
+        before = sum(placed)
+        assert np.array_equal(scored(taken, queries), scores_of(queries, subjects, BLOSUM62))
+        pieces.append(sum(placed) - before)
+    assert pieces[0] > pieces[1] > len(database)
+    if letters > 5000:
+        assert pieces[2:] == [0, 0, 0]
+
+
+def test_cells_are_told(
+    database: Database, queries: list[Codes], backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for letters in (900, 1 << 40):
+        limited(backend, letters, monkeypatch)
+        told: list[int] = []
+        whole(database, backend).scores(queries, BLOSUM62, told.append)
+        assert sum(told) == LETTERS * sum(map(len, queries))
+        assert (len(told) == len(queries)) == (letters > LETTERS)
+
+
+def test_who_is_told_may_stop_it(database: Database, queries: list[Codes], backend: Backend) -> None:
+    taken = whole(database, backend)
+
+    def stop(cells: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        taken.scores(queries, BLOSUM62, stop)
+    assert scored(taken, queries).any()
+
+
+def test_a_database_without_sequences(backend: Backend, queries: list[Codes]) -> None:
+    for lengths in ([], [0], [0] * 20):
+        empty = Database.of(sequences_of(proteins(lengths)), "protein")
+        assert np.array_equal(scored(whole(empty, backend), queries), np.zeros((len(queries), len(lengths)), np.int32))

@@ -1,0 +1,420 @@
+"""Hits of a scan against brute force: all scores, all E-values, sorted and cut; and how they are aligned."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracles.comparison import code_of, rescored
+from oracles.scan import score_of
+from test_batches import parsed
+from test_scan_scores import COSTS, RESIDUES, coded, mutated, random_letters
+
+from readmap.backend import Backend, open_backend
+from readmap.database import paths, search
+from readmap.database.database import Database
+from readmap.database.device_pool import open_crew
+from readmap.database.hits import Hits
+from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
+from readmap.database.parameters import Costs, Limits
+from readmap.database.paths import Pair, Wanted
+from readmap.database.search import Scan, Scanned
+from readmap.database.statistics import SearchSpace, supported_gaps
+from readmap.errors import InternalError, UsageError
+from readmap.pairwise.letters import letters_of_codes
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode
+from readmap.reads.sequences import COMPLEMENTS, Sequences
+from readmap.strand import Strand
+
+BLOSUM62, DNA = COSTS["BLOSUM62"], COSTS["nucleotides"]
+
+
+@pytest.fixture
+def backend(backends: str) -> Backend:
+    return open_backend(backends, threads=2)
+
+
+def sequences_of(texts: list[str]) -> Sequences:
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    return Sequences([b"s%d" % number for number in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
+
+
+def reverse_complement(text: str) -> str:
+    return COMPLEMENTS[np.frombuffer(text[::-1].encode(), np.uint8)].tobytes().decode()
+
+
+def family(draw: random.Random, queries: list[str], count: int, letters: str) -> list[str]:
+    """Texts of which two in three have a relative of a query within, or of its reverse complement; some are equal."""
+    texts = ["", random_letters(draw, 1, letters)]
+    while len(texts) < count:
+        text = random_letters(draw, int(draw.lognormvariate(4, 1)), letters)
+        if draw.random() < 0.7:
+            related = draw.choice(queries)
+            related = reverse_complement(related) if letters == "ACGT" and draw.random() < 0.5 else related
+            start = draw.randrange(max(len(related) - 20, 1))
+            text += mutated(draw, related[start : start + draw.randrange(10, 80)], draw.choice([0.1, 0.3, 0.5]))
+            text = "".join(letter if letter in letters else letters[0] for letter in text)
+        texts += [text] * draw.choice([1, 1, 1, 2])
+    draw.shuffle(texts)
+    return texts[:count]
+
+
+def drawn(letters: str, count: int = 130) -> tuple[list[str], list[str]]:
+    """Queries and subjects."""
+    draw = random.Random(letters)
+    queries = [random_letters(draw, length, letters) for length in (90, 0, 30, 250, 3, 1, 60)]
+    return queries, family(draw, queries, count, letters)
+
+
+PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
+
+
+@contextmanager
+def opened(subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> Iterator[Scan]:
+    molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
+    database = Database.of(sequences_of(subjects), molecule)
+    with open_crew(database, [lambda backend=backend: backend for backend in backends]) as crew:
+        yield Scan(database, costs, limits, crew)
+
+
+def scanned(queries: list[str], subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> list[Scanned]:
+    with opened(subjects, costs, limits, *backends) as scan:
+        return list(scan(sequences_of(queries)))
+
+
+KNOWN: dict[tuple[int, str, str], int] = {}
+
+
+def known(query: str, subjects: list[str], costs: Costs) -> list[int]:
+    """What the oracle says, which is asked but once for scores of the same costs."""
+    for subject in subjects:
+        if (id(costs), query, subject) not in KNOWN:
+            KNOWN[id(costs), query, subject] = score_of(coded(query), coded(subject), costs)
+    return [KNOWN[id(costs), query, subject] for subject in subjects]
+
+
+Row = tuple[int, bool, int]
+
+
+def brute(query: str, subjects: list[str], costs: Costs, limits: Limits) -> tuple[list[Row], list[float]]:
+    """(number of the subject, whether it is reversed, score) of each hit, and their E-values."""
+    is_dna = costs.matrix.is_nucleotide
+    strands = {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[limits.strand]
+    rows = []
+    for reverse in strands if is_dna else [False]:
+        texts = [reverse_complement(text) if reverse else text for text in subjects]
+        rows += [(number, reverse, score) for number, score in enumerate(known(query, texts, costs))]
+    letters = limits.database_letters or sum(map(len, subjects))
+    evalues = [0.0] * len(rows)
+    if costs.statistics:
+        space = SearchSpace(costs.statistics, len(query), letters, sum(map(bool, subjects)))
+        lengths = np.array([len(subjects[number]) for number, _, _ in rows])
+        evalues = space.evalues(np.array([score for _, _, score in rows]), lengths).tolist() if rows else []
+    highest = 10.0 if limits.evalue is None else limits.evalue
+    kept = [
+        (row, evalue)
+        for row, evalue in zip(rows, evalues, strict=True)
+        if row[2] >= limits.min_score and (costs.statistics is None or evalue <= highest)
+    ]
+    kept.sort(key=lambda each: (-each[0][2], each[0][0], each[0][1]))
+    kept = kept[: limits.most_hits]
+    return [row for row, _ in kept], [evalue for _, evalue in kept]
+
+
+def rows_of(hits: Hits) -> list[Row]:
+    return list(zip(hits.subjects.tolist(), hits.reverse.tolist(), hits.scores.tolist(), strict=True))
+
+
+def assert_found(found: Scanned, query: str, subjects: list[str], costs: Costs, limits: Limits) -> int:
+    rows, evalues = brute(query, subjects, costs, limits)
+    hits = found.hits
+    assert rows_of(hits) == rows
+    if costs.statistics:
+        assert hits.evalues.tolist() == evalues
+        assert hits.bit_scores.tolist() == costs.statistics.bit_scores(hits.scores).tolist()
+    else:
+        assert np.isnan(hits.evalues).all()
+        assert np.isnan(hits.bit_scores).all()
+    for (number, reverse, score), alignment in zip(rows, parsed(hits.alignments), strict=True):
+        subject = reverse_complement(subjects[number]) if reverse else subjects[number]
+        assert alignment.score == score == rescored(alignment, query, subject, costs.substitution())
+    return len(rows)
+
+
+# What is found.
+
+
+@pytest.mark.parametrize("evalue", [0.0, 1e-20, 1e-3, 0.5, None, 30.0, 1e3, 1e9, float("inf")])
+@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_hits_are_those_of_brute_force(backend: Backend, costs: Costs, evalue: float | None) -> None:
+    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
+    limits = Limits(evalue=evalue)
+    found = scanned(queries, subjects, costs, limits, backend)
+    counts = [assert_found(*each, subjects, costs, limits) for each in zip(found, queries, strict=True)]
+    assert [each.hits.query for each in found] == list(range(len(queries)))
+    assert (sum(counts) > 0) == (evalue != 0.0)
+    assert counts[1] == 0
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(min_score=40),
+        Limits(min_score=40, evalue=1e-3),
+        Limits(min_score=1 << 30, evalue=1e9),
+        Limits(most_hits=1),
+        Limits(most_hits=7, evalue=1e9),
+        Limits(database_letters=10),
+        Limits(database_letters=10**14),
+        Limits(strand=Strand.FORWARD),
+        Limits(strand=Strand.REVERSE, evalue=1e9),
+    ],
+    ids=str,
+)
+def test_limits(backend: Backend, limits: Limits) -> None:
+    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        for found, query in zip(scanned(queries, subjects, costs, limits, backend), queries, strict=True):
+            assert_found(found, query, subjects, costs, limits)
+
+
+@pytest.mark.parametrize("name", ["BLOSUM50, 8/2", "linear gaps", "lopsided", "large"])
+def test_costs_without_statistics(backend: Backend, name: str) -> None:
+    queries, subjects = PROTEINS
+    for limits in (Limits(), Limits(min_score=45, most_hits=20)):
+        for found, query in zip(scanned(queries, subjects, COSTS[name], limits, backend), queries, strict=True):
+            assert found.threshold is None
+            assert_found(found, query, subjects, COSTS[name], limits)
+    with (
+        pytest.raises(UsageError, match="E-values are not known"),
+        opened(subjects, COSTS[name], Limits(evalue=1), backend) as scan,
+    ):
+        next(scan(sequences_of(queries)))
+
+
+def test_scores_that_have_no_room(backend: Backend) -> None:
+    costs = Costs(nucleotides(1000, 1), 5, 2)
+    with opened(["A" * 1_100_000], costs, Limits(), backend) as scan:
+        assert next(scan(sequences_of(["ACGT"]))).hits.scores.tolist() == [1000, 1000]
+        with pytest.raises(UsageError, match="scores of 1,100,000 letters with 1,100,000 may reach 1,100,000,000"):
+            next(scan(sequences_of(["A" * 1_100_000])))
+
+
+def test_all_scores_are_told(backend: Backend) -> None:
+    """By the number in the file, the better one of both strands."""
+    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        turned = [reverse_complement(text) for text in subjects] if costs is DNA else subjects
+        for found, query in zip(scanned(queries, subjects, costs, Limits(), backend), queries, strict=True):
+            both = (known(query, texts, costs) for texts in (subjects, turned))
+            assert np.array_equal(found.scores, np.maximum(*both))
+
+
+def test_nothing_to_find_it_with_or_in(backend: Backend) -> None:
+    queries, subjects = PROTEINS
+    assert scanned([], subjects, BLOSUM62, Limits(), backend) == []
+    for texts in ([], [""], ["", ""]):
+        for found in scanned(queries, texts, BLOSUM62, Limits(), backend):
+            assert len(found.hits) == len(found.hits.alignments.scores) == 0
+            assert found.scores.tolist() == [0] * len(texts)
+    for found in scanned(["P" * 40, "W" * 5], ["G" * 90] * 5, BLOSUM62, Limits(evalue=1e9), backend):
+        assert len(found.hits) == 0
+
+
+def test_ties_are_in_the_databases_order(backend: Backend) -> None:
+    """However long the subjects are, and the forward strand first."""
+    text = "ACGTACGTACGT" * 3
+    subjects = [text, text + "N" * 40, "N" * 9 + text, text, "N" * 200 + text + "N"]
+    (found,) = scanned([text], subjects, DNA, Limits(evalue=1e9), backend)
+    assert rows_of(found.hits) == [(number, reverse, 72) for number in range(5) for reverse in (False, True)]
+    (found,) = scanned([text], subjects, DNA, Limits(evalue=1e9, most_hits=3), backend)
+    assert rows_of(found.hits) == [(0, False, 72), (0, True, 72), (1, False, 72)]
+
+
+# The threshold by which hits are looked for.
+
+
+def all_lengths(draw: random.Random) -> NDArray[np.int64]:
+    """Of subjects, falling: the extremes that databases have."""
+    shortest = draw.choice([1, 2, 5, 30, 300])
+    longest = shortest + draw.choice([0, 1, 20, 3_000, 40_000, 3_000_000])
+    drawn = [int(shortest * (longest / shortest) ** draw.random()) for _ in range(200)]
+    return np.array(sorted([shortest, longest, *drawn], reverse=True))
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All subjects score just enough to be hits, or one less."""
+    draw = random.Random(name)
+    for gaps in draw.sample(supported_gaps(standard(name)), 2):
+        costs = Costs(standard(name), *gaps)
+        assert costs.statistics is not None
+        for _ in range(10):
+            lengths, rows = all_lengths(draw), draw.choice([1, 7, 40, 400, 9_000])
+            evalue = 10.0 ** draw.choice([-150, -30, -3, 1, 1, 4])
+            space = SearchSpace(costs.statistics, rows, int(lengths.sum()), len(lengths))
+            least = space.least_scores(evalue, lengths)
+            order = np.arange(len(lengths))
+            codes = np.zeros(int(lengths.sum()) + 64, np.uint8)
+            starts = np.cumsum(lengths) - lengths
+            database = Database.of(sequences_of([""]), "protein")
+            database = replace(database, codes=codes, starts=starts, lengths=lengths, order=order)
+            scan = Scan(database, costs, Limits(evalue=evalue, most_hits=1000), None)  # type: ignore[arg-type]
+            for below in (0, 1):
+                scores = np.maximum(least - below, 1).astype(np.int32)
+                chosen = scan._choose(np.zeros(rows, np.uint8), scores[None])
+                expected = np.flatnonzero(space.evalues(scores, lengths) <= evalue)
+                assert sorted(chosen.ranks.tolist()) == expected.tolist()
+                assert below or len(expected) == len(lengths)
+
+
+# How hits are aligned.
+
+
+@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_alignments_are_those_of_pairs(backend: Backend, costs: Costs) -> None:
+    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
+    for found, query in zip(scanned(queries, subjects, costs, Limits(evalue=1e4), backend), queries, strict=True):
+        texts = [reverse_complement(subjects[n]) if turned else subjects[n] for n, turned, _ in rows_of(found.hits)]
+        assert parsed(found.hits.alignments) == aligned([query] * len(texts), texts, costs, backend)
+
+
+def aligned(queries: list[str], subjects: list[str], costs: Costs, backend: Backend) -> list[Any]:
+    letters = []
+    for texts in (queries, subjects):
+        codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
+        letters.append(letters_of_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
+    return parsed(align_pairs(*letters, costs.substitution(), Mode.LOCAL, backend).on_host(backend))
+
+
+def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:
+    query = "ACGTTGCAAGNNRTTGACCATGGA"
+    subjects = [query, reverse_complement(query), query.replace("N", "R")]
+    (found,) = scanned([query], subjects, DNA, Limits(evalue=1e3, most_hits=3), backend)
+    assert rows_of(found.hits)[:2] == [(0, False, 33), (1, True, 33)]
+    assert found.hits.alignments.cigars()[0] == found.hits.alignments.cigars()[1]
+
+
+def test_scores_that_differ_by_strand(backend: Backend) -> None:
+    """A C may be read as T, as where DNA was treated with bisulfite: the reverse complement must not read G as A."""
+    scores = nucleotides(2, 3).scores.copy()
+    scores[coded("C")[0], coded("T")[0]] = 2
+    costs = Costs(Matrix("bisulfite", scores), 5, 2)
+    draw = random.Random(4)
+    query = random_letters(draw, 60, "ACGT")
+    treated = query.replace("C", "T")
+    subjects = [treated, reverse_complement(treated), query.replace("G", "A")]
+    (found,) = scanned([query], subjects, costs, Limits(min_score=110), backend)
+    assert rows_of(found.hits) == [(0, False, 120), (1, True, 120)]
+    (text,) = {subjects[0], reverse_complement(subjects[1])}
+    assert parsed(found.hits.alignments) == aligned([query] * 2, [text] * 2, costs, backend)
+
+
+def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
+    codes = coded("MKVWW")
+    with pytest.raises(InternalError, match="a hit scores 30, and its alignment 36"):
+        paths.align([Wanted(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend)
+
+
+@pytest.mark.parametrize("letters", [0, 300, 1000])
+def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, subjects = PROTEINS
+    whole = scanned(queries, subjects, BLOSUM62, Limits(), backend)
+    monkeypatch.setattr(paths, "BATCH_LETTERS", letters)
+    for one, other in zip(whole, scanned(queries, subjects, BLOSUM62, Limits(), backend), strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_parts_of_sequences_are_aligned_as_the_whole(
+    backend: Backend, costs: Costs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where there are several best alignments, in a few letters and in repeats."""
+    draw = random.Random(8)
+    letters = "AWGC" if costs is BLOSUM62 else "ACGT"
+    repeat = random_letters(draw, 9, letters)
+    queries = [
+        repeat * 4,
+        *(random_letters(draw, rows, letters[:2]) for rows in (1, 5, 30)),
+        repeat + "A" * 400 + repeat,
+    ]
+    subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
+    subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
+    for given in ((queries, subjects), PROTEINS if costs is BLOSUM62 else NUCLEOTIDES):
+        monkeypatch.setattr(paths, "CROPPED_CELLS", 1 << 60)
+        whole = scanned(*given, costs, Limits(evalue=1e9), backend)
+        assert sum(len(found.hits) for found in whole) > 30
+        monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+        monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
+        for one, other in zip(whole, scanned(*given, costs, Limits(evalue=1e9), backend), strict=True):
+            assert_same(one, other)
+
+
+def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+    monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
+    (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, Limits(), backend)
+    assert rows_of(found.hits)[0] == (0, False, 33550)
+    assert found.hits.alignments.target_starts[0] == 30
+
+
+def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "BATCH_LETTERS", 100)
+    pairs = [Pair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
+    batches = list(paths._batches(iter(pairs)))
+    assert [[len(pair.subject) for pair in batch] for batch in batches] == [[90], [1], [300], [1, 2, 3, 50], [10, 4]]
+    assert list(paths._batches([])) == [[]]
+
+
+# What does not matter.
+
+
+def assert_same(one: Scanned, other: Scanned) -> None:
+    assert rows_of(one.hits) == rows_of(other.hits)
+    for name in ("evalues", "bit_scores"):
+        assert np.array_equal(getattr(one.hits, name), getattr(other.hits, name))
+    for name, array in vars(one.hits.alignments).items():
+        assert np.array_equal(array, getattr(other.hits.alignments, name))
+    assert np.array_equal(one.scores, other.scores)
+    assert (one.threshold, one.hits.query) == (other.threshold, other.hits.query)
+
+
+@pytest.mark.parametrize("scores", [0, 130, 300, 600])
+@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_blocks_of_queries_give_the_same(
+    backend: Backend, costs: Costs, scores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
+    whole = scanned(queries, subjects, costs, Limits(), backend)
+    monkeypatch.setattr(search, "BLOCK_SCORES", scores)
+    found = scanned(queries, subjects, costs, Limits(), backend)
+    for one, other in zip(whole, found, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("threads", [[1], [3], [1, 1], [2, 1, 1]])
+def test_threads_and_devices_give_the_same(backends: str, threads: list[int]) -> None:
+    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        whole = scanned(queries * 2, subjects, costs, Limits(), open_backend(backends, threads=2))
+        several = [open_backend(backends, threads=count) for count in threads]
+        for one, other in zip(whole, scanned(queries * 2, subjects, costs, Limits(), *several), strict=True):
+            assert_same(one, other)
+
+
+def test_devices_are_timed_by_a_few_queries() -> None:
+    backends = [open_backend("cpu", threads=1)] * 2
+    with opened(PROTEINS[1], BLOSUM62, Limits(), *backends) as scan:
+        assert [scan._blocks(queries) for queries in (0, 1, 4, 5, 9)] == [[], [0, 1], [0, 4], [0, 4, 5], [0, 4, 9]]
+    with opened(PROTEINS[1], BLOSUM62, Limits(), *backends[:1]) as scan:
+        assert scan._blocks(9) == [0, 9]
+
+
+def test_cells_are_counted(backend: Backend) -> None:
+    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        told: list[int] = []
+        with opened(subjects, costs, Limits(), backend) as scan:
+            list(scan(sequences_of(queries), told.append))
+            assert sum(told) == scan.cells(sequences_of(queries))

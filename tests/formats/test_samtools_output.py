@@ -1,0 +1,286 @@
+"""CRAM and sorted outputs: the records of the BAM that they are made of, in samtools' order, whole or not at all."""
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from examples import Read, draw_reads, fasta, fastq, index_of, random_bases, small_genome
+
+from readmap.cli import main
+from readmap.formats.fasta import Contig
+from readmap.formats.sam import Form, header
+from readmap.formats.samtools_output import LONGEST_BAI, SamtoolsOutput, open_samtools_output
+
+DRAW = random.Random(91)
+GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
+#: Many at one place on both strands, so that ties are among them.
+READS = [
+    *draw_reads(DRAW, GENOME, 400),
+    *(Read(f"same {number}", GENOME["one"][50:130], "I" * 80) for number in range(20)),
+    Read("empty", "", ""),
+]
+SIZES = [1 << 20, 1 << 30]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With an index, reads, and a BAM of them."""
+    folder = tmp_path_factory.mktemp("samtools")
+    (folder / "ref.fa").write_bytes(fasta(GENOME))
+    (folder / "reads.fq").write_bytes(fastq(READS))
+    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    assert search(folder, "plain.bam") == 0
+    return folder
+
+
+def search(folder: Path, output: str, *options: str) -> int:
+    names = [str(folder / name) for name in ("reads.fq", "ref.fa", output)]
+    return main(["search", names[0], "-x", names[1], "-o", names[2], "--device", "cpu", "-q", *options])
+
+
+def records(path: Path, reference: Path | None = None) -> list[str]:
+    """The lines of SAM, with the tags of each in order: CRAM does not keep theirs."""
+    with pysam.AlignmentFile(str(path), reference_filename=reference and str(reference)) as file:
+        fields = [record.to_string().split("\t") for record in file.fetch(until_eof=True)]
+    return ["\t".join([*line[:11], *sorted(line[11:])]) for line in fields]
+
+
+def header_of(path: Path) -> str:
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        return str(file.header)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_cram_has_the_records_of_bam(folder: Path) -> None:
+    assert search(folder, "out.cram") == 0
+    assert records(folder / "out.cram", folder / "ref.fa") == records(folder / "plain.bam")
+    told = header_of(folder / "out.cram")
+    assert told.splitlines()[:-1] == header_of(folder / "plain.bam").splitlines()[:-1]
+    assert "UR:" not in told
+    assert (folder / "out.cram").stat().st_size < (folder / "plain.bam").stat().st_size
+    assert "SO:unsorted" in told
+
+
+@pytest.mark.parametrize("memory", ["1M", "1G"])
+@pytest.mark.parametrize("ending", ["bam", "cram"])
+def test_sorted_as_samtools_sorts(folder: Path, ending: str, memory: str) -> None:
+    out = folder / f"sorted.{ending}"
+    assert search(folder, out.name, "--sort", "--sort-memory", memory, "-t", "2") == 0
+    pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
+    expected = records(folder / "expected.bam")
+    assert records(out, folder / "ref.fa") == expected
+    assert expected != records(folder / "plain.bam")
+    lines = header_of(out).splitlines()
+    assert lines[0] == "@HD\tVN:1.6\tSO:coordinate"
+    assert [line.split("\t")[1] for line in lines if line.startswith("@PG")] == ["ID:readmap"]
+    assert str(folder) not in "".join(line for line in lines if not line.startswith("@PG"))
+    with pysam.AlignmentFile(str(out), reference_filename=str(folder / "ref.fa")) as file:
+        assert file.check_index()
+        for contig in GENOME:
+            at = [record.query_name for record in file.fetch(contig, 10, 200)]
+            assert at == [line.split("\t")[0] for line in expected if overlaps(line, contig, 10, 200)]
+
+
+def overlaps(line: str, contig: str, begin: int, end: int) -> bool:
+    header = pysam.AlignmentHeader.from_references(list(GENOME), [len(bases) for bases in GENOME.values()])
+    record = pysam.AlignedSegment.fromstring(line, header)
+    place = record.reference_end
+    return record.reference_name == contig and place is not None and record.reference_start < end and place > begin
+
+
+def test_nothing_but_the_file_and_its_index(folder: Path, tmp_path: Path) -> None:
+    for name in ("a.bam", "b.cram", "c.cram"):
+        options = ["--sort"] if name != "c.cram" else []
+        assert search(folder, str(tmp_path / name), *options) == 0
+    assert names(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
+
+
+def test_no_reads(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.fq").touch()
+    for name in ("a.bam", "b.cram"):
+        arguments = ["search", str(tmp_path / "none.fq"), "-x", str(folder / "ref.fa"), "-o", str(tmp_path / name)]
+        assert main([*arguments, "--sort", "--device", "cpu", "-q"]) == 0
+        assert records(tmp_path / name) == []
+
+
+def test_exact_occurrences_as_cram(folder: Path) -> None:
+    for name in ("exact.cram", "exact.bam"):
+        assert search(folder, name, "--exact") == 0
+    fields = [
+        [(*line.split("\t")[:11], [tag for tag in line.split("\t") if tag.startswith("NH")]) for line in lines]
+        for lines in (records(folder / "exact.cram", folder / "ref.fa"), records(folder / "exact.bam"))
+    ]
+    assert fields[0] == fields[1]
+    assert len(fields[0]) > len(READS)
+
+
+# The sink by itself.
+
+CONTIGS = [Contig("one", 1000, "0" * 32)]
+
+
+def opened(path: Path, contigs: list[Contig] = CONTIGS, memory: int | None = 1 << 24) -> SamtoolsOutput:
+    letters = ([np.frombuffer(b"ACGT" * 250, np.uint8)] for _ in contigs)
+    return open_samtools_output(str(path), contigs, letters, 1, memory)
+
+
+def bam(contigs: list[Contig], lines: int = 0) -> bytes:
+    """Uncompressed: a header, and unmapped records of random bases, which do not become much smaller."""
+    name, size = b"a read\0", 100
+    fixed = np.array([-1, -1, len(name) | 4680 << 16, 4 << 16, 2 * size, -1, -1, 0], np.int32).tobytes() + name
+    length = np.int32(len(fixed) + 3 * size).tobytes()
+    draw = random.Random(lines)
+    records = (length + fixed + draw.randbytes(size) + b"\xff" * (2 * size) for _ in range(lines))
+    return header(contigs, "1", "x", b"", Form.BINARY) + b"".join(records)
+
+
+def write_all(out: SamtoolsOutput, data: bytes) -> None:
+    for begin in range(0, len(data), 100_000):
+        out.write(data[begin : begin + 100_000])
+    out.commit()
+
+
+def children() -> set[int]:
+    """The processes that this one has started and not waited for."""
+    return {
+        int(number) for task in Path("/proc/self/task").iterdir() for number in (task / "children").read_text().split()
+    }
+
+
+@pytest.mark.parametrize("ending", ["bam", "cram"])
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_what_is_not_committed_leaves_nothing(tmp_path: Path, ending: str, error: type[BaseException] | None) -> None:
+    before = children()
+    (tmp_path / f"out.{ending}").write_bytes(b"old")
+    try:
+        with opened(tmp_path / f"out.{ending}") as out:
+            assert out.name == str(tmp_path / f"out.{ending}")
+            out.write(bam(CONTIGS, 100))
+            assert len(names(tmp_path)) > 1
+            if error:
+                raise error
+    except (ValueError, KeyboardInterrupt):
+        pass
+    assert names(tmp_path) == [f"out.{ending}"]
+    assert (tmp_path / f"out.{ending}").read_bytes() == b"old"
+    assert children() == before
+
+
+def test_an_index_of_an_earlier_file_goes(tmp_path: Path) -> None:
+    for ending in (".csi", ".bai"):
+        (tmp_path / f"out.bam{ending}").write_bytes(b"old")
+    with opened(tmp_path / "out.bam") as out:
+        write_all(out, bam(CONTIGS, 3))
+    assert names(tmp_path) == ["out.bam", "out.bam.bai"]
+    assert (tmp_path / "out.bam.bai").read_bytes().startswith(b"BAI\1")
+    assert len(records(tmp_path / "out.bam")) == 3
+
+
+@pytest.mark.parametrize(("longest", "kind"), [(LONGEST_BAI, "bai"), (LONGEST_BAI + 1, "csi")])
+def test_long_contigs_have_the_other_index(tmp_path: Path, longest: int, kind: str) -> None:
+    contigs = [*CONTIGS, Contig("long", longest, "1" * 32)]
+    with opened(tmp_path / "out.bam", contigs) as out:
+        write_all(out, bam(contigs))
+    assert names(tmp_path) == ["out.bam", f"out.bam.{kind}"]
+
+
+def test_bytes_that_are_no_bam(tmp_path: Path) -> None:
+    for data in (b"no BAM at all", bam(CONTIGS, 3)[:-5]):
+        with opened(tmp_path / "out.bam") as out, pytest.raises(OSError, match=r"samtools sort failed; .") as error:
+            write_all(out, data)
+        assert error.value.filename == str(tmp_path / "out.bam")
+        assert "\n" not in str(error.value)
+        assert names(tmp_path) == []
+
+
+def test_a_process_that_is_killed(tmp_path: Path) -> None:
+    before = children()
+    with opened(tmp_path / "out.cram", memory=None) as out:
+        (number,) = children() - before
+        os.kill(number, signal.SIGKILL)
+        with pytest.raises(OSError, match=r"not all could be written .*: samtools view ended by signal 9"):
+            write_all(out, bam(CONTIGS, 5000))
+    assert names(tmp_path) == []
+
+
+@pytest.fixture
+def little_space() -> Iterator[None]:
+    """No file may grow beyond a megabyte, here and in processes that begin meanwhile."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("ending", ["bam", "cram"])
+@pytest.mark.parametrize("memory", [None, 1 << 20, 1 << 30])
+def test_a_full_disk_names_the_file(tmp_path: Path, little_space: None, ending: str, memory: int | None) -> None:
+    with opened(tmp_path / f"out.{ending}", memory=memory) as out:
+        with pytest.raises(OSError, match=r"samtools \w+ failed") as error:
+            write_all(out, bam(CONTIGS, 20_000))
+        assert error.value.filename == str(tmp_path / f"out.{ending}")
+    assert names(tmp_path) == []
+
+
+def test_scratch_goes_to_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "out").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    with opened(tmp_path / "out" / "out.cram") as out:
+        assert len(names(tmp_path / "scratch")) == 1
+        write_all(out, bam(CONTIGS, 10))
+    assert names(tmp_path / "scratch") == []
+    assert names(tmp_path / "out") == ["out.cram", "out.cram.crai"]
+
+
+@pytest.mark.parametrize(("ending", "options"), [("bam", ["--sort"]), ("cram", ["--sort"]), ("cram", [])])
+def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path, ending: str, options: list[str]) -> None:
+    command = [sys.executable, "-m", "readmap", "search", "-", "-x", str(folder / "ref.fa"), "-o", f"out.{ending}"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment.pop("TMPDIR", None)
+    process = subprocess.Popen(
+        [*command, "--device=cpu", *options],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stderr is not None
+    process.stdin.write(fastq(READS))
+    process.stdin.flush()
+    end = time.monotonic() + 60
+    started: set[str] = set()
+    while not started and time.monotonic() < end:
+        started = set(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130
+    process.stdin.close()
+    assert process.stderr.read() == b"readmap: interrupted\n"
+    assert names(tmp_path) == []
+    assert started
+    assert not any(Path("/proc", number).exists() for number in started)
+
+
+def test_letters_of_the_reference() -> None:
+    reference = index_of(GENOME).reference
+    draw = random.Random(5)
+    for number, bases in enumerate(GENOME.values()):
+        start = int(reference.contig_starts[number])
+        for _ in range(100):
+            begin = draw.randrange(len(bases))
+            end = draw.randrange(begin, len(bases) + 1)
+            assert reference.letters(start + begin, start + end).tobytes() == bases[begin:end].encode()

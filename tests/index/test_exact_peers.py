@@ -1,0 +1,168 @@
+"""Exact search of E. coli against bowtie and mummer: the same counts and the same places of 100,000 queries."""
+
+import gzip
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from examples import below, random_bases
+from numpy.typing import NDArray
+from oracles.alignment import clean, reverse_complement
+
+from readmap.index.index import Index, build_index
+from readmap.index.occurrences import Places
+
+#: Of one length each, as mummer wants it; the short ones occur often.
+LENGTHS = (10, 20, 36, 50, 90)
+QUERIES_A_LENGTH = 20_000
+
+#: Rows of query, start from 0, and strand, 1 or -1, in their order.
+Rows = NDArray[np.int64]
+
+
+@pytest.fixture(scope="module")
+def ecoli(shared: Path) -> Path:
+    folder = shared / "data/ecoli"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def genome(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one contig, its name cut at the first blank as both programs do."""
+    path = tmp_path_factory.mktemp("ecoli") / "genome.fa"
+    path.write_bytes(gzip.decompress((ecoli / "mg1655.fa.gz").read_bytes()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(genome: Path) -> Index:
+    return build_index(genome, structure="both")
+
+
+@pytest.fixture(scope="module")
+def queries(ecoli: Path, genome: Path) -> dict[int, list[str]]:
+    """By length: two in five pieces of real reads, two in five of the genome's strands, and random letters."""
+    generator = random.Random(121)
+    letters = "".join(genome.read_text().split("\n")[1:])
+    reads = []
+    for name in ("reads_1.fq.gz", "reads_2.fq.gz"):
+        reads += gzip.decompress((ecoli / name).read_bytes()).decode().split("\n")[1::4]
+    drawn: dict[int, list[str]] = {}
+    for length in LENGTHS:
+        long_enough = [read for read in reads if len(read) >= length]
+        pieces = []
+        for number in range(QUERIES_A_LENGTH):
+            source = long_enough[below(generator, len(long_enough))] if number % 5 < 2 else letters
+            start = below(generator, len(source) - length + 1)
+            piece = source[start : start + length] if number % 5 < 4 else random_bases(generator, length)
+            pieces.append(reverse_complement(piece) if number % 5 == 3 else piece)
+        half = letters[1_000 : 1_000 + length // 2]
+        # A palindrome (of an even length), both ends of the genome, an ambiguous base, a letter in lower case.
+        special = [half + reverse_complement(half), letters[:length], letters[-length:], "N" + pieces[4][1:]]
+        drawn[length] = [*pieces[: -len(special) - 1], *special, pieces[3].lower()]
+    return drawn
+
+
+def in_order(rows: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> Rows:
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    return table[np.lexsort(table.T[::-1])]
+
+
+def rows_of(places: Places) -> Rows:
+    numbers = np.repeat(np.arange(len(places.totals)), places.totals)
+    return in_order(np.stack([numbers, places.starts, places.strands.astype(np.int64)], axis=1))
+
+
+def run(*command: str | Path) -> Iterator[str]:
+    """The lines of a program's output."""
+    done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
+    yield from done.stdout.splitlines()
+
+
+def write_queries(queries: Sequence[str], path: Path) -> Path:
+    path.write_text("".join(f">{number}\n{bases}\n" for number, bases in enumerate(queries)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def bowtie(genome: Path) -> Callable[[Path, int], Rows]:
+    """What bowtie -v 0 -a finds for a file of queries: all places without a difference, on both strands."""
+    if not shutil.which("bowtie") or not shutil.which("bowtie-build"):
+        pytest.skip("bowtie is not installed")
+    made = genome.with_name("bowtie")
+    list(run("bowtie-build", "-q", genome, made))
+
+    def search(path: Path, length: int) -> Rows:
+        columns = run("bowtie", "-v", "0", "-a", "-f", "--quiet", "--suppress", "3,5,6,7,8", made, path)
+        rows = (line.split("\t") for line in columns)
+        return in_order([(int(query), int(start), 1 if strand == "+" else -1) for query, strand, start in rows])
+
+    return search
+
+
+@pytest.fixture(scope="module")
+def mummer(genome: Path) -> Callable[[Path, int], Rows]:
+    """What mummer -maxmatch finds for a file of queries of one length: of its maximal matches those that span them.
+
+    Its output names each query, and each again with "Reverse" behind it, above the lines of that strand's matches: the
+    start in the genome, the start in the query, which is reversed for this, both from 1, and the length.
+    """
+    if not shutil.which("mummer"):
+        pytest.skip("mummer is not installed")
+
+    def search(path: Path, length: int) -> Rows:
+        rows = []
+        query, strand = -1, 1
+        for line in run("mummer", "-maxmatch", "-b", "-n", "-F", "-l", str(length), genome, path):
+            words = line.split()
+            if words[0] == ">":
+                query, strand = int(words[1]), -1 if words[2:] == ["Reverse"] else 1
+                continue
+            _, start, query_start, matched = words
+            assert (int(query_start), int(matched)) == (1, length)
+            rows.append((query, int(start) - 1, strand))
+        return in_order(rows)
+
+    return search
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("peer", ["bowtie", "mummer"])
+def test_same_places(
+    request: pytest.FixtureRequest,
+    backends: str,
+    index: Index,
+    queries: dict[int, list[str]],
+    tmp_path: Path,
+    peer: str,
+    length: int,
+) -> None:
+    search: Callable[[Path, int], Rows] = request.getfixturevalue(peer)
+    asked = queries[length]
+    expected = search(write_queries(asked, tmp_path / "queries.fa"), length)
+    totals = np.bincount(expected[:, 0], minlength=len(asked))
+    assert np.count_nonzero(totals) > len(asked) // 2
+    assert np.count_nonzero(totals == 0) > len(asked) // 10 or length == 10
+    assert np.count_nonzero(totals > 1) > 100
+    palindromes = [number for number, query in enumerate(asked) if query == reverse_complement(query)]
+    assert any(totals[palindromes]) or length > 10
+    for structure in ("array", "tree"):
+        assert np.array_equal(index.count(asked, structure=structure, device=backends), totals)
+        places = index.locate(asked, structure=structure, device=backends)
+        assert np.array_equal(rows_of(places), expected)
+        assert not places.contigs.any()
+        assert np.array_equal(places.ends - places.starts, np.full(len(places), length))
+
+
+def test_queries_are_what_they_should_be(queries: dict[int, list[str]]) -> None:
+    assert sum(map(len, queries.values())) == 100_000
+    for length, asked in queries.items():
+        assert {len(query) for query in asked} == {length}
+        assert any("N" in clean(query) for query in asked)
+        assert any(query == reverse_complement(query) for query in asked)

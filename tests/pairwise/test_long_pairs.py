@@ -1,0 +1,246 @@
+"""Two long sequences against the oracle and against batches, however the matrix is cut."""
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import random_bases
+from numpy.typing import NDArray
+from oracles.comparison import Comparison
+from test_batches import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, same
+
+from readmap import Alignments, DataError
+from readmap.backend import Backend, open_backend
+from readmap.pairwise import checkpoint, grid, long_pairs
+from readmap.pairwise.batches import align_batch
+from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.sweep import Cell, Matrix, outer_borders, sweep
+
+MODES = pytest.mark.parametrize("mode", list(Mode))
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
+def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
+    opened = open_backend(backends, threads=request.param)
+    opened.groups = opened.turns = 1  # slabs of few rows
+    return opened
+
+
+@pytest.fixture
+def fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tiles and slabs, so that small matrices have several of them."""
+    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
+    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+
+
+def codes(text: str, backend: Backend) -> Any:
+    return letters_of_texts([text], backend).codes[: len(text)]
+
+
+def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> Alignments:
+    return align_long(*(codes(side, backend) for side in pair), scores, mode, backend, **how).on_host(backend)
+
+
+def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> Alignments:
+    sides = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
+    return align_batch(*sides, scores, mode, backend).on_host(backend)
+
+
+@MODES
+@pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
+def test_alignments_are_the_oracles(backend: Backend, scores: Scores, mode: Mode) -> None:
+    draw = random.Random(f"{scores}{mode}")
+    for pair in [*CORNERS, *(draw_pair(draw, longest) for longest in (2, 9, 60))]:
+        assert parsed(align(pair, scores, mode, backend)) == [Comparison(*pair, scores, mode).alignment], pair
+
+
+@MODES
+@pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
+def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, memory: int, fine: None) -> None:
+    draw = random.Random(f"{mode}{memory}")
+    for scores in (Scores(), Scores(2, 3, 5, 1), Scores(1, 1, 0, 1), Scores(100, 70, 300, 50)):
+        pairs = [pair for pair in (draw_long_pair(draw, 2500) for _ in range(6)) if all(pair)]
+        backend.scratch_bytes = max(backend.scratch_bytes, 1 << 30)  # for the batch
+        expected = parsed(batch(pairs, scores, mode, backend))
+        for pair, alignment in zip(pairs, expected, strict=True):
+            for pruning in (True, False):
+                assert parsed(align(pair, scores, mode, backend, memory=memory, pruning=pruning)) == [alignment]
+            only = align(pair, scores, mode, backend, score_only=True, memory=memory)
+            assert (only.scores[0], only.query_ends[0], only.target_ends[0]) == (
+                alignment.score,
+                alignment.query_end,
+                alignment.target_end,
+            )
+            assert (only.query_starts[0], only.target_starts[0], len(only.operations)) == (-1, -1, 0)
+
+
+@pytest.mark.parametrize(("mode", "height"), [(mode, height) for mode in Mode for height in Scores().heights(mode)])
+def test_heights_change_nothing(
+    backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows the lanes of a GPU have, with slabs, kept rows and columns, and last strips that fall short."""
+    draw = random.Random(f"{mode}{height}")
+    pairs = [pair for pair in (draw_long_pair(draw, 5000) for _ in range(4)) if all(pair)]
+    monkeypatch.setattr(Scores, "heights", lambda *_: {height: 1})
+    backend.scratch_bytes = max(backend.scratch_bytes, 1 << 30)  # for the batch
+    for pair, expected in zip(pairs, parsed(batch(pairs, Scores(), mode, backend)), strict=True):
+        for memory in (1 << 18, 1 << 30):
+            assert parsed(align(pair, Scores(), mode, backend, memory=memory)) == [expected]
+
+
+def test_a_height_with_which_no_group_is_idle() -> None:
+    """Of lanes on a GPU that sweeps 528 strips at once."""
+    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, turns=528)
+
+    def height(rows: int, row_step: int = 1 << 30) -> int:
+        matrix = Matrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)
+        return matrix.height(rows, rows, row_step)
+
+    assert height(1_000_000) == 15
+    assert height(1_100_000) == 11
+    assert height(1_150_000) == 18
+    assert height(3 * 528 * 64 * 24) == 24
+    assert height(5_000) == 9
+    assert height(1_000_000, row_step=3 * 1024) == 16
+    assert height(1_500_000, row_step=3 * 1024) == 24
+    assert height(1_100_000, row_step=11 * 1024) == 11
+    assert height(1_100_000, row_step=17 * 1024) == 17
+
+
+def test_ties_all_over_end_at_the_first(backend: Backend, fine: None) -> None:
+    unit = random_bases(random.Random(3), 40)
+    apart = ("N" * 20).join([unit] * 60)
+    found = align((apart, apart), Scores(1, 3, 3, 2), Mode.LOCAL, backend)
+    assert same(found, batch([(apart, apart)], Scores(1, 3, 3, 2), Mode.LOCAL, backend))
+    assert (found.query_ends[0], found.target_ends[0]) == (40, 40)
+
+
+def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
+    text = random_bases(random.Random(4), 12_000)
+    matrix = Matrix(codes(text, backend), codes(text, backend), Scores(), Mode.LOCAL, backend)
+    skipped = {}
+    for prunes in (True, False):
+        best = backend.full(1, 0, np.int32)
+        step = matrix.strip * -(-matrix.rows // matrix.strip)
+        swept = sweep(matrix, Cell(0, 0), outer_borders(matrix), step, matrix.columns, best, prunes)
+        assert swept.best == (12_000, 11_999, 11_999)
+        skipped[prunes] = swept.skipped
+    assert skipped[True] > skipped[False] == 0
+
+
+def test_borders_are_the_matrix(backend: Backend) -> None:
+    draw = random.Random(6)
+    query, target = random_bases(draw, 700), random_bases(draw, 900)
+    comparison = Comparison(query, target, Scores(), Mode.GLOBAL)
+    matrix = Matrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
+    borders, host = outer_borders(matrix), backend.to_host
+    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 200)
+    table: NDArray[Any] = np.array(comparison.matrices[0])
+    assert np.array_equal(host(borders.row_h), table[-1, 1:])
+    for number in range(len(swept.rows_h)):
+        assert np.array_equal(host(swept.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
+    for number in range(4):
+        assert np.array_equal(host(swept.columns_h)[number], table[:, (number + 1) * 200])
+    insertions = np.array(comparison.matrices[2])
+    below = np.maximum(insertions[-1, 1:] - 2, table[-1, 1:] - 5)
+    assert np.array_equal(host(borders.row_f), below)
+
+
+class Interrupted(Exception):
+    """In the middle of a sweep."""
+
+
+@MODES
+@pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
+def test_an_interrupted_comparison_goes_on(
+    backend: Backend, mode: Mode, score_only: bool, fine: None, tmp_path: Path
+) -> None:
+    draw = random.Random(7)
+    text = random_bases(draw, 8000 if backend.lanes == 1 else 40_000)
+    pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
+    expected = align(pair, Scores(), mode, backend, score_only=score_only)
+    told: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        told.append(done)
+        if len(told) == 3:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+    assert (folder / "state.npz").exists()
+    with pytest.raises(DataError, match="expected work on this comparison, found that of other sequences"):
+        align((pair[1], pair[0]), Scores(), mode, backend, score_only=score_only, checkpoint=folder)
+    found = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+    assert same(found, expected)
+    assert told[2] < told[3] == min(told[3:])
+    count = len(told)
+    again = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+    assert same(again, expected)
+    assert len(told) == count
+    assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
+    checkpoint.forget(tmp_path)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4 a half one"])
+@pytest.mark.parametrize("name", ["state.npz", "slab-0.npz"])
+def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Path, name: str, content: bytes) -> None:
+    def interrupt(*_: int) -> None:
+        raise Interrupted
+
+    text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 30_000)
+    with pytest.raises(Interrupted):
+        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
+    assert (tmp_path / name).exists()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name}: expected what a comparison keeps, found something else"):
+        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+
+
+def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> None:
+    folder = tmp_path / "1-1-forward"
+    folder.mkdir()
+    (folder / "notes").touch()
+    found = align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=folder)
+    assert found.cigars() == ["4="]
+    checkpoint.forget(tmp_path)
+    assert [path.name for path in folder.iterdir()] == ["notes"]
+
+
+def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
+    backend: Backend, fine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = random_bases(random.Random(8), 6000 if backend.lanes == 1 else 30_000)
+    folder, calls, savez = tmp_path / "work", [0], np.savez
+
+    def fail(file: Any, **arrays: Any) -> None:
+        calls[0] += 1
+        file.write(b"half of it")
+        if calls[0] == 6:
+            raise Interrupted
+        file.seek(0)
+        savez(file, **arrays)
+
+    monkeypatch.setattr(checkpoint.np, "savez", fail)
+    with pytest.raises(Interrupted):
+        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=folder)
+    found = align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=folder)
+    assert found.cigars() == [f"{len(text)}="]
+
+
+def test_the_herpesviruses_end_where_the_paper_says(backends: str, shared: Path) -> None:
+    """Table 5 of CUDAlign; numbers from 1."""
+    from readmap.reads.sequences import read_sequences
+
+    backend = open_backend(backends)
+    names = (shared / "data/pairs" / f"{name}.fa.gz" for name in ("NC_000898", "NC_007605"))
+    pair = tuple(read_sequences(str(name), 1).letters.tobytes().decode() for name in names)
+    found = align((pair[0], pair[1]), Scores(), Mode.LOCAL, backend, score_only=True)
+    assert (found.scores[0], found.query_ends[0], found.target_ends[0]) == (18, 41058, 44353)

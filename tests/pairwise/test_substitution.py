@@ -1,0 +1,287 @@
+"""Pairs whose letters a matrix scores: against the oracle, against parasail, and batches against the long way."""
+
+import itertools
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import parasail
+import pytest
+from numpy.typing import NDArray
+from oracles.comparison import Alignment, Comparison, code_of, rescored
+from test_batches import parsed, same
+
+from readmap import Alignments, UsageError
+from readmap.backend import Backend, open_backend
+from readmap.errors import InternalError
+from readmap.pairwise import grid, long_pairs
+from readmap.pairwise.alignments import EQUAL
+from readmap.pairwise.batches import align_batch, most_cells, too_large
+from readmap.pairwise.checker import check_substitution
+from readmap.pairwise.letters import Letters, letters_of_codes
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.parameters import Mode, Substitution
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
+RESIDUES = "ARNDCQEGHILKMFPSTWYV"
+
+Table = NDArray[np.int32]
+Pair = tuple[str, str]
+
+
+def blosum() -> Table:
+    """BLOSUM62; letters that it has not score as *."""
+    table = np.full((32, 32), -4, np.int32)
+    known = [code_of(chr(letter)) for letter in range(128) if chr(letter) in LETTERS]
+    places = np.array([parasail.blosum62.mapper[ord(letter)] for letter in LETTERS])
+    table[np.ix_(known, known)] = 0
+    codes = np.array([code_of(letter) for letter in LETTERS])
+    table[np.ix_(codes, codes)] = parasail.blosum62.matrix[np.ix_(places, places)]
+    return table
+
+
+def drawn(seed: int, lowest: int, highest: int, diagonal: tuple[int, int]) -> Table:
+    """A symmetric matrix; the scores of letters with themselves are of a range of their own."""
+    generator = np.random.default_rng(seed)
+    upper = np.triu(generator.integers(lowest, highest + 1, (32, 32), np.int32), 1)
+    itself = np.diag(generator.integers(diagonal[0], diagonal[1] + 1, 32, np.int32))
+    table: Table = upper + upper.T + itself
+    return table
+
+
+SCHEMES = {
+    "BLOSUM62": Substitution(blosum(), 11, 1),
+    "BLOSUM62, linear gaps": Substitution(blosum(), 0, 3),
+    "letters that do not match themselves": Substitution(drawn(1, -6, 5, (-4, 0)), 4, 1),
+    "large": Substitution(drawn(2, -900, 200, (100, 1000)), 1000, 150),
+    "dear": Substitution(drawn(4, -(1 << 30), 3, (1, 6)), 7, 2),
+    "lopsided": Substitution(np.random.default_rng(3).integers(-6, 5, (32, 32), np.int32), 5, 2),
+    "nothing is worth a thing": Substitution(drawn(5, -9, 0, (-3, 0)), 2, 1),
+}
+SYMMETRIC = [name for name in SCHEMES if name not in ("lopsided", "dear")]
+
+
+@pytest.fixture(scope="module")
+def backend(backends: str) -> Backend:
+    return open_backend(backends, threads=2)
+
+
+def random_letters(draw: random.Random, length: int, alphabet: str = LETTERS) -> str:
+    return "".join(draw.choices(alphabet, k=length))
+
+
+def mutated(draw: random.Random, letters: str, rate: float) -> str:
+    changed = ""
+    for letter in letters:
+        kind = draw.random() / rate
+        if kind < 0.5:
+            letter = draw.choice(LETTERS)
+        elif kind < 0.75:
+            letter = ""
+        elif kind < 1:
+            letter += random_letters(draw, draw.randint(1, 5))
+        changed += letter
+    return changed
+
+
+def draw_pair(draw: random.Random, longest: int) -> Pair:
+    alphabet = draw.choice([LETTERS, RESIDUES, "AW", "L", "WC*"])
+    letters = random_letters(draw, draw.randint(1, longest), alphabet)
+    around = [random_letters(draw, draw.randint(0, longest // 4)) for _ in range(2)]
+    other = draw.choice(
+        [
+            random_letters(draw, draw.randint(1, longest), alphabet),
+            around[0] + mutated(draw, letters, draw.choice([0.05, 0.2, 0.6])) + around[1],
+            letters,
+        ]
+    )[:longest]
+    return (letters, other or "A") if draw.random() < 0.5 else (other or "A", letters)
+
+
+def coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
+    return codes, np.cumsum([0, *map(len, texts)], dtype=np.int64)
+
+
+def letters_of(texts: list[str], backend: Backend) -> Letters:
+    return letters_of_codes(*coded(texts), backend)
+
+
+def align(
+    pairs: list[Pair], scores: Substitution, backend: Backend, score_only: bool = False, how: Any = align_pairs
+) -> Alignments:
+    queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
+    found: Alignments = how(queries, targets, scores, Mode.LOCAL, backend, score_only)
+    return found.on_host(backend)
+
+
+def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> Alignments:
+    query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
+    return align_long(query, target, scores, Mode.LOCAL, backend, **how).on_host(backend)
+
+
+def results(pairs: list[Pair], found: Alignments) -> Results:
+    names = [b"s%d" % number for number in range(len(pairs))]
+    queries, targets = (Sequences(names, *coded([pair[side] for pair in pairs])) for side in (0, 1))
+    return Results(queries, targets, np.zeros(len(pairs), np.bool_), found, False, 0, 0)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
+    draw, scores = random.Random(name), SCHEMES[name]
+    corners = [("", ""), ("", "W"), ("W", ""), ("W", "W"), ("*", "*"), ("W" * 20, "W" * 33), (LETTERS, LETTERS)]
+    pairs = [*corners, *(draw_pair(draw, longest) for longest in (1, 2, 5, 9, 17, 40) for _ in range(20))]
+    expected = [Comparison(*pair, scores, Mode.LOCAL).alignment for pair in pairs]
+    found = align(pairs, scores, backend)
+    assert parsed(found) == expected
+    check_substitution(results(pairs, found), scores)
+    for pair, alignment in zip(pairs[::4], expected[::4], strict=True):
+        assert parsed(align_one(pair, scores, backend)) == [alignment], pair
+
+
+def parasails(pair: Pair, scores: Substitution) -> int:
+    """The score that parasail finds, of a symmetric matrix; its striped functions miss some where gaps are linear."""
+    matrix = parasail.matrix_create(LETTERS[:26], 1, -1)
+    for i, j in itertools.product(range(27), repeat=2):
+        matrix[i, j] = int(scores.scores[i, j])
+    return int(parasail.sw_scan_32(*pair, scores.first_gap, scores.gap_extend, matrix).score)
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_scores_are_parasails(backend: Backend, name: str) -> None:
+    draw, scores = random.Random(name), SCHEMES[name]
+    pairs = [draw_pair(draw, size) for size in [30] * 100 + [300] * 100 + [2000] * 24]
+    found = align(pairs, scores, backend)
+    for pair, alignment in zip(pairs, parsed(found), strict=True):
+        assert alignment.score == parasails(pair, scores)
+        assert rescored(alignment, *pair, scores) == alignment.score
+    check_substitution(results(pairs, found), scores)
+    only = align(pairs, scores, backend, score_only=True)
+    assert np.array_equal(only.scores, found.scores)
+    assert np.array_equal(only.target_ends, found.target_ends)
+
+
+def test_scores_are_those_of_parasails_own_matrix(backend: Backend) -> None:
+    draw, scores = random.Random(1), SCHEMES["BLOSUM62"]
+    pairs = [draw_pair(draw, 200) for _ in range(50)]
+    for pair, score in zip(pairs, align(pairs, scores, backend).scores, strict=True):
+        assert score == parasail.sw_striped_32(*pair, 12, 1, parasail.blosum62).score
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
+def test_the_long_way_is_that_of_batches(
+    backend: Backend, name: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
+    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    draw, scores = random.Random(f"{name}{memory}"), SCHEMES[name]
+    roomy = open_backend(backend.name, threads=2)
+    roomy.scratch_bytes = 1 << 30
+    pairs = [draw_pair(draw, 2500) for _ in range(4)]
+    expected = parsed(align(pairs, scores, roomy, how=align_batch))
+    for pair, alignment in zip(pairs, expected, strict=True):
+        for pruning in (True, False):
+            assert parsed(align_one(pair, scores, backend, memory=memory, pruning=pruning)) == [alignment]
+        only = align_one(pair, scores, backend, memory=memory, score_only=True)
+        ends = int(only.scores[0]), int(only.query_ends[0]), int(only.target_ends[0])
+        assert ends == (alignment.score, alignment.query_end, alignment.target_end)
+
+
+def test_large_pairs_go_another_way(backends: str) -> None:
+    backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
+    draw, scores = random.Random(10), SCHEMES["BLOSUM62"]
+    pairs = [draw_pair(draw, 60) for _ in range(60)]
+    backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
+    queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
+    assert 5 < len(too_large(queries, targets, most_cells(backend))) < 50
+    assert same(align(pairs, scores, backend), align(pairs, scores, roomy))
+
+
+def test_results_do_not_depend_on_batches(backend: Backend) -> None:
+    draw, scores = random.Random(9), SCHEMES["large"]
+    pairs = [draw_pair(draw, 90) for _ in range(200)]
+    expected = parsed(align(pairs, scores, backend))
+    assert parsed(align(pairs[::-1], scores, backend))[::-1] == expected
+    assert [parsed(align([pair], scores, backend))[0] for pair in pairs[:20]] == expected[:20]
+
+
+def test_ties_end_at_the_first(backend: Backend) -> None:
+    unit = random_letters(random.Random(3), 60, RESIDUES)
+    apart = ("X" * 300).join([unit] * 8)
+    for found in (align([(apart, apart)], RARE, backend), align_one((apart, apart), RARE, backend)):
+        assert (found.query_ends[0], found.target_ends[0]) == (60, 60)
+
+
+def _rare() -> Table:
+    """Residues match themselves alone, and X nothing at all."""
+    table = np.full((32, 32), -8, np.int32)
+    codes = [code_of(letter) for letter in RESIDUES]
+    table[codes, codes] = 5
+    return table
+
+
+RARE = Substitution(_rare(), 11, 1)
+
+
+def test_the_last_code_is_no_letter(backend: Backend) -> None:
+    table = np.full((32, 32), 7, np.int32)
+    codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
+    letters = letters_of_codes(codes, np.array([0, 7]), backend)
+    for found in (
+        align_pairs(letters, letters, Substitution(table, 100, 1), Mode.LOCAL, backend).on_host(backend),
+        align_long(letters.codes[:7], letters.codes[:7], Substitution(table, 100, 1), Mode.LOCAL, backend).on_host(
+            backend
+        ),
+    ):
+        assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
+
+
+def test_what_is_refused() -> None:
+    backend = open_backend("cpu", threads=1)
+    with pytest.raises(UsageError, match=r"the shape of a matrix is \(27, 27\), expected \(32, 32\)"):
+        Substitution(np.zeros((27, 27), np.int32), 11, 1)
+    with pytest.raises(UsageError, match="highest score of a matrix is 1001, expected 1000 at most"):
+        Substitution(np.full((32, 32), 1001, np.int32), 11, 1)
+    with pytest.raises(UsageError, match="gap extend is 0, expected 1 to 1000"):
+        Substitution(blosum(), 11, 0)
+    with pytest.raises(ValueError, match="a code is 32, expected less than 32"):
+        letters_of_codes(np.array([3, 32], np.uint8), np.array([0, 2]), backend)
+    with pytest.raises(UsageError, match="offsets that ascend from 0 to the number of letters, 2"):
+        letters_of_codes(np.array([3, 31], np.uint8), np.array([0, 3]), backend)
+    letters = letters_of(["WW"], backend)
+    with pytest.raises(ValueError, match="mode is global, expected local"):
+        align_pairs(letters, letters, SCHEMES["BLOSUM62"], Mode.GLOBAL, backend)
+    with pytest.raises(UsageError, match="scores of 1,100,000 letters with 2,000,000 may reach 1,100,000,000"):
+        Substitution(np.full((32, 32), 1000, np.int32), 0, 1).expect_room(
+            np.array([1_100_000]), np.array([2_000_000]), Mode.LOCAL
+        )
+
+
+def test_all_of_a_matrix_is_told() -> None:
+    """A checkpoint knows its comparison by it."""
+    one, other = blosum(), blosum()
+    other[20, 20] += 1
+    assert repr(Substitution(one, 11, 1)) != repr(Substitution(other, 11, 1))
+
+
+def test_faults_are_found() -> None:
+    scores, pairs = SCHEMES["BLOSUM62"], [("MKV", "MKV"), ("AAWTYCWAA", "GGWSYCWGG")]
+    found = align(pairs, scores, open_backend("cpu", threads=1))
+    assert found.cigars() == ["3=", "1=1X3="]
+    check_substitution(results(pairs, found), scores)
+    operations = found.operations.copy()
+    operations[2] = 1 << 4 | EQUAL
+    merged = replace(found, operations=np.array([3 << 4 | 7, 5 << 4 | 7], np.uint32), operation_ends=np.array([1, 2]))
+    for wrong, message in (
+        (replace(found, scores=np.add(found.scores, [0, 1])), "s1 against s1: the score is"),
+        (merged, "s1 against s1: column 2 has code 19 and code 18, and its operation is ="),
+        (replace(found, operations=operations), "s1 against s1: the number of operations that continue another"),
+    ):
+        with pytest.raises(InternalError, match=message):
+            check_substitution(results(pairs, wrong), scores)

@@ -1,0 +1,218 @@
+"""FASTQ comments as tags: which are tags, and the bytes of BAM that htslib makes of them."""
+
+import gzip
+import itertools
+import random
+import re
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from examples import reads_of
+
+from readmap.backend import Array, Backend, Kernel, open_backend
+from readmap.backend.compilation import host_compiler as host_compiler
+from readmap.backend.compilation import nvrtc, sources
+from readmap.errors import DataError
+from readmap.formats.sam import Form
+from readmap.reads import bad_records
+from readmap.reads.bad_records import BadRecord
+from readmap.reads.parsing import Reads, expect_tags
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: As the kernels of records call it.
+MODULE = """
+#include "reads/comments.cuh"
+
+KERNEL void measure(i64 begin, i64 end, const u8* bytes, const i64* name_starts, i32 form, i32 has_read_group,
+                    i64* lengths) {
+    FOR_EACH(read, begin, end) {
+        Characters comment = comment_of(bytes + name_starts[read]);
+        CountingSink sink = {0};
+        put_comment_tags(sink, form, comment.begin, comment.end, has_read_group);
+        lengths[read] = sink.count;
+    }
+}
+
+KERNEL void write(i64 begin, i64 end, const u8* bytes, const i64* name_starts, i32 form, i32 has_read_group,
+                  const i64* ends, u8* out) {
+    FOR_EACH(read, begin, end) {
+        Characters comment = comment_of(bytes + name_starts[read]);
+        ByteSink sink = {out + (read ? ends[read - 1] : 0)};
+        put_comment_tags(sink, form, comment.begin, comment.end, has_read_group);
+    }
+}
+"""
+
+NUMBERS = "0 1 -1 127 128 -128 -129 255 256 32767 -32768 -32769 65535 65536 2147483647 -2147483648 4294967295 +7 007"
+FLOATS = (
+    "0 -0 1 0.1 -0.5 .25 3. 1e3 1E-3 2.5e+2 123456.789 16777217 16777219 0.30000001192092896 3.4028234e38 1e39 -1e39 "
+    "1.17549435e-38 1e-40 -1.4e-45 1e-50 9007199254740993 3.14159265358979323846264338 "
+    "100000000000000000000 1e22 1e-22 8.5e-10"
+)
+GOOD = [
+    "XA:A:a",
+    "XX:A:~",
+    *(f"Xi:i:{number}" for number in NUMBERS.split()),
+    *(f"Xf:f:{number}" for number in FLOATS.split()),
+    "RX:Z:ACGT-TTGA",
+    "ZZ:Z:",
+    "z9:Z:two words: and 3",
+    "HH:H:",
+    "HH:H:09AF",
+    "Bc:B:c,-128,0,127",
+    "BC:B:C,0,255",
+    "Bs:B:s,-32768,32767",
+    "BS:B:S,65535",
+    "Bi:B:i,-2147483648,2147483647,5",
+    "BI:B:I,4294967295",
+    "Bf:B:f,0.1,-2,1e5",
+]
+BAD = [
+    *(
+        "1:N:0:ACGT",
+        "X",
+        "XX",
+        "XX:Z",
+        "XX:Z",
+        "XXX:Z:a",
+        "1X:Z:a",
+        "X_:Z:a",
+        "XX:z:a",
+        "XX:Q:1",
+        "XX-Z:a",
+        "XX:Z-a",
+        " ",
+    ),
+    *("XX:A:", "XX:A:ab", "XX:A: ", "XX:i:", "XX:i:-", "XX:i:1.5", "XX:i:4294967296", "XX:i:-2147483649", "XX:i:1 "),
+    *("XX:i:99999999999999999999999", "XX:f:", "XX:f:.", "XX:f:1e", "XX:f:e5", "XX:f:1.2.3", "XX:f:nan", "XX:f:0x1"),
+    *(
+        "XX:Z:\x7f",
+        "XX:Z:\u00e9",
+        "XX:H:0",
+        "XX:H:0g",
+        "XX:H:af",
+        "XX:B:",
+        "XX:B:c,",
+        "XX:B:c,1,",
+        "XX:B:c,128",
+        "XX:B:",
+    ),
+    *(
+        "XX:B:C,-1",
+        "XX:B:Z,a",
+        "XX:B:cc,1",
+        "XX:B:i,1.5",
+        "XX:B:f,x",
+        "XX:B:s1",
+        "RX:Z:a\t",
+        "\tRX:Z:a",
+        "RX:Z:a\t\tQX:Z:b",
+    ),
+    *("RX:Z:a\tno", "no\tRX:Z:a"),
+]
+
+
+def fastq(comments: list[str], blank: str = " ", end: str = "\n") -> bytes:
+    return "".join(f"@read{blank}{comment}{end}A{end}+{end}I{end}" for comment in comments).encode()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CR LF"])
+def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
+    backend = open_backend(backends)
+    draw = random.Random(3)
+    mixed = ["\t".join(draw.sample(GOOD, 1 + number % 5)) for number in range(50)]
+    good = fastq(["", *GOOD, *mixed], end=end) + fastq(GOOD, "\t", end) + f"@read/1{end}A{end}+{end}I{end}".encode()
+    reads = reads_of(good, backend)
+    assert expect_tags(reads, backend) == reads
+    for comment in BAD:
+        bad = expect_tags(reads_of(fastq(["RX:Z:good", comment, "worse"], end=end), backend), backend)
+        assert (bad.count, bad.bad) == (1, BadRecord(1, bad_records.NOT_TAGS)), comment
+        assert len(bad.name_starts) == 1
+
+
+def test_the_error_says_what_was_found(backends: str) -> None:
+    backend = open_backend(backends)
+    data = fastq(["RX:Z:AC", "1:N:0:ACGT"])
+    reads = expect_tags(reads_of(data, backend), backend)
+    assert reads.bad is not None
+    record, code = reads.bad
+    told: DataError = bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7)
+    assert str(told) == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
+
+
+def test_an_earlier_error_stays(backends: str) -> None:
+    backend = open_backend(backends)
+    data = fastq(["RX:Z:AC"]) + b"@read\nA\n+\nII\n" + fastq(["no tags"])
+    reads = expect_tags(reads_of(data, backend), backend)
+    assert (reads.count, reads.bad) == (1, BadRecord(1, bad_records.QUALITY_LENGTH))
+    none = expect_tags(reads_of(b"@read no\nA\n+\nII\n", backend), backend)
+    assert (none.count, none.bad) == (0, BadRecord(0, bad_records.QUALITY_LENGTH))
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The headers of the kernels, with a module that puts comments."""
+    folder = tmp_path / "kernels"
+    shutil.copytree(ROOT / "kernels", folder)
+    (folder / "search/comments_alone.cu").write_text(MODULE)
+    for user in (sources, host_compiler, nvrtc):
+        monkeypatch.setattr(user, "folder", lambda: folder)
+
+
+def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> list[bytes]:
+    """What `put_comment_tags` writes for each read."""
+    measure, write = Kernel("search/comments_alone", "measure"), Kernel("search/comments_alone", "write")
+    arguments = (reads.bytes, reads.name_starts, int(form), int(has_read_group))
+    lengths: Array = backend.empty(reads.count, np.int64)
+    backend.launch(measure, reads.count, *arguments, lengths)
+    ends, total = backend.ends(lengths)
+    out = backend.empty(total, np.uint8)
+    backend.launch(write, reads.count, *arguments, ends, out)
+    data, places = bytes(backend.to_host(out)), [0, *backend.to_host(ends).tolist()]
+    return [data[begin:end] for begin, end in itertools.pairwise(places)]
+
+
+def by_htslib(comments: list[str], folder: Path) -> list[bytes]:
+    """The tags of BAM records that samtools makes of lines of SAM."""
+    lines = "".join(f"r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\t{comment}\n" for comment in comments)
+    (folder / "tags.sam").write_text("@HD\tVN:1.6\n" + lines)
+    pysam.samtools.view("-b", "--no-PG", "-o", str(folder / "tags.bam"), str(folder / "tags.sam"), catch_stdout=False)
+    data = gzip.decompress((folder / "tags.bam").read_bytes())
+    at = 12 + struct.unpack_from("<i", data, 4)[0]
+    tags = []
+    while at < len(data):
+        size = struct.unpack_from("<i", data, at)[0]
+        tags.append(data[at + 4 + 32 + 2 + 1 + 1 : at + 4 + size])
+        at += 4 + size
+    return tags
+
+
+def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) -> None:
+    backend = open_backend(backends)
+    draw = random.Random(4)
+    own = re.compile("(NM|MD|AS|XS|SA|XA|MC|MQ|ms|PG):")
+    good = [tag for tag in GOOD if not own.match(tag)]
+    floats = [
+        f"ff:f:{draw.uniform(-9, 9) * 10 ** draw.randrange(-30, 30):.{draw.randrange(1, 16)}g}" for _ in range(500)
+    ]
+    comments = [*good, *floats, *("\t".join(draw.sample(good, 4)) for _ in range(50))]
+    reads = reads_of(fastq(comments), backend)
+    assert expect_tags(reads, backend) == reads
+    expected = by_htslib(comments, tmp_path)
+    for comment, found, wanted in zip(comments, put(reads, Form.BINARY, False, backend), expected, strict=True):
+        assert found == wanted, comment
+    assert put(reads, Form.TEXT, True, backend) == [f"\t{comment}".encode() for comment in comments]
+
+
+def test_own_tags_are_dropped(backends: str, module: None) -> None:
+    backend = open_backend(backends)
+    own = "\t".join(f"{name}:Z:x" for name in ("NM", "MD", "AS", "XS", "SA", "XA", "MC", "MQ", "ms", "PG"))
+    reads = reads_of(fastq([f"{own}\tRG:Z:a\tRX:Z:b", "RG:Z:a", "", own]), backend)
+    assert put(reads, Form.TEXT, False, backend) == [b"\tRG:Z:a\tRX:Z:b", b"\tRG:Z:a", b"", b""]
+    assert put(reads, Form.TEXT, True, backend) == [b"\tRX:Z:b", b"", b"", b""]
+    assert put(reads, Form.BINARY, True, backend) == [b"RXZb\0", b"", b"", b""]

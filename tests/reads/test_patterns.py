@@ -1,0 +1,151 @@
+"""Packed patterns: words, lengths and slots of reads of all lengths and letters, wherever they lie in their bytes."""
+
+import ctypes
+import mmap
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from examples import Read, fasta_reads, random_bases, reads_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.alignment import clean, pack
+
+from readmap.backend import Array, Backend, open_backend
+from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.patterns import Patterns, pack_patterns
+
+NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
+
+
+def with_lanes(name: str, lanes: int | None) -> Backend:
+    """A backend; with another number of interleaved patterns where one is given."""
+    backend = open_backend(name)
+    backend.lanes = lanes or backend.lanes
+    return backend
+
+
+def patterns_of(sequences: Sequence[str], backend: Backend) -> Patterns:
+    reads = reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2)
+    return pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
+
+
+def check(sequences: Sequence[str], patterns: Patterns, backend: Backend) -> None:
+    arrays = (patterns.slot_of, patterns.words, patterns.block_offsets, patterns.lengths)
+    assert [array.dtype for array in arrays] == [np.int32, np.uint64, np.int64, np.int32]
+    slot_of, words, offsets, lengths = (backend.to_host(array).tolist() for array in arrays)
+    lanes = 2**patterns.lane_bits
+    assert lanes == backend.lanes
+    assert len(patterns) == len(sequences)
+    order = sorted(range(len(sequences)), key=lambda record: len(sequences[record]))
+    assert [order[slot] for slot in slot_of] == list(range(len(sequences)))
+    assert patterns.replaced == sum(letter in "RYKMSWBDHV" for bases in sequences for letter in bases.upper())
+    expected_offsets = [0]
+    for first in range(0, len(order), lanes):
+        longest = max(len(sequences[record]) for record in order[first : first + lanes])
+        expected_offsets.append(expected_offsets[-1] + lanes * -(-longest // 32))
+    assert offsets == expected_offsets
+    assert len(words) == offsets[-1]
+    for slot, record in enumerate(order):
+        bases = clean(sequences[record])
+        if "N" in bases:
+            assert lengths[slot] == 0
+            continue
+        assert lengths[slot] == len(bases)
+        count = -(-len(bases) // 32)
+        own = words[offsets[slot // lanes] + slot % lanes :: lanes][:count]
+        assert own == pack(bases, count)
+
+
+@pytest.mark.parametrize("lanes", [None, 1, 2, 32])
+def test_lengths(backends: str, lanes: int | None) -> None:
+    generator = random.Random(91)
+    lengths = [*range(101), 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, LONGEST_READ, LONGEST_READ - 1]
+    generator.shuffle(lengths)
+    sequences = [random_bases(generator, length) for length in lengths]
+    backend = with_lanes(backends, lanes)
+    check(sequences, patterns_of(sequences, backend), backend)
+
+
+@pytest.mark.parametrize("lanes", [1, 32])
+@pytest.mark.parametrize("length", [0, 1, 32, 100])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 100])
+def test_one_length(backends: str, length: int, count: int, lanes: int) -> None:
+    sequences = [random_bases(random.Random(92 + number), length) for number in range(count)]
+    backend = with_lanes(backends, lanes)
+    check(sequences, patterns_of(sequences, backend), backend)
+
+
+@pytest.mark.parametrize("lanes", [None, 32])
+def test_every_letter_in_every_place(backends: str, lanes: int | None) -> None:
+    """Eight letters are packed at a time: each of them, and of those that a read does not fill up."""
+    backend = with_lanes(backends, lanes)
+    sequences = []
+    for letter in NUCLEOTIDES + NUCLEOTIDES.lower():
+        for place in range(18):
+            sequences += ["ACGTTGCA"[place % 8] * place + letter, "GTCA" * 5 + "t" * place + letter + "C" * 9]
+    check(sequences, patterns_of(sequences, backend), backend)
+
+
+@pytest.mark.parametrize("lanes", [None, 32])
+def test_mixed_letters(backends: str, lanes: int | None) -> None:
+    """A few of all letters, many of those that are bases, and reads of nothing else."""
+    generator = random.Random(93)
+    backend = with_lanes(backends, lanes)
+    letters = ("ACGTUacgtu" * 30 + NUCLEOTIDES.lower(), "ACGTUacgtu", NUCLEOTIDES, "Nn", "RYKMSWBDHV")
+    sequences = [random_bases(generator, length, letters[length % 5]) for length in range(0, 400, 3)]
+    check(sequences, patterns_of(sequences, backend), backend)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(sequences=st.lists(st.text("ACGTN", max_size=100), min_size=1, max_size=40), lanes=st.sampled_from([1, 4, 32]))
+def test_any_patterns(backends: str, sequences: list[str], lanes: int) -> None:
+    backend = with_lanes(backends, lanes)
+    check(sequences, patterns_of(sequences, backend), backend)
+
+
+def placed(data: Array, places: Sequence[tuple[int, int]], backend: Backend) -> Patterns:
+    """The patterns at (start, length) of some bytes."""
+    starts = backend.to_device(np.array([start for start, _ in places], np.int64))
+    lengths = backend.to_device(np.array([length for _, length in places], np.int32))
+    return pack_patterns(data, starts, lengths, backend)
+
+
+@pytest.mark.parametrize("around", ["", "N", "\n", "A", "t", "\xff"])
+def test_what_lies_around_a_read_does_not_matter(backends: str, around: str) -> None:
+    """Reads at every address, with nothing or with anything in front and behind, over one another."""
+    backend = open_backend(backends)
+    bases = random_bases(random.Random(94), 150, "ACGTacgtu")
+    data = backend.to_device(np.frombuffer(f"{around * 9}{bases}{around * 9}".encode("latin-1"), np.uint8))
+    first = 9 * len(around)
+    places = [(start, length) for start in range(20) for length in (0, 1, 5, 7, 8, 9, 31, 32, 33, 64, 130)]
+    places += [(150 - length, length) for length in range(80)]
+    patterns = placed(data, [(first + start, length) for start, length in places], backend)
+    check([bases[start : start + length] for start, length in places], patterns, backend)
+
+
+def test_no_byte_behind_the_last_read_is_read() -> None:
+    """The page behind it may not be touched: a kernel of the CPU that did would end the process."""
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    data = np.frombuffer(memory, np.uint8)
+    library = ctypes.CDLL(None, use_errno=True)
+    forbidden = ctypes.c_void_p(data.ctypes.data + page)
+    assert library.mprotect(forbidden, ctypes.c_size_t(page), 0) == 0
+    bases = random_bases(random.Random(95), page)
+    data[:page] = np.frombuffer(bases.encode(), np.uint8)
+    backend = open_backend("cpu")
+    lengths = [*range(70), 100, 1_000, page]
+    patterns = placed(data[:page], [(page - length, length) for length in lengths], backend)
+    check([bases[page - length :] for length in lengths], patterns, backend)
+    assert library.mprotect(forbidden, ctypes.c_size_t(page), mmap.PROT_READ | mmap.PROT_WRITE) == 0
+
+
+def test_threads_count_together(backends: str) -> None:
+    """The replaced letters of thousands of reads, whichever thread sees them."""
+    backend = open_backend(backends, 4)
+    sequences = ["ACGR" * (number % 7) + "N" + "k" * (number % 3) for number in range(3_000)]
+    patterns = patterns_of(sequences, backend)
+    assert patterns.replaced == sum(number % 7 + number % 3 for number in range(3_000))
+    assert not backend.to_host(patterns.lengths).any()

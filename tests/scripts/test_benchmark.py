@@ -1,0 +1,415 @@
+"""scripts/benchmark on the demo data: what it checks, what it reports, and when it gives up. No time is asserted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pysam
+import pytest
+from examples import Read, fasta, fastq, random_bases, random_quality
+from oracles.alignment import reverse_complement
+
+from readmap.backend import open_backend
+from readmap.index.index import build_index
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts/benchmark"
+REFERENCE, READS = ROOT / "data/demo.fa.gz", ROOT / "data/demo.fq.gz"
+PAIRED = ["pair", "record_plan", "alignments"]
+STAGES = ["read", "copy", "parse", "seed", "windows", "extend", "place", "format", "between kernels", "write"]
+
+
+def run(work: Path, *words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SCRIPT, *words, "--work", work, "--json", work / "figures.json"]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+
+
+def test_map_reports_a_checked_output_runs_and_stages(backends: str, tmp_path: Path) -> None:
+    words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2", "--label", "demo")
+    done = run(tmp_path, "map", "--reference", REFERENCE, "--reads", READS, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["schema"] == 1
+    assert report["label"] == "demo"
+    assert report["checked"] is True
+    assert report["checked_reads"] == report["counts"]["reads"] == 10_000
+    assert len(report["same_sam"]) == (3 if backends == "cpu" else 2)
+    assert report["device"].startswith(backends)
+    assert report["machine"]["cores"] >= 1
+    peer = ["bwa mem"] if backends == "cpu" and shutil.which("bwa") else []
+    assert list(report["runs"]) == ["cold", "warm", *peer]
+    for name, rows in report["runs"].items():
+        assert len(rows) == 1
+        assert {"wall_seconds", "cpu_seconds", "peak_memory_bytes", "reads_a_second"} <= rows[0].keys(), name
+    assert [row["run"] for row in report["medians"]] == ["cold", "warm", *peer, *["bwa mem / warm"] * len(peer)]
+    stages = {row["stage"]: row for row in report["stages"]}
+    assert [stage for stage in stages if stage in STAGES] == STAGES
+    assert "find_seeds" in stages["seed"]["parts"]
+    for row in stages.values():
+        assert row["ns_a_read"] == pytest.approx(sum(row["parts"].values()), abs=0.1)
+    assert "find_seeds" in done.stdout
+    assert not list(tmp_path.glob("tmp*")), "the cache of the cold run is left"
+
+
+def write_pairs(folder: Path, count: int = 300) -> list[Path]:
+    """A reference and two files of pairs of it; some of the fragments are shorter than a read."""
+    generator, mates = random.Random(17), list[list[Read]]([[], []])
+    genome = random_bases(generator, 30_000)
+    for number in range(count):
+        begin, size = generator.randrange(29_000), generator.randrange(90, 400)
+        fragment = genome[begin : begin + size]
+        for read, bases in zip(mates, (fragment, reverse_complement(fragment)), strict=True):
+            read.append(Read(f"pair{number}", bases[:100], random_quality(generator, min(size, 100))))
+    paths = [folder / name for name in ("made.fa", "r1.fq", "r2.fq")]
+    for path, text in zip(paths, (fasta({"chr": genome}), *map(fastq, mates)), strict=True):
+        path.write_bytes(text)
+    return paths
+
+
+def test_pairs_report_both_kinds_of_output(backends: str, tmp_path: Path) -> None:
+    reference, *reads = write_pairs(tmp_path)
+    words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2")
+    done = run(tmp_path, "pairs", "--reference", reference, "--reads", *reads, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked_reads"] == report["counts"]["reads"] == 1200
+    assert report["same_sam"][-1] == "-o out.bam"
+    assert report["same_places"] == ["R1 R2", "R2 R1"]
+    peer = ["bwa mem"] if backends == "cpu" and shutil.which("bwa") else []
+    assert list(report["runs"]) == ["cold", "warm", *peer, "warm to BAM"]
+    assert all(len(rows) == 1 for rows in report["runs"].values())
+    for name in ("stages", "stages_bam"):
+        stages = {row["stage"]: row for row in report[name]}
+        assert [stage for stage in stages if stage in STAGES] == STAGES
+        assert [stage for stage in stages if stage in PAIRED] == PAIRED
+        assert "pair_mates" in stages["pair"]["parts"]
+        assert "measure_inserts" not in stages["pair"]["parts"], "insert sizes are known behind the first batch"
+    assert len(report["bars"]) == (4 if peer else 2)
+    assert {row["verdict"] for row in report["bars"]} == {None}, "the bars are for other inputs"
+    assert not list(tmp_path.glob("stage.*"))
+
+
+def test_bars_of_pairs(script: Any) -> None:
+    from benchmarks.map import BAM, hold_to_bars
+
+    def verdicts(device: str, *speeds: float, **given: Any) -> list[str | None]:
+        keys = ("wall_seconds", "cpu_seconds", "steady_reads_a_second")
+        names = ["warm", BAM, *["bwa mem"] * (device == "cpu")]
+        medians = {name: dict.fromkeys(keys, speed) for name, speed in zip(names, speeds, strict=True)}
+        options = argparse.Namespace(**{"device": device, "reference": None, "repeat": None} | given)
+        return [row["verdict"] for row in hold_to_bars(options, medians)]
+
+    assert verdicts("cuda", 2e6, 1e6) == ["PASS", "PASS"]
+    assert verdicts("cuda", 1.9e6, 0.9e6) == ["MISS", "MISS"]
+    assert verdicts("cuda", 1.9e6, 0.9e6, repeat=1) == [None, None]
+    assert verdicts("cpu", 2.0, 1.0, 3.0) == ["PASS", None, None, None]
+    assert verdicts("cpu", 2.0, 1.0, 2.9) == ["MISS", None, None, None]
+    assert verdicts("cpu", 2.0, 1.0, 2.9, reference=REFERENCE) == [None] * 4
+
+
+def test_places_are_compared_in_any_order(script: Any, tmp_path: Path) -> None:
+    from benchmarks.map import sum_places
+
+    def places(*records: tuple[str, int, str, int], swapped: bool = False) -> int:
+        lines = ["@HD\tVN:1.6", *("\t".join([*map(str, record), "60", "50M", "*"]) for record in records)]
+        (tmp_path / "out.sam").write_text("".join(f"{line}\n" for line in lines))
+        return int(sum_places(tmp_path / "out.sam", swapped))
+
+    straight = places(("a", 65, "one", 10), ("a", 145, "one", 300))
+    assert places(("a", 81, "one", 300), ("a", 129, "one", 10), swapped=True) == straight
+    assert places(("a", 145, "one", 300), ("a", 65, "one", 10)) == straight
+    assert places(("a", 81, "one", 301), ("a", 129, "one", 10), swapped=True) != straight
+    assert places(("a", 81, "one", 300), ("a", 129, "one", 10)) != straight
+
+
+def test_no_pairs_are_timed_where_their_order_matters(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reference, *reads = write_pairs(tmp_path, 20)
+    sums = [1, 2]
+    monkeypatch.setattr("benchmarks.map.sum_places", lambda *_, **__: sums.pop())
+    words = ["pairs", "--reference", str(reference), "--reads", *map(str, reads), "--work", str(tmp_path / "work")]
+    with pytest.raises(SystemExit, match="mates given in the other order have other places"):
+        script.main(words)
+
+
+def test_memory_holds_both_commands_to_their_bars(tmp_path: Path) -> None:
+    reference = tmp_path / "made.fa"
+    reference.write_bytes(fasta({"chr": random_bases(random.Random(7), 500_000)}))
+    done = run(tmp_path, "memory", "--reference", reference, "--reads", READS, "-t", "1")
+    assert done.returncode == 0, done.stderr
+    index, search = json.loads((tmp_path / "figures.json").read_text())["memory"]
+    assert (index["run"], index["bar_bytes"], index["verdict"]) == ("index", 14 * 500_000 + 300_000_000, "PASS")
+    assert (search["run"], search["bar_bytes"], search["verdict"]) == ("search", 2 << 30, "PASS")
+
+
+def test_memory_over_a_bar_fails(script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    taken = {"wall_seconds": 1.0, "peak_memory_bytes": 3 << 30}
+    told = {"reference": {"bases": 100_000_000}}
+    monkeypatch.setattr("benchmarks.memory.readmap", lambda *_: (taken, told))
+    monkeypatch.setattr("benchmarks.memory.search", lambda *_: (taken, told))
+    assert script.main(["memory", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 1
+
+
+def test_nothing_is_timed_where_the_sam_differs(script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sams = [b"@PG\tID:readmap\tCL:a\nread\t0\n", b"@PG\tID:readmap\tCL:bb\nread\t0\n", b"@PG\tID:readmap\nread\t4\n"]
+    told = {"counts": {"reads": 1}}
+
+    def search(*_: object, **variables: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        assert not variables, "a timed run"
+        (tmp_path / "out.sam").write_bytes(sams.pop(0))
+        return {}, told
+
+    monkeypatch.setattr("benchmarks.map.readmap", lambda *_: ({}, told))
+    monkeypatch.setattr("benchmarks.map.search", search)
+    with pytest.raises(SystemExit, match="is not the same, so nothing is timed"):
+        script.main(["map", "--reference", str(REFERENCE), "--reads", str(READS), "--work", str(tmp_path)])
+    assert not sams
+
+
+def test_map_says_that_bwa_is_missing(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = {"wall_seconds": 1.0, "cpu_seconds": 1.0}, {"counts": {"reads": 1}}
+    monkeypatch.setattr("benchmarks.map.readmap", lambda *_: found)
+    monkeypatch.setattr("benchmarks.map.search", lambda *_, **__: found)
+    monkeypatch.setattr("benchmarks.map.check", lambda *_: {})
+    monkeypatch.setattr("benchmarks.map.time_stages", lambda *_: {})
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert script.main(["map", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 0
+    assert "bwa is not installed" in capsys.readouterr().out
+
+
+def test_exact_reports_checked_times_and_figures(backends: str, tmp_path: Path) -> None:
+    sizes = ("--reference-bases", "200000", "--queries", "4096", "--peer-queries", "1024", "--random-bases", "100000")
+    words = ("--device", backends, "-t", "2", "--runs", "1", *sizes, "--figures", tmp_path / "drawn")
+    done = run(tmp_path, "exact", "--reference", REFERENCE, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked"] is True
+    assert len(report["same"]) == (4 if backends == "cpu" else 8)
+    assert report["same_as_python"]["occurrences"] > 0
+    inputs = report["inputs"]
+    assert inputs["sizes"] == [1024, 4096]
+    assert inputs["from_reference"]["found"] == inputs["from_reference"]["queries"] == 2048
+    assert inputs["from_elsewhere"]["found"] < 2048
+    plain = " without table"
+    lines = {(row["structure"], row["threads"]) for row in report["cpu"]}
+    assert lines == {("array", 1), ("array", 2), ("tree", 1), ("tree", 2), (f"array{plain}", 1), (f"tree{plain}", 1)}
+    assert [row["queries"] for row in report["cpu"]] == [1024, 4096] * 6
+    peers = [name for name in ("bowtie", "mummer") if shutil.which(name)]
+    assert {"readmap array", "readmap tree", *peers} <= {row["command"] for row in report["commands"]}
+    assert len({row["occurrences"] for row in report["commands"]}) == 1
+    assert len(report["gpu"]) == (0 if backends == "cpu" else 8)
+    assert (report["random"] is None) == (backends == "cpu")
+    assert {row["verdict"] for row in report["bars"]} == {None}, "the bars are for other sizes"
+    drawn = {path.name for path in (tmp_path / "drawn").iterdir()}
+    assert drawn == {f"exact-figure-{number}.png" for number in ((3,) if backends == "cpu" else (3, 4, 5))}
+
+
+@pytest.mark.parametrize(
+    ("structure", "strand", "message"),
+    [
+        ("tree", "both", "tree on cpu does not find what Python finds"),
+        ("tree", "forward", "tree on cpu and array on cpu do not find the same"),
+        ("array", "both", "array on cpu does not find what Python finds"),
+        ("array", "forward", "tree on cpu and array on cpu do not find the same"),
+    ],
+)
+def test_nothing_is_timed_where_exact_searches_differ(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, structure: str, strand: str, message: str
+) -> None:
+    from benchmarks.exact import inputs, searches
+
+    find, planted = searches.find_occurrences, []
+
+    def wrong(patterns: Any, placed: Any, on: str, by: str, backend: Any) -> Any:
+        found = find(patterns, placed, on, by, backend)
+        if (by, on) != (structure, strand) or planted:
+            return found
+        planted.append(replace(found, counts=found.counts + 1))
+        return planted[0]
+
+    monkeypatch.setattr(searches, "find_occurrences", wrong)
+    first, rest = inputs.split_fasta(REFERENCE, 200_000, 1)
+    inputs.write_fasta(tmp_path / "ref.fa", first)
+    index, letters = (
+        build_index(tmp_path / "ref.fa", structure="both", threads=1),
+        inputs.draw_queries(first, rest, 100),
+    )
+    with pytest.raises(SystemExit, match=message):
+        searches.check(index, inputs.text_of(first), letters, [open_backend("cpu", 1)])
+    assert planted
+
+
+def test_a_command_that_misses_an_occurrence_ends_the_benchmark(
+    script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from benchmarks.exact import commands
+
+    (tmp_path / "report.json").write_text('{"counts": {"occurrences": 6}}')
+    monkeypatch.setattr(commands, "run", lambda *_: {"wall_seconds": 2.0, "cpu_seconds": 1.0})
+    row = commands.time_command("readmap array", [], 5, 10, 6, tmp_path)
+    assert row == {"command": "readmap array", "queries": 10, "occurrences": 6, "wall_seconds": 2.0, "cpu_seconds": 1.0}
+    with pytest.raises(SystemExit, match="readmap array finds 6 occurrences of 10 queries, expected 7"):
+        commands.time_command("readmap array", [], 5, 10, 7, tmp_path)
+
+
+def test_queries_are_drawn_within_contigs_from_both_halves(script: Any, tmp_path: Path) -> None:
+    from benchmarks.exact import inputs
+
+    text, length = random_bases(random.Random(3), 1000), 100
+    contigs = {"a": text[:300] + "N" + text[300:400], "b": text[400:700], "c": text[700:]}
+    (tmp_path / "ref.fa").write_bytes(fasta(contigs))
+    halves = inputs.split_fasta(tmp_path / "ref.fa", 600, 1)
+    assert [half.names for half in halves] == [[b"a", b"b"], [b"b", b"c"]]
+    assert [half.offsets.tolist() for half in halves] == [[0, 401, 600], [0, 101, 401]]
+    drawn = inputs.draw_queries(*halves, 20_000, length)
+    for first, half in enumerate(halves):
+        joined = inputs.text_of(half)
+        windows = {joined[i : i + length] for i in range(len(joined) - length + 1)}
+        assert {query.tobytes() for query in drawn[first::2]} == {one for one in windows if set(one) <= set(b"ACGT")}
+    inputs.write_queries(tmp_path / "queries.fa", drawn[:11])
+    with pysam.FastxFile(str(tmp_path / "queries.fa")) as written:
+        assert [(one.name, one.sequence) for one in written] == [
+            (f"{i:08}", drawn[i].tobytes().decode()) for i in range(11)
+        ]
+
+
+def test_random_dna_is_sorted_and_searched(script: Any, backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.exact import random_dna
+
+    backend = open_backend(backends, 1)
+    found = random_dna.search_random(50_000, 1001, 1, backend)
+    assert (found["bases"], found["queries"], found["found_where_drawn"]) == (50_000, 1001, 501)
+    sort = random_dna.sort_suffixes
+    monkeypatch.setattr(random_dna, "sort_suffixes", lambda *arguments: sort(*arguments)[::-1].copy())
+    with pytest.raises(SystemExit, match="out of order at rank 0"):
+        random_dna.search_random(50_000, 1001, 1, backend)
+
+
+def test_parts_of_a_search_are_within_its_total(script: Any, backends: str) -> None:
+    from benchmarks.exact import inputs, times
+
+    backend = open_backend(backends, 1)
+    index = build_index(REFERENCE, structure="both", threads=1)
+    letters = inputs.draw_queries(*inputs.split_fasta(REFERENCE, 200_000, 1), 200)
+    rows = times.time_gpu(index, letters, [50, 200], 2, backend)
+    assert [(row["structure"], row["queries"]) for row in rows] == [
+        (name, size) for name in ("array", "tree", "array without table", "tree without table") for size in (50, 200)
+    ]
+    for row in rows:
+        parts = [value for name, value in row.items() if name.endswith("_seconds") and name != "total_seconds"]
+        assert len(parts) == 4
+        assert 0 < sum(parts) <= row["total_seconds"] + 1e-6
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    """What a run of `exact` on a GPU may tell."""
+    sizes, structures = [1024, 1 << 20, 1 << 22], ("array", "tree", "array without table", "tree without table")
+    parts = {"index_transfer_seconds": 2e-3, "query_transfer_seconds": 4e-3, "result_transfer_seconds": 1e-3}
+    gpu = {"kernel_seconds": 5e-4, "total_seconds": 7.6e-3, **parts}
+    rows = [{"structure": name, "queries": size} for name in structures for size in sizes]
+    return {
+        "inputs": {"reference_bases": 10**7, "query_bases": 200, "queries": sizes[-1], "sizes": sizes},
+        "cpu": [row | {"threads": count, "seconds": row["queries"] / 2e6 / count} for count in (1, 2) for row in rows],
+        "gpu": [row | gpu for row in rows],
+        "both_strands": [{"structure": "array", "device": "cuda:0", "queries": sizes[-1], "seconds": 1e-3}],
+        "packing": {
+            "device": "cuda:0",
+            "queries": 10**6,
+            "copy_seconds": 0.1,
+            "parse_seconds": 0.1,
+            "pack_seconds": 0.1,
+        },
+        "commands": [
+            {"command": name, "queries": sizes[1], "wall_seconds": seconds, "cpu_seconds": seconds, **more}
+            for name, seconds, more in (
+                ("readmap array", 2.0, {}),
+                ("bowtie", 4.0, {}),
+                ("mummer", 8.0, {"build_seconds": 5.0}),
+            )
+        ],
+        "random": {"bases": 10**9, "queries": sizes[-1], "sort_seconds": 0.2, "kernel_seconds": 4e-3},
+        "machine": {"cpu": None, "gpu": "a GPU"},
+    }
+
+
+def test_bars_of_exact(script: Any, report: dict[str, Any]) -> None:
+    from benchmarks.exact.bars import summarize
+
+    def verdicts() -> list[str]:
+        return [row["verdict"] for row in summarize(report) if row["verdict"]]
+
+    values = {row["figure"]: row["value"] for row in summarize(report)}
+    assert verdicts() == ["PASS"] * 5
+    assert values["bowtie / readmap, commands, 1,048,576 queries"] == 2
+    assert values["mummer / readmap, commands, 1,048,576 queries, CPU time without building the tree"] == 1.5
+    assert values["array: 1 CPU thread / GPU with all transfers"] == pytest.approx((1 << 22) / 2e6 / 7.6e-3, rel=1e-3)
+    report["gpu"] = [row | {"kernel_seconds": 1.1e-3, "total_seconds": 1.0} for row in report["gpu"]]
+    report["random"]["kernel_seconds"] = 6e-3
+    assert verdicts() == ["PASS", "MISS", "PASS", "MISS", "MISS"]
+    report["random"]["bases"] = report["inputs"]["reference_bases"] = 1000
+    assert verdicts() == []
+
+
+def test_figures_are_drawn_again(script: Any, report: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert script.main(["figures", str(tmp_path / "report.json"), "--figures", str(tmp_path)]) == 0
+    drawn = sorted(tmp_path.glob("*.png"))
+    assert [path.name for path in drawn] == [f"exact-figure-{number}.png" for number in (3, 4, 5)]
+    for path in drawn:
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_failing_command_is_told(tmp_path: Path) -> None:
+    reads = tmp_path / "reads.fq"
+    reads.write_text("no reads\n")
+    done = run(tmp_path, "map", "--reference", REFERENCE, "--reads", reads)
+    assert done.returncode == 1
+    assert "exit code 1" in done.stderr
+    assert "expected reads" in done.stderr
+
+
+def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path) -> None:
+    for words in (
+        ["map"],
+        ["map", "--device", "cuda"],
+        ["pairs"],
+        ["pairs", "--device", "cuda"],
+        ["memory"],
+        ["exact"],
+    ):
+        done = run(tmp_path, *words, READMAP_SHARED=str(tmp_path / "none"))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("skipped: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["map", "--reads", "a.fq"],
+        ["map", "--reference", "a.fa", "--reads", "a.fq", "b.fq"],
+        ["pairs", "--reference", "a.fa", "--reads", "a.fq"],
+        ["memory", "--device", "cuda"],
+        ["exact", "--reads", "a.fq"],
+        ["compare", "--reference", "a.fa"],
+        ["compare-pairs", "--figures", "."],
+        ["figures"],
+        ["sort"],
+    ],
+)
+def test_usage(script: Any, words: list[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        script.main(words)
+    assert left.value.code == 2

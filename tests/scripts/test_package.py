@@ -1,0 +1,135 @@
+"""The wheel and the sdist hold what they should, the wheel works outside the checkout, and the type check has teeth."""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pysam
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def files_under(folder: str, suffixes: tuple[str, ...]) -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*") if path.suffix in suffixes}
+
+
+def build(target: str, source: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    subprocess.run(command, cwd=source, check=True, stdout=subprocess.DEVNULL)
+    (product,) = folder.iterdir()
+    return product
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that sees the installed wheel, and the checkout nowhere before it."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("READMAP_", "PYTHON"))}
+    return {**kept, "PYTHONPATH": str(site), "READMAP_CACHE": str(site / "cache")}
+
+
+def python(environment: dict[str, str], folder: pathlib.Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_wheel_holds_the_package_and_the_kernels(wheel: pathlib.Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    kernels = {f"readmap/{name}" for name in files_under("kernels", (".cu", ".cuh", ".cpp"))}
+    assert kernels
+    published = {f"readmap/database/published/{name}" for name in ("BLOSUM62", "proteins.tsv", "nucleotides.tsv")}
+    assert kernels | published | files_under("readmap", (".py", ".typed")) <= names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"readmap"}
+
+
+def test_wheel_built_from_the_sdist_is_the_same(
+    wheel: pathlib.Path, sdist: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 has none
+        archive.extractall(tmp_path / "source")
+    (source,) = (tmp_path / "source").iterdir()
+    assert {"scripts/demo", "data/demo.fa.gz", "tests/conftest.py", "LICENSE", "README.md"} <= {
+        str(path.relative_to(source)) for path in source.rglob("*")
+    }
+    again = build("wheel", source, tmp_path / "wheel")
+    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(wheel).namelist()
+
+
+def test_version_is_the_same_everywhere(wheel: pathlib.Path, installed: dict[str, str], tmp_path: pathlib.Path) -> None:
+    version = python(installed, tmp_path, "-c", "import readmap; print(readmap.__version__)").strip()
+    assert version in python(installed, tmp_path, "-m", "readmap", "--version").split()
+    assert wheel.name.split("-")[1] == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version
+
+
+def test_wheel_maps_reads_outside_the_checkout(installed: dict[str, str], tmp_path: pathlib.Path) -> None:
+    where = python(installed, tmp_path, "-c", "import readmap; print(readmap.__file__)").strip()
+    assert pathlib.Path(where).is_relative_to(installed["PYTHONPATH"])
+
+    letters = random.Random(1)
+    contigs = {name: "".join(letters.choices("ACGT", k=3_000)) for name in ("one", "two")}
+    (tmp_path / "ref.fa").write_text("".join(f">{name}\n{sequence}\n" for name, sequence in contigs.items()))
+    places = [(name, start, strand) for name in contigs for start in range(0, 2_901, 145) for strand in (False, True)]
+    complement = str.maketrans("ACGT", "TGCA")
+    with (tmp_path / "reads.fq").open("w") as reads:
+        for i, (name, start, reverse) in enumerate(places):
+            sequence = contigs[name][start : start + 100]
+            if reverse:
+                sequence = sequence.translate(complement)[::-1]
+            reads.write(f"@{i}\n{sequence}\n+\n{'I' * 100}\n")
+
+    python(installed, tmp_path, "-m", "readmap", "index", "ref.fa", "-q")
+    python(installed, tmp_path, "-m", "readmap", "search", "reads.fq", "--device", "cpu", "-q", "-o", "out.sam")
+    with pysam.AlignmentFile(str(tmp_path / "out.sam")) as sam:
+        found = [(record.reference_name, record.reference_start, record.is_reverse) for record in sam]
+    assert found == places
+
+
+def test_planted_type_error_fails_the_check(tmp_path: pathlib.Path) -> None:
+    """mypy is told to read a spoilt copy in the place of readmap/__init__.py, and finds just that error."""
+    spoilt = tmp_path / "spoilt.py"
+    spoilt.write_text((ROOT / "readmap/__init__.py").read_text() + '\nplanted: int = "not a number"\n')
+    if (ROOT / ".mypy_cache").is_dir():
+        shutil.copytree(ROOT / ".mypy_cache", tmp_path / "cache")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "readmap"]
+    shadow = ["--shadow-file", "readmap/__init__.py", str(spoilt)]
+    done = subprocess.run([*mypy, *shadow], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "readmap/__init__.py" in done.stdout
+    assert "Found 1 error in 1 file" in done.stdout, done.stdout
+
+
+def test_the_command_keeps_the_threads_of_numpys_libraries_to_one() -> None:
+    """Said before NumPy is loaded, and only by the command."""
+    program = "import sys, os, readmap{}; print('numpy' in sys.modules, os.environ.get('OPENBLAS_NUM_THREADS'))"
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    for module, expected in (("", "False None"), (".cli.numerics", "True 1"), (", numpy", "True None")):
+        command = [sys.executable, "-c", program.format(module)]
+        told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+        assert told.strip() == expected

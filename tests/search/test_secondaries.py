@@ -1,0 +1,403 @@
+"""All places of a read: every copy of a repeat, each once, with its best alignment, however many there are."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from examples import (
+    Read,
+    below,
+    delete,
+    draw_pairs,
+    draw_reads,
+    fastq,
+    index_of,
+    insert,
+    map_files,
+    random_bases,
+    random_quality,
+    small_genome,
+    substitute,
+    write_pairs,
+)
+from oracles.alignment import bonuses, local_score, parse_cigar, rescore, reverse_complement
+
+import readmap
+from readmap.backend import Backend, open_backend
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index
+from readmap.reads.chunks import Layout
+from readmap.search import matches
+from readmap.search.parameters import EVERY_PLACE, Reporting, Scoring
+
+DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_places=EVERY_PLACE)
+COPIES = 200
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Where a copy of the repeat lies; reverse: it is one of the reverse complement."""
+
+    contig: str
+    begin: int
+    end: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A record; start is 0-based."""
+
+    flag: int
+    contig: str
+    start: int
+    cigar: str
+    score: int
+    text: str
+
+    @property
+    def reverse(self) -> bool:
+        return bool(self.flag & 16)
+
+    @property
+    def secondary(self) -> bool:
+        return bool(self.flag & 256)
+
+    @property
+    def soft(self) -> str:
+        return self.cigar.replace("H", "S")
+
+    @property
+    def end(self) -> int:
+        return self.start + sum(length for length, operation in parse_cigar(self.soft) if operation in "MD")
+
+    @property
+    def full_score(self) -> int:
+        return self.score + bonuses(parse_cigar(self.soft), DEFAULT)
+
+
+def draw_repeats(generator: random.Random, repeat: str) -> tuple[dict[str, str], list[Copy]]:
+    """Contigs with copies: exact ones, with differences, with a gap, on both strands, one cut by a contig's end."""
+    contigs, copies = {"one": "", "two": "", "three": ""}, []
+    for number in range(COPIES):
+        name = ("one", "two", "three")[number % 3]
+        bases = substitute(generator, repeat, (0, 1, 3, 5)[number % 4])
+        if number % 7 == 3:
+            at, size = 30 + below(generator, 60), 1 + below(generator, 9)
+            bases = insert(generator, bases, at, size) if number % 2 else delete(bases, at, size)
+        if number == COPIES - 1:
+            bases = bases[:90]
+        reverse = bool(below(generator, 2)) and number < COPIES - 1
+        contigs[name] += random_bases(generator, 30 + below(generator, 90))
+        begin = len(contigs[name])
+        contigs[name] += reverse_complement(bases) if reverse else bases
+        copies.append(Copy(name, begin, len(contigs[name]), reverse))
+    return contigs, copies
+
+
+DRAW = random.Random(181)
+REPEAT = random_bases(DRAW, 150)
+CONTIGS, PLANTED = draw_repeats(DRAW, REPEAT)
+
+
+def draw_copies(generator: random.Random) -> dict[str, tuple[int, str]]:
+    """Where in the repeat a read begins, and its bases: with differences, a gap, an ambiguous base."""
+    lost = delete(REPEAT[10:135], 61, 5)
+    unclear = REPEAT[15:70] + "N" + REPEAT[71:115]
+    drawn = [(begin, REPEAT[begin:end]) for begin, end in [(20, 120), (0, 150), (60, 110), (10, 130)]]
+    drawn += [(5, substitute(generator, REPEAT[5:125], 4)), (10, lost), (15, unclear)]
+    return {f"r{number}": read for number, read in enumerate(drawn)}
+
+
+FORWARD = draw_copies(DRAW)
+TURNED = "r3"  # the read that is given as reverse complement
+READS = [
+    Read(name, reverse_complement(bases) if name == TURNED else bases, random_quality(DRAW, len(bases)))
+    for name, (_, bases) in FORWARD.items()
+]
+
+
+@dataclass(frozen=True)
+class World:
+    backend: Backend
+    host_index: Index
+    index: DeviceIndex
+
+
+@pytest.fixture(scope="module")
+def world(backends: str) -> World:
+    backend = open_backend(backends)
+    index = index_of(CONTIGS)
+    return World(backend, index, index.place(backend))
+
+
+def search(
+    world: World, folder: Path, reads: list[Read], reporting: Reporting = ALL, index: DeviceIndex | None = None
+) -> dict[str, list[Line]]:
+    """The lines of every read, in their order."""
+    (folder / "reads.fq").write_bytes(fastq(reads))
+    out = folder / "out.sam"
+    map_files([folder / "reads.fq"], index or world.index, world.backend, out, reporting=reporting)
+    return lines_of(out.read_text())
+
+
+def lines_of(text: str) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for line in text.splitlines():
+        name, flag, contig, start, _, cigar, *_ = line.split("\t")
+        score = re.search("\tAS:i:(\\d+)", line)
+        fields = int(flag), contig, int(start) - 1, cigar, int(score[1]) if score else 0, line
+        found.setdefault(name, []).append(Line(*fields))
+    return found
+
+
+def check_lines(reads: list[Read], found: dict[str, list[Line]], contigs: dict[str, str]) -> None:
+    """Every alignment scores what its line says, and enough, and none begins or ends where a better one does."""
+    for read in reads:
+        lines = [line for line in found[read.name] if not line.flag & 4]
+        for line in lines:
+            bases = reverse_complement(read.bases) if line.reverse else read.bases
+            rescored = rescore(parse_cigar(line.soft), bases, contigs[line.contig], line.start, DEFAULT)
+            assert rescored.score == line.score >= DEFAULT.min_score
+            assert rescored.query_length == len(read.bases)
+        for ends in ([(x.contig, x.reverse, x.start) for x in lines], [(x.contig, x.reverse, x.end) for x in lines]):
+            assert len(ends) == len(set(ends))
+
+
+def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
+    """The best alignment of a read to a copy and what is around it, bonuses included."""
+    (offset, bases), margin = FORWARD[name], 40
+    first = max(copy.begin - margin, 0)
+    letters = CONTIGS[copy.contig][first : copy.end + margin]
+    if copy.reverse:
+        offset, bases = copy.end - copy.begin - offset - len(bases), reverse_complement(bases)
+    diagonal = copy.begin - first + offset
+    return local_score(bases, letters, scoring, range(diagonal - 16, diagonal + 17))
+
+
+@pytest.fixture(scope="module")
+def best() -> dict[str, list[tuple[int, int]]]:
+    """Of each read the scores at all copies, with bonuses and without."""
+    return {name: [(best_at(name, copy, DEFAULT), best_at(name, copy, PLAIN)) for copy in PLANTED] for name in FORWARD}
+
+
+def test_all_copies_are_told(world: World, tmp_path: Path, best: dict[str, list[tuple[int, int]]]) -> None:
+    """Each once, on its strand, with the best score that it has."""
+    found = search(world, tmp_path, READS)
+    check_lines(READS, found, CONTIGS)
+    for read in READS:
+        lines = found[read.name]
+        assert len(lines) > COPIES - 10
+        assert [line.secondary for line in lines] == [False] + [True] * (len(lines) - 1)
+        for copy, (score, plain) in zip(PLANTED, best[read.name], strict=True):
+            own = [x for x in lines if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
+            assert all(line.reverse == (copy.reverse != (read.name == TURNED)) for line in own)
+            assert len(own) == (plain >= DEFAULT.min_score)
+            # What falls below the least score without its bonuses gives way to the best alignment that has none.
+            assert all(line.full_score == score or line.score == plain for line in own)
+
+
+def test_pieces_of_reads_are_told(world: World, tmp_path: Path) -> None:
+    """Wherever enough bases of a read stand, be they at its end or within what a place with gaps aligns."""
+    generator = random.Random(189)
+    reads, contigs, pieces = list[Read](), dict[str, str](), list[tuple[str, str, int, int, bool]]()
+    for number in range(80):
+        bases, name = random_bases(generator, 101), f"r{number}"
+        reads.append(Read(name, bases, "I" * 101))
+        home, letters = bases, random_bases(generator, 150)
+        for at in (75, 50, 25):
+            size = below(generator, 9)
+            home = insert(generator, home, at, size) if below(generator, 2) else delete(home, at, size)
+        letters += home + random_bases(generator, 150)
+        for _ in range(6):
+            size = DEFAULT.min_score + below(generator, 12)
+            begin = below(generator, 102 - size)
+            begin = (0, 102 - size - 1, begin, begin)[below(generator, 4)]
+            piece, reverse = bases[begin : begin + size], bool(below(generator, 2))
+            pieces.append((name, f"c{number}", len(letters), size, reverse))
+            letters += (reverse_complement(piece) if reverse else piece) + random_bases(generator, 200)
+        contigs[f"c{number}"] = letters
+    found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
+    check_lines(reads, found, contigs)
+    for name, contig, start, size, reverse in pieces:
+        lines = [line for line in found[name] if line.contig == contig and line.reverse == reverse]
+        assert any(line.start < start + size and start < line.end for line in lines), (name, start, size, reverse)
+
+
+@pytest.mark.parametrize("most", [1, 10, 60, 1_000])
+def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> None:
+    every = search(world, tmp_path, READS)
+    found = search(world, tmp_path, READS, Reporting(most_places=most))
+
+    def scores(lines: list[Line]) -> list[int]:
+        return sorted((line.full_score for line in lines[1:]), reverse=True)
+
+    for read in READS:
+        assert scores(found[read.name]) == scores(every[read.name])[:most]
+        assert {line.text for line in found[read.name]} <= {line.text for line in every[read.name]}
+
+
+def test_no_copy_is_every_reads_first(world: World, tmp_path: Path) -> None:
+    """Which of equal places are told is decided by read and place."""
+    reads = [Read(f"r{i}", REPEAT[i : i + 100], "I" * 100) for i in range(40)]
+    found = search(world, tmp_path, reads, Reporting(most_places=1))
+    places = Counter((line.contig, line.start // 400) for lines in found.values() for line in lines[1:])
+    assert len(places) > 10
+
+
+def many_reads() -> list[Read]:
+    again = [Read(f"again{read.name}", read.bases, read.quality) for read in READS[1:4]]
+    return READS + draw_reads(random.Random(182), CONTIGS, 36) + again
+
+
+@pytest.mark.parametrize("most", [400, 10_000])
+@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
+def test_same_bytes_in_parts(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, most: int
+) -> None:
+    """However few matches fit into memory, and however few reads come together."""
+    reads = many_reads()
+    if layout.paired:
+        reads = [Read(f"p{i // 2}/{i % 2 + 1}", read.bases, read.quality) for i, read in enumerate(reads)]
+    (tmp_path / "reads.fq").write_bytes(fastq(reads))
+    backend = open_backend(world.backend.name)
+
+    def records(batch_reads: int | None = None) -> tuple[bytes, object]:
+        out, options = tmp_path / "out.sam", {"layout": layout, "batch_reads": batch_reads}
+        summary = map_files([tmp_path / "reads.fq"], world.index, backend, out, reporting=ALL, **options)
+        counted = summary.reads, summary.mapped, summary.secondary, summary.too_short, summary.mapqs.tolist()
+        return out.read_bytes(), counted
+
+    whole = records()
+    assert records(2) == whole
+    monkeypatch.setattr(matches, "MATCH_BYTES", backend.scratch_bytes // most)
+    assert records() == whole
+    assert records(20) == whole
+
+
+def test_same_bytes_on_any_number_of_threads(world: World, tmp_path: Path) -> None:
+    (tmp_path / "reads.fq").write_bytes(fastq(many_reads()))
+    texts = set()
+    for threads in (1, 2, 5):
+        backend = open_backend(world.backend.name, threads)
+        index = world.host_index.place(backend)
+        map_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out.sam", reporting=ALL)
+        texts.add((tmp_path / "out.sam").read_bytes())
+    assert len(texts) == 1
+
+
+def test_strands_are_equal(world: World, tmp_path: Path) -> None:
+    turned = [Read(read.name, reverse_complement(read.bases), (read.quality or "")[::-1]) for read in READS]
+    one, other = search(world, tmp_path, READS), search(world, tmp_path, turned)
+    for read in READS:
+        places = [(line.contig, line.start, line.cigar, line.reverse) for line in one[read.name]]
+        assert places == [(line.contig, line.start, line.cigar, not line.reverse) for line in other[read.name]]
+
+
+def test_other_lines_are_as_without_places(world: World, tmp_path: Path) -> None:
+    """All but XA; and places stand behind them."""
+    generator = random.Random(183)
+    genome = small_genome(generator)
+    reads, index = draw_reads(generator, genome, 400), index_of(genome).place(world.backend)
+    reads = [Read(f"r{number}", read.bases, read.quality) for number, read in enumerate(reads)]
+    plain = search(world, tmp_path, reads, Reporting(most_mentions=0), index)
+    every = search(world, tmp_path, reads, ALL, index)
+    check_lines(reads, every, genome)
+    for name, lines in plain.items():
+        assert [line.text for line in every[name] if not line.secondary] == [line.text for line in lines]
+        assert [line.secondary for line in every[name]] == sorted(line.secondary for line in every[name])
+    assert sum(line.secondary for lines in every.values() for line in lines) > 100
+
+
+def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
+    """Of a read over two repeats of which each has copies elsewhere."""
+    generator = random.Random(184)
+    first, second = random_bases(generator, 70), random_bases(generator, 60)
+    letters = "".join(half + random_bases(generator, 200) for half in [first, second] * 6)
+    index = index_of([letters]).place(world.backend)
+    reads = [Read("r", first + second, "I" * 130)]
+    for most, told in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
+        lines = search(world, tmp_path, reads, Reporting(most_places=most), index)["r"]
+        assert [line.flag & 2304 for line in lines] == [0, 2048] + [256] * (2 * told)
+        places = Counter(line.start in [match.start() for match in re.finditer(first, letters)] for line in lines[2:])
+        assert places == {True: told, False: told}
+
+
+TANDEMS = {
+    "poly-A": ("A" * 4_000, "A" * 100),
+    "pairs": ("CA" * 2_000, "CA" * 50),
+    "unit of 5": ("GGAAT" * 1_000, "GGAAT" * 20),
+    "unit of 31": (random_bases(random.Random(185), 31) * 150, None),
+    "poly-A in many contigs": ("A" * 150, "A" * 100),
+}
+
+
+@pytest.mark.parametrize("name", TANDEMS)
+def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
+    """There is a place at least for each read's length of the repeat, and not one for each base."""
+    letters, bases = TANDEMS[name]
+    bases = bases or letters[:100]
+    flank = random_bases(random.Random(186), 300)
+    contigs = [flank + letters + flank[::-1]] * (40 if "contigs" in name else 1)
+    index = index_of(contigs).place(world.backend)
+    reads = [Read(f"r{number}", bases, "I" * len(bases)) for number in range(3)]
+    found = search(world, tmp_path, reads, ALL, index)
+    check_lines(reads, found, {str(number): contig for number, contig in enumerate(contigs)})
+    for lines in found.values():
+        places = [(line.contig, line.reverse) for line in lines]
+        assert len(letters) // 100 <= min(Counter(places).values())
+        assert max(Counter(places).values()) <= (len(letters) + 100) // 20
+
+
+def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
+    unit = random_bases(random.Random(187), 100)
+    contigs = [unit + "ACGT" * 9, unit[:60], unit[45:] + "TTTT", "N" * 5 + unit[30:70] + "N"]
+    index = index_of(contigs).place(world.backend)
+    lines = search(world, tmp_path, [Read("r", unit, "I" * 100)], ALL, index)["r"]
+    places = {(line.contig, line.start, line.cigar) for line in lines}
+    assert places == {("0", 0, "100M"), ("1", 0, "60M40H"), ("2", 0, "45H55M"), ("3", 5, "30H40M30H")}
+
+
+def test_pairs(world: World, tmp_path: Path) -> None:
+    """Other lines are as without places, and places have the mate fields of their reads."""
+    generator = random.Random(188)
+    genome = {**small_genome(generator), "repeats": "".join(CONTIGS.values())}
+    index = index_of(genome).place(world.backend)
+    files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), Layout.TWO_FILES)
+    found = {}
+    for most in (0, EVERY_PLACE):
+        reporting, out = Reporting(most_places=most, most_mentions=0), tmp_path / "out.sam"
+        map_files(files, index, world.backend, out, reporting=reporting, layout=Layout.TWO_FILES)
+        found[most] = lines_of(out.read_text())
+    secondary = 0
+    for name, lines in found[EVERY_PLACE].items():
+        assert [line.text for line in lines if not line.secondary] == [line.text for line in found[0][name]]
+        primary = {line.flag & 192: line for line in found[0][name] if not line.flag & 2048}
+        for line in lines:
+            if not line.secondary:
+                continue
+            own, mate = primary[line.flag & 192], primary[192 - (line.flag & 192)]
+            assert line.flag & (1 + 2 + 8 + 32 + 192) == own.flag & (1 + 2 + 8 + 32 + 192)
+            beside = own if mate.flag & 4 else mate
+            contig, place = line.text.split("\t")[6:8]
+            assert (line.contig if contig == "=" else contig, int(place)) == (beside.contig, beside.start + 1)
+            secondary += 1
+    assert secondary > 1_000
+
+
+def test_segments(world: World, tmp_path: Path) -> None:
+    """The aligner gives what a search writes; its hits are those without other places."""
+    found = search(world, tmp_path, READS)
+    every, plain = (
+        readmap.Aligner(world.host_index, world.backend.name, reporting=reporting) for reporting in (ALL, Reporting())
+    )
+    sequences, qualities, names = ([getattr(read, field) for read in READS] for field in ("bases", "quality", "name"))
+    assert list(every.map(sequences, qualities)) == list(plain.map(sequences, qualities))
+    segments = every.segments(sequences, qualities, names)
+    expected = [line.text for lines in found.values() for line in lines]
+    assert [segment.to_string() for segment in segments] == expected
