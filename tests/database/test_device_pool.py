@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from oracles.scan import Codes, scores_of
 from test_database import proteins, sequences_of
-from test_scan_scores import COSTS, coded, random_letters
 from test_partition import subjects_of
+from test_scan_scores import COSTS, coded, random_letters
 
 from readmap.backend import Backend, open_backend
 from readmap.database import device_pool as crew
