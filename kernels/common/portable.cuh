@@ -7,6 +7,9 @@
 // turns: one there, where other warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose
 // arrays are to be registers.
 //
+// OF says how many elements a parameter has, which is checked at every launch: readmap/backend/compilation/declarations.py
+// has the grammar.
+//
 // An item may wait for what another one publishes, if it took its number from a counter (`take_next`) and waits for smaller
 // numbers only: those are under way.
 #pragma once
@@ -19,6 +22,8 @@ typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;
 typedef unsigned long long u64;
+
+#define OF(...)
 
 #ifdef __CUDACC__
 

@@ -63,11 +63,11 @@ template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
 
 // What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
 struct ReadTexts {
-    const u8* bytes;
-    const i64* name_starts;
-    const i32* name_lengths;
-    const i64* sequence_starts;
-    const i64* quality_starts;
+    const u8* bytes OF(some);
+    const i64* name_starts OF(reads);
+    const i32* name_lengths OF(reads);
+    const i64* sequence_starts OF(reads);
+    const i64* quality_starts OF(reads);
 
     template <class Sink> HOST_DEVICE void put_name(Sink& sink, i64 record) const {
         if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
@@ -83,8 +83,8 @@ struct ReadTexts {
 
 // One behind the other: contig c's is [offsets[c], offsets[c + 1]).
 struct ContigNames {
-    const u8* letters;
-    const i64* offsets;
+    const u8* letters OF(some);
+    const i64* offsets OF(contigs + 1);
 
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 contig) const {
         sink.copy(letters + offsets[contig], offsets[contig + 1] - offsets[contig]);

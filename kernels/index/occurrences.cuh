@@ -11,9 +11,9 @@ struct Occurrence {
 };
 
 struct Occurrences {
-    const i32* slot_of;
-    const suffix_t* ranks;
-    const suffix_t* counts;
+    const i32* slot_of OF(pattern_count);
+    const suffix_t* ranks OF(strand_count* pattern_count);
+    const suffix_t* counts OF(strand_count* pattern_count);
     i64 pattern_count;
     i32 first_strand, strand_count;
 

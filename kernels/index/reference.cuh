@@ -5,13 +5,12 @@
 #include "common/packed.cuh"
 
 struct Reference {
-    const u64* words;
-    const u64* barrier_blocks;
-    const i64* barrier_starts;  // sorted, disjoint intervals; the last one begins at length
-    const i64* barrier_ends;
-    i64 barriers;
-    const i64* contig_starts;  // contigs + 1 values; contig c is [contig_starts[c], contig_starts[c + 1] - 1)
-    i64 contigs;
+    const u64* words OF(some);
+    const u64* barrier_blocks OF(some);
+    const i64* barrier_starts OF(barriers);  // sorted, disjoint intervals; the last one begins at the end
+    const i64* barrier_ends OF(barriers);
+    const i64* contig_starts OF(contigs + 1);  // contig c is [contig_starts[c], contig_starts[c + 1] - 1)
+    i64 barriers, contigs;
 
     HOST_DEVICE Words packed() const { return Words{words, 1}; }
 
@@ -63,5 +62,5 @@ struct Reference {
         const i64 *contig_starts, i64 barrier_count, i64 contig_count
 #define REFERENCE                                                                                                 \
     Reference {                                                                                                   \
-        reference_words, barrier_blocks, barrier_starts, barrier_ends, barrier_count, contig_starts, contig_count \
+        reference_words, barrier_blocks, barrier_starts, barrier_ends, contig_starts, barrier_count, contig_count \
     }

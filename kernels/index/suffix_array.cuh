@@ -6,6 +6,13 @@
 #include "reads/queries.cuh"
 #include "index/reference.cuh"
 
+struct SuffixArray {
+    const suffix_t* suffixes OF(suffix_count);
+    const suffix_t* prefix_table OF((1 << 2 * table_bases) + 1);
+    i64 suffix_count;
+    i32 table_bases;
+};
+
 // A query from `position` on: its packed bases, and how many stand before its end or an ambiguous base.
 template <class Text> struct Suffix {
     Text bases;

@@ -21,10 +21,11 @@ struct Pattern {
 };
 
 struct Patterns {
-    const u64* words;
-    const i64* block_offsets;  // blocks + 1: where each block's words begin
-    const i32* lengths;        // by slot
-    i32 lane_bits;             // a block has 2^lane_bits lanes
+    const u64* words OF(some);
+    const i64* block_offsets OF((patterns - 1 >> lane_bits) + 2);  // where each block's words begin
+    const i32* lengths OF(patterns);                               // by slot, 0 where a base is ambiguous
+    const i32* slot_of OF(patterns);                               // the slot of each record
+    i32 lane_bits;                                                 // a block has 2^lane_bits lanes
 
     HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
         i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
@@ -34,4 +35,4 @@ struct Patterns {
 
 #define PATTERN_ARGUMENTS const u64 *pattern_words, const i64 *block_offsets, const i32 *lengths, i32 lane_bits
 #define PATTERNS \
-    Patterns { pattern_words, block_offsets, lengths, lane_bits }
+    Patterns { pattern_words, block_offsets, lengths, 0, lane_bits }

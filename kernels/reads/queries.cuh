@@ -9,11 +9,14 @@
 #include "common/packed.cuh"
 
 struct Queries {
-    const u64* words;
-    const i64* block_offsets;  // blocks + 1: where each block's words begin
-    const i32* lengths;        // by slot
-    const u8* flags;           // by slot: READ_FLIPPED, READ_AMBIGUOUS
-    i32 lane_bits;             // a block has 2^lane_bits lanes
+    const u64* words OF(some);
+    const i64* block_offsets OF((reads - 1 >> lane_bits) + 2);  // where each block's words begin
+    const i32* lengths OF(reads);                               // by slot
+    const u8* flags OF(reads);                                  // by slot: READ_FLIPPED, READ_AMBIGUOUS
+    const u64* hashes OF(reads);                                // by slot
+    const i32* order OF(reads);                                 // the record in each slot
+    const i32* slot_of OF(reads);                               // the slot of each record
+    i32 lane_bits;                                              // a block has 2^lane_bits lanes
 
     HOST_DEVICE i64 plane_words(i64 slot) const {
         i64 block = slot >> lane_bits;
@@ -32,4 +35,4 @@ enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2 };
 #define QUERY_ARGUMENTS \
     const u64 *query_words, const i64 *block_offsets, const i32 *lengths, const u8 *read_flags, i32 lane_bits
 #define QUERIES \
-    Queries { query_words, block_offsets, lengths, read_flags, lane_bits }
+    Queries { query_words, block_offsets, lengths, read_flags, 0, 0, 0, lane_bits }

@@ -30,10 +30,10 @@ HOST_DEVICE Distance distance_of(FragmentEnd first, FragmentEnd second) {
 
 // The insert sizes of a library, one distribution a direction.
 struct Inserts {
-    const i64* lows;      // by direction; above high where the library has no such pairs
-    const i64* highs;     // inclusive
-    const i64* offsets;   // where a direction's penalties begin
-    const u8* penalties;  // phred by which a size low, low + 1, ... is less likely than the likeliest one
+    const i64* lows OF(DIRECTIONS);     // above high where the library has no such pairs
+    const i64* highs OF(DIRECTIONS);    // inclusive
+    const i64* offsets OF(DIRECTIONS);  // where a direction's penalties begin
+    const u8* penalties OF(some);       // phred by which a size low, low + 1, ... is less likely than the likeliest one
 
     // FAR where no direction of the library has such a pair.
     HOST_DEVICE i32 penalty(Distance distance) const {

@@ -7,11 +7,9 @@
 // An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on,
 // those of orientation 0 first, position p = index * stride. Several passes, so that the loads of a query's positions
 // are under way together.
-KERNEL void find_seeds(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected, const i64* seed_offsets,
-                       REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* prefix_table, suffix_t* ranks,
-                       u16* before, u16* after, i64 suffix_count, i32 table_bases, i32 stride) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
+KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+                       const i32* selected OF(items / 2), const i64* seed_offsets OF(items / 2 + 1),
+                       suffix_t* ranks OF(seeds), u16* before OF(seeds), u16* after OF(seeds), i32 stride) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item >> 1];
         i32 orientation = (i32)(item & 1);
@@ -20,28 +18,29 @@ KERNEL void find_seeds(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected,
         i32 length = queries.lengths[slot];
         Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
         for (i64 i = 0; i < count; ++i)
-            PREFETCH(&prefix_table[prefix_code(Suffix{bases, i * stride, length}, table_bases)]);
+            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * stride, length}, index.table_bases)]);
         for (i64 i = 0; i < count; ++i) {
-            suffix_t low = prefix_table[prefix_code(Suffix{bases, i * stride, length}, table_bases)];
+            suffix_t low = index.prefix_table[prefix_code(Suffix{bases, i * stride, length}, index.table_bases)];
             ranks[first + i] = low;
-            PREFETCH(&suffixes[low]);
+            PREFETCH(&index.suffixes[low]);
         }
         for (i64 i = 0; i < count; ++i)
-            PREFETCH(&reference_words[suffixes[minimum((i64)ranks[first + i], suffix_count - 1)] >> 5]);
+            PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[first + i], index.suffix_count - 1)] >> 5]);
         for (i64 i = 0; i < count; ++i) {
             Suffix query = {bases, i * stride, length - (i32)i * stride};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(mask, query.position, query.length);
-            i64 low = ranks[first + i], high = suffix_count;
-            if (query.length >= table_bases) {
-                high = prefix_table[prefix_code(query, table_bases) + 1];
-                low = insertion_point(reference, suffixes, query, low, high);
+            i64 low = ranks[first + i], high = index.suffix_count;
+            if (query.length >= index.table_bases) {
+                high = index.prefix_table[prefix_code(query, index.table_bases) + 1];
+                low = insertion_point(reference, index.suffixes, query, low, high);
             }
             ranks[first + i] = (suffix_t)low;
-            bool searched = query.length >= table_bases;
-            before[first + i] = (u16)(searched && low > 0 ? common_prefix(reference, query, suffixes[low - 1]) : 0);
+            bool searched = query.length >= index.table_bases;
+            before[first + i] =
+                (u16)(searched && low > 0 ? common_prefix(reference, query, index.suffixes[low - 1]) : 0);
             after[first + i] =
-                (u16)(searched && low < suffix_count ? common_prefix(reference, query, suffixes[low]) : 0);
+                (u16)(searched && low < index.suffix_count ? common_prefix(reference, query, index.suffixes[low]) : 0);
         }
     }
 }

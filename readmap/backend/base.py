@@ -147,15 +147,18 @@ class Backend(abc.ABC):
         array.fill(value)
         return array
 
-    def launch(self, kernel: Kernel, count: int, *arguments: Any) -> None:
-        """Run a kernel over `count` items.
+    def launch(self, kernel: Kernel, items: int, /, *positional: Any, **arguments: Any) -> None:
+        """Run a kernel over `items` items, with arguments named as its parameters are.
 
-        Arrays and integers come in the order of the kernel's declaration. A dtype that is not the declared one, an
-        array that is not contiguous or lies elsewhere, an integer out of range: each a TypeError, never garbage.
+        Raises TypeError for an argument that is not as declared: another dtype, extent or row width, an array that is
+        not contiguous or lies elsewhere, an integer out of range, a name too many or too few.
         """
-        types, checked = kernel.signature.check(arguments, self.xp.ndarray)
-        if count > 0:
-            self.run(kernel, types, count, checked)
+        signature = kernel.signature
+        if positional:
+            arguments = dict(zip((p.name for p in signature.parameters), positional, strict=True))
+        types, bound = signature.bind(arguments, items, self.xp.ndarray)
+        if items > 0:
+            self.run(kernel, types, items, bound)
 
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""

@@ -12,7 +12,7 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
-from readmap.backend.compilation.signatures import Types, variant
+from readmap.backend.compilation.signatures import Packed, Types, variant
 from readmap.backend.cpu import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
@@ -118,7 +118,11 @@ class CudaBackend(Backend):
         block_items = BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.turns // block_items, 1) if kernel.in_turns else 1 << 30
         grid = min(-(-count // block_items), most)
-        function((grid,), (BLOCK,), (np.int64(0), np.int64(count), *arguments))
+        function(
+            (grid,),
+            (BLOCK,),
+            (np.int64(0), np.int64(count), *(a.data if isinstance(a, Packed) else a for a in arguments)),
+        )
 
 
 @functools.cache

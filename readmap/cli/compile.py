@@ -17,7 +17,8 @@ import typer
 
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import GENERIC, generic_types
+from readmap.backend.compilation.declarations import GENERIC
+from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cpu import available_processors
 from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads

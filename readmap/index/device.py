@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.index.reference import Reference
-from readmap.index.suffix_array import Suffixes, reference_arguments
+from readmap.index.reference import DeviceReference, Reference
+from readmap.index.suffix_array import Suffixes
 from readmap.index.suffix_tree import ENTRY_BYTES, Edges, tree_entries
 
 
@@ -60,17 +59,25 @@ class Searched:
 
 
 @dataclass(frozen=True)
+class ContigNames:
+    """letters: uint8, all names; offsets: int64 [contigs + 1], where each begins."""
+
+    letters: Array
+    offsets: Array
+
+
+@dataclass(frozen=True)
 class DeviceIndex:
     """What a search reads, on a backend's device; the attributes are Searched's but for these.
 
     Attributes:
-        host: the reference on the host; reference: what kernels take as REFERENCE_ARGUMENTS.
+        host: the reference on the host; reference: as kernels take it.
         entries: int64 [4^entry_bases, 2], where walks down the tree begin.
-        contig_names: uint8, one behind the other; contig_name_offsets: int64 [contigs + 1].
+        contig_names: as SAM writes them.
     """
 
     host: Reference
-    reference: tuple[Any, ...]
+    reference: DeviceReference
     suffixes: Array
     prefix_table: Array
     table_bases: int
@@ -78,8 +85,7 @@ class DeviceIndex:
     entries: Array
     entry_bases: int
     barrier_letters: Array
-    contig_names: Array
-    contig_name_offsets: Array
+    contig_names: ContigNames
 
     @functools.cached_property
     def suffix_count(self) -> int:
@@ -94,7 +100,7 @@ def hold(searched: Searched, backend: Backend) -> DeviceIndex:
     edges = backend.hold(searched.edges)
     return DeviceIndex(
         searched.reference,
-        reference_arguments(searched.reference, backend),
+        searched.reference.to_device(backend),
         backend.hold(searched.suffixes),
         backend.hold(searched.prefix_table),
         searched.table_bases,
@@ -102,6 +108,5 @@ def hold(searched: Searched, backend: Backend) -> DeviceIndex:
         tree_entries(edges, searched.entry_bases, backend),
         searched.entry_bases,
         backend.to_device(searched.reference.barrier_letters),
-        backend.to_device(np.frombuffer(b"".join(names), np.uint8)),
-        backend.to_device(offsets),
+        ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),
     )

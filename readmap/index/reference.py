@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from readmap.backend import Backend, Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.formats.fasta import Contig, Fasta
 
 #: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
@@ -26,6 +27,22 @@ _PACK = Kernel("index/index", "pack_reference")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class DeviceReference:
+    """struct Reference of kernels/index/reference.cuh: arrays as Reference's, on a device, and their numbers."""
+
+    words: Array
+    barrier_blocks: Array
+    barrier_starts: Array
+    barrier_ends: Array
+    contig_starts: Array
+    barriers: int
+    contigs: int
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(getattr(self, field.name) for field in fields(self))
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,18 @@ class Reference:
     barrier_letters: Bytes
     contig_starts: Integers
     contigs: tuple[Contig, ...]
+
+    def to_device(self, backend: Backend) -> DeviceReference:
+        """The reference as kernels take it, its arrays on the device."""
+        return DeviceReference(
+            backend.hold(self.words),
+            backend.hold(self.barrier_blocks),
+            backend.hold(self.barrier_starts),
+            backend.hold(self.barrier_ends),
+            backend.hold(self.contig_starts),
+            len(self.barrier_starts),
+            len(self.contigs),
+        )
 
     @property
     def nbytes(self) -> int:

@@ -47,25 +47,13 @@ def table_bases(length: int) -> int:
     return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
 
 
-def reference_arguments(reference: Reference, backend: Backend) -> tuple[Any, ...]:
-    """The reference in the order of REFERENCE_ARGUMENTS of kernels/index/reference.cuh, its arrays on the device."""
-    arrays = (
-        reference.words,
-        reference.barrier_blocks,
-        reference.barrier_starts,
-        reference.barrier_ends,
-        reference.contig_starts,
-    )
-    return (*map(backend.hold, arrays), len(reference.barrier_starts), len(reference.contigs))
-
-
 def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, backend: Backend) -> Suffixes:
     """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1]."""
     table = backend.empty(4**bases + 1, suffixes.dtype)
     backend.launch(
         _FILL,
         len(suffixes) + 1,
-        *reference_arguments(reference, backend),
+        *reference.to_device(backend),
         backend.to_device(suffixes),
         table,
         len(suffixes),
@@ -76,7 +64,7 @@ def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, bac
 
 def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
     """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
-    arguments, held = reference_arguments(reference, backend), backend.to_device(suffixes)
+    arguments, held = reference.to_device(backend), backend.to_device(suffixes)
     ranks, doubts = backend.full(reference.length, 0, suffixes.dtype), backend.full(2, -1, np.int64).view(np.uint64)
     backend.launch(_RANK, len(suffixes), held, ranks, reference.length)
     backend.launch(_DOUBT, len(suffixes), *arguments, held, ranks, doubts, reference.length)

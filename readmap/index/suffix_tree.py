@@ -8,8 +8,8 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.errors import UsageError
-from readmap.index.reference import Reference
-from readmap.index.suffix_array import Suffixes, reference_arguments
+from readmap.index.reference import DeviceReference, Reference
+from readmap.index.suffix_array import Suffixes
 
 GROUP = 32  # of kernels/index/longest_prefixes.cuh
 BLOCK = 64  # of kernels/index/suffix_tree.cu
@@ -47,7 +47,7 @@ def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend
 
     Beside the tree itself this takes up to 13 bytes a base.
     """
-    count, arguments = len(suffixes), reference_arguments(reference, backend)
+    count, arguments = len(suffixes), reference.to_device(backend)
     order = backend.to_device(suffixes)
     minima, offsets = longest_prefixes(reference, arguments, order, backend)
     blocks = -(-count // BLOCK)
@@ -69,7 +69,7 @@ def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
 
 
 def longest_prefixes(
-    reference: Reference, arguments: tuple[Any, ...], suffixes: Array, backend: Backend
+    reference: Reference, arguments: DeviceReference, suffixes: Array, backend: Backend
 ) -> tuple[Array, Array]:
     """The LCP array under its pyramid of minima, uint32, and where the levels begin; see index/longest_prefixes.cuh.
 

@@ -25,7 +25,7 @@ class Queries:
         longest: bases of the longest read.
         replaced: ambiguous letters other than N, which are written as N.
         host_lengths: int32 [reads] by slot, on the host.
-        arguments: what kernels take as QUERY_ARGUMENTS.
+        lane_bits: a block has 2^lane_bits slots.
     """
 
     order: Array
@@ -38,7 +38,11 @@ class Queries:
     longest: int
     replaced: int
     host_lengths: np.ndarray[Any, np.dtype[np.int32]]
-    arguments: tuple[Any, ...]
+    lane_bits: int
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return self.words, self.block_offsets, self.lengths, self.flags, self.lane_bits
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
@@ -76,5 +80,5 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         int(host_lengths[-1]),
         int(backend.to_host(counters)[0]),
         host_lengths,
-        (words, block_offsets, slot_lengths, flags, backend.lane_bits),
+        backend.lane_bits,
     )

@@ -41,12 +41,18 @@ class InsertSize:
 class Inserts:
     """The sizes of a library on a device; `sizes` lacks the directions that it does not have.
 
-    arguments: what kernels take as INSERT_ARGUMENTS: int64 [4] lows, highs and offsets by direction, and uint8 phreds
-        by which a size is less likely than the likeliest one.
+    lows, highs, offsets, penalties: struct Inserts of kernels/search/pairs.cuh: int64 by direction, and uint8 phreds.
     """
 
     sizes: tuple[InsertSize, ...]
-    arguments: tuple[Array, ...]
+    lows: Array
+    highs: Array
+    offsets: Array
+    penalties: Array
+
+    @property
+    def arguments(self) -> tuple[Array, ...]:
+        return self.lows, self.highs, self.offsets, self.penalties
 
 
 def place_inserts(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
@@ -59,7 +65,7 @@ def place_inserts(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
         lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
         penalties += [_penalty(bases, size) for bases in range(size.low, size.high + 1)]
     arrays = (lows, highs, offsets, np.array(penalties or [0], np.uint8))
-    return Inserts(tuple(sizes), tuple(backend.to_device(array) for array in arrays))
+    return Inserts(tuple(sizes), *(backend.to_device(array) for array in arrays))
 
 
 def _penalty(bases: int, size: InsertSize) -> int:

@@ -32,26 +32,29 @@ def modules(*, for_gpu: bool) -> list[str]:
 
 
 @functools.cache
-def source(module: str) -> tuple[str, tuple[str, ...]]:
-    """The text of a module and the texts of the headers that it includes, directly or not, in order of inclusion."""
+def sources_of(path: str) -> tuple[tuple[str, ...], str]:
+    """The texts of the headers that a file of kernels/ includes, each behind those that it includes, and its own."""
     seen: dict[str, str] = {}
 
     def visit(text: str) -> None:
         for header in _INCLUDE.findall(text):
             if header not in seen:
-                seen[header] = (folder() / header).read_text()
-                visit(seen[header])
+                seen[header] = ""
+                own = (folder() / header).read_text()
+                visit(own)
+                del seen[header]
+                seen[header] = own
 
-    text = (folder() / f"{module}.cu").read_text()
+    text = (folder() / path).read_text()
     visit(text)
-    return text, tuple(seen.values())
+    return tuple(seen.values()), text
 
 
 def digest(module: str, *parts: str) -> str:
     """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
-    text, headers = source(module)
+    headers, text = sources_of(f"{module}.cu")
     sum_ = hashlib.sha256()
-    for part in (text, *headers, *parts):
+    for part in (*headers, text, *parts):
         sum_.update(part.encode())
         sum_.update(b"\0")
     return sum_.hexdigest()[:24]
