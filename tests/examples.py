@@ -22,7 +22,8 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search import exact
-from readmap.search.mapping import Mapping, Summary
+from readmap.search.context import Context
+from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
 from readmap.search.stream import Work, run
@@ -324,9 +325,10 @@ def map_files(
     pairing: Pairing | None = None,
     reporting: Reporting | None = None,
     **options: Any,
-) -> Summary:
+) -> MappingSummary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
-    mapping = Mapping(index, scoring or Scoring(), backend, style, pairing, reporting)
+    given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
+    mapping = Mapping(Context(index, backend, *given), style)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 

@@ -3,7 +3,7 @@
 #include "common/portable.cuh"
 
 // Given how many items there are up to and with each record; `guess` is that of the item before, or -1.
-HOST_DEVICE i64 owner(const i64* ends, i64 records, i64 item, i64 guess) {
+HOST_DEVICE i64 item_record(const i64* ends, i64 records, i64 item, i64 guess) {
     if (guess >= 0 && item < ends[guess]) return guess;
     if (guess >= 0 && item < ends[guess + 1]) return guess + 1;
     i64 low = 0, high = records - 1;

@@ -86,7 +86,7 @@ KERNEL void locate(i64 begin, i64 end, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS
     Occurrences occurrences = OCCURRENCES;
     i64 record = -1;
     FOR_EACH(item, begin, end) {
-        record = owner(ends, record_count, item, record);
+        record = item_record(ends, record_count, item, record);
         Occurrence found = occurrences.get(record, item - (record ? ends[record - 1] : 0), suffixes);
         i64 contig = reference.contig_of(found.place);
         contigs[item] = (i32)contig;

@@ -4,6 +4,48 @@
 #include "index/reference.cuh"
 #include "search/traceback.cuh"
 
+// The CIGARs of a plan's entries.
+struct Extensions {
+    const i64* ends OF(entries);  // an entry's room in `operations` is [ends - rooms, ends)
+    const i64* rooms OF(entries);
+    u32* operations OF(some);  // length << 4 | CigarOperation, in the order of the reference
+    i32* counts OF(entries);   // operations of each, 0 for none
+    i64* reference_starts OF(entries);
+
+    HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - rooms[entry]; }
+};
+
+// What a run's counters take an entry for: a primary one with a place by its MAPQ, and this more in a proper pair; others as
+// these.
+const i32 PROPER_TALLY = 64;
+enum Tally { NO_TALLY = 128, SUPPLEMENTARY_TALLY = 129, SECONDARY_TALLY = 130 };
+
+// What the entries of a plan proved to be.
+struct Alignments {
+    u8* roles OF(entries);
+    i32* contigs OF(entries);           // -1 where there is no alignment
+    i64* reference_starts OF(entries);  // half-open, in the whole reference
+    i64* reference_ends OF(entries);
+    u8* reversed OF(entries);
+    u8* mapqs OF(entries);
+    i32* scores OF(entries);  // of this place and of the best other one, without bonuses
+    i32* seconds OF(entries);
+    i32* edit_distances OF(entries);
+    u16* flags OF(entries);   // SAM's
+    u8* tallies OF(entries);  // a Tally, or a primary alignment's MAPQ
+
+    HOST_DEVICE bool mapped(i64 entry) const { return contigs[entry] >= 0; }
+    // Where the read's first base lies, or behind it.
+    HOST_DEVICE i64 fragment_end(i64 entry) const {
+        return reversed[entry] ? reference_ends[entry] : reference_starts[entry];
+    }
+    // Whether two alignments of a read begin or end at the same place.
+    HOST_DEVICE bool are_duplicates(i64 a, i64 b) const {
+        return contigs[a] == contigs[b] && reversed[a] == reversed[b] &&
+               (reference_starts[a] == reference_starts[b] || reference_ends[a] == reference_ends[b]);
+    }
+};
+
 struct Aligned {
     const Reference* reference;
     const u8* barrier_letters;

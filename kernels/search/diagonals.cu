@@ -4,15 +4,14 @@
 // which the read is verified around the seed. That is so cheap that it ranks hundreds of copies of a repeat by what
 // distinguishes them. The best are kept.
 #include "search/diagonals.cuh"
-#include "index/suffix_array.cuh"
+#include "search/seeds.cuh"
 #include "search/windows.cuh"
 
 // The seeds of one read: places on the grid of both orientations.
 struct Grid {
     const Reference& reference;
     const Queries& queries;
-    const suffix_t* suffixes;
-    i64 suffix_count;
+    const SuffixArray& index;
     const suffix_t* ranks;
     const u16* before;
     const u16* after;
@@ -32,9 +31,9 @@ struct Grid {
     }
 
     HOST_DEVICE void prefetch(i32 seed) const {
-        if (seed + 4 < 2 * seeds) PREFETCH(&suffixes[ranks[seed + 4]]);
+        if (seed + 4 < 2 * seeds) PREFETCH(&index.suffixes[ranks[seed + 4]]);
         if (seed + 2 < 2 * seeds)
-            PREFETCH(&reference.words[suffixes[minimum((i64)ranks[seed + 2], suffix_count - 1)] >> 5]);
+            PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[seed + 2], index.suffix_count - 1)] >> 5]);
     }
 };
 
@@ -43,7 +42,7 @@ struct Neighbours {
     Suffix<Words> query;
     i64 low, high;
     i32 shared_low, shared_high, taken, orientation;
-    i32 missed;  // bases that the first suffix behind the limit shares
+    i32 unexamined;  // bases that the first suffix behind the limit shares
 
     HOST_DEVICE void start(const Grid& grid, i32 seed) {
         orientation = seed >= grid.seeds;
@@ -51,7 +50,7 @@ struct Neighbours {
         low = (i64)grid.ranks[seed] - 1, high = low + 1;
         shared_low = grid.before[seed], shared_high = grid.after[seed];
         taken = 0;
-        missed = 0;
+        unexamined = 0;
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(const Grid& grid, i64 place) const {
@@ -69,17 +68,19 @@ struct Neighbours {
             i32 shared = maximum(shared_low, shared_high);
             if (shared < grid.shortest_seed) return false;
             if (taken++ == grid.neighbours) {
-                missed = shared;
+                unexamined = shared;
                 return false;
             }
             bool up = shared_high >= shared_low;
-            i64 place = (i64)grid.suffixes[up ? high : low], ahead = up ? high + 4 : low - 4;
-            if (ahead >= 0 && ahead < grid.suffix_count) PREFETCH(&grid.reference.words[grid.suffixes[ahead] >> 5]);
+            i64 place = (i64)grid.index.suffixes[up ? high : low], ahead = up ? high + 4 : low - 4;
+            if (ahead >= 0 && ahead < grid.index.suffix_count)
+                PREFETCH(&grid.reference.words[grid.index.suffixes[ahead] >> 5]);
             query.length = shared;
             if (up)
-                shared_high =
-                    ++high < grid.suffix_count ? common_prefix(grid.reference, query, (i64)grid.suffixes[high]) : 0;
-            else shared_low = --low >= 0 ? common_prefix(grid.reference, query, (i64)grid.suffixes[low]) : 0;
+                shared_high = ++high < grid.index.suffix_count
+                                  ? common_prefix(grid.reference, query, (i64)grid.index.suffixes[high])
+                                  : 0;
+            else shared_low = --low >= 0 ? common_prefix(grid.reference, query, (i64)grid.index.suffixes[low]) : 0;
             if (named_before(grid, place)) continue;
             i64 diagonal = place - query.position;
             i32 position = (i32)query.position;
@@ -91,47 +92,46 @@ struct Neighbours {
     }
 };
 
-// An item is a read, selected[item], whose seeds in a part of it are taken; it writes found[item * KEPT ...], best first,
-// counts[item], and missed[item]: the most bases that a place shares at a seed of which the walk ended at its limit before
-// it; 0 where all were seen.
-KERNEL void find_diagonals(i64 begin, i64 end, QUERY_ARGUMENTS, const u64* hashes, const i32* selected,
-                           const i64* seed_offsets, const suffix_t* ranks, const u16* before, const u16* after,
-                           const i32* part_begins, const i32* part_ends, REFERENCE_ARGUMENTS, const suffix_t* suffixes,
-                           Diagonal* found, i32* counts, i32* missed, i64 suffix_count, i32 stride, i32 shortest_seed,
-                           i32 neighbours, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Scoring scoring = SCORING;
+// An item is a read, selected[item], whose seeds between part_begins and part_ends of its slot are taken.
+KERNEL void find_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                           Seeds seeds, const i32* selected OF(selected), const i32* part_begins OF(reads),
+                           const i32* part_ends OF(reads), DiagonalTable found, i32 shortest_seed, i32 neighbours) {
     FOR_EACH_GROUP(item, begin, end) {
-        i64 slot = selected[item], first = seed_offsets[item];
-        i32 seeds = (i32)((seed_offsets[item + 1] - first) / 2);
-        Grid grid = {reference,     queries,
-                     suffixes,      suffix_count,
-                     ranks + first, before + first,
-                     after + first, slot,
-                     hashes[slot],  seeds,
-                     stride,        shortest_seed,
-                     neighbours,    Span{part_begins[slot], part_ends[slot]}};
+        i64 slot = selected[item], first = seeds.offsets[item];
+        i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
+        Grid grid = {reference,
+                     queries,
+                     index,
+                     seeds.ranks + first,
+                     seeds.before + first,
+                     seeds.after + first,
+                     slot,
+                     queries.hashes[slot],
+                     count,
+                     seeds.stride,
+                     shortest_seed,
+                     neighbours,
+                     Span{part_begins[slot], part_ends[slot]}};
         Diagonals diagonals;
-        i32 most_missed = 0;
-        for (i32 round = 0; round < 2 * seeds; round += GROUP_WIDTH) {
+        i32 most_unexamined = 0;
+        for (i32 round = 0; round < 2 * count; round += GROUP_WIDTH) {
             i32 seed = round + group_lane();
-            bool more = seed < 2 * seeds && grid.takes(seed);
+            bool more = seed < 2 * count && grid.takes(seed);
             Neighbours walk;
             if (more) grid.prefetch(seed), walk.start(grid, seed);
             while (group_any(more)) {
                 Diagonal fresh = {};
                 bool real = more && walk.next(grid, scoring, fresh);
                 diagonals.offer(fresh, real);
-                if (more && !real) most_missed = maximum(most_missed, walk.missed);
+                if (more && !real) most_unexamined = maximum(most_unexamined, walk.unexamined);
                 more = real;
             }
         }
-        most_missed = group_max(most_missed);
-        diagonals.write(found + item * KEPT);
+        most_unexamined = group_max(most_unexamined);
+        diagonals.write(found.rows + item * KEPT);
         if (group_lane() == 0) {
-            counts[item] = diagonals.count;
-            missed[item] = most_missed;
+            found.counts[item] = diagonals.count;
+            found.unexamined[item] = most_unexamined;
         }
     }
 }

@@ -18,6 +18,13 @@ struct Diagonal {
     }
 };
 
+// The diagonals of some reads.
+struct DiagonalTable {
+    Diagonal* rows OF(selected* KEPT);  // KEPT of each read
+    i32* counts OF(selected);           // of a read's rows the first ones are diagonals, the best first
+    i32* unexamined OF(selected);       // the most bases shared at a seed by a place that was not looked at; 0: none
+};
+
 HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
     if (a.segment.score != b.segment.score) return a.segment.score > b.segment.score;
     if (a.tie != b.tie) return a.tie < b.tie;
@@ -27,6 +34,8 @@ HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
 }
 
 #ifdef __CUDACC__
+
+static_assert(KEPT == GROUP_WIDTH, "each lane holds one diagonal");
 
 struct Diagonals {
     Diagonal mine;  // of lane i the i-th best
@@ -43,15 +52,15 @@ struct Diagonals {
     }
     HOST_DEVICE void insert(const Diagonal& fresh) {
         i32 lane = group_lane();
-        u32 twin = __ballot_sync(~0u, lane < count && mine.same(fresh));
+        u32 duplicate = __ballot_sync(~0u, lane < count && mine.same(fresh));
         u32 ahead = __ballot_sync(~0u, lane < count && !better(fresh, mine));
-        i32 place = __popc(ahead), freed = twin ? __ffs(twin) - 1 : minimum(count, KEPT - 1);
+        i32 place = __popc(ahead), freed = duplicate ? __ffs(duplicate) - 1 : minimum(count, KEPT - 1);
         if (place > freed || place == KEPT) return;
-        if (twin && ahead & twin) return;
+        if (duplicate && ahead & duplicate) return;
         Diagonal before = from_lane(mine, lane ? lane - 1 : 0);
         if (lane > place && lane <= freed) mine = before;
         if (lane == place) mine = fresh;
-        if (!twin && count < KEPT) ++count;
+        if (!duplicate && count < KEPT) ++count;
     }
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
         i32 worst = count < KEPT ? 0 : __shfl_sync(~0u, mine.segment.score, KEPT - 1);

@@ -1,8 +1,9 @@
 // Extension: banded alignment scores for the windows in which gaps may pay, and the CIGARs of the reported ones.
 #include "search/alignments.cuh"
+#include "search/record_plan.cuh"
 #include "search/smith_waterman.cuh"
 
-// An item is Lane::width tasks; a task is the number of a window, task_slots its read.
+// An item is Lane::width tasks; a task is the row of a window, task_slots its read.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
                                                               const i64* tasks, const i32* task_slots, Window* windows,
                                                               i64 group, i64 task_count, const Scoring& scoring) {
@@ -22,13 +23,12 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_group(const Reference& r
 }
 
 // Tasks of different bands do not meet in a launch.
-#define SCORE_WINDOWS(name, Lane, KIND)                                                                          \
-    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* tasks,                 \
-                     const i32* task_slots, Window* windows, i64 task_count, SCORING_ARGUMENTS) {                \
-        Reference reference = REFERENCE;                                                                         \
-        Queries queries = QUERIES;                                                                               \
-        FOR_EACH(group, begin, end)                                                                              \
-            score_group<Lane, KIND>(reference, queries, tasks, task_slots, windows, group, task_count, SCORING); \
+#define SCORE_WINDOWS(name, Lane, KIND)                                                                               \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                       \
+                     const i64* tasks OF(task_count), const i32* task_slots OF(task_count), Window* windows OF(some), \
+                     i64 task_count) {                                                                                \
+        FOR_EACH(group, begin, end)                                                                                   \
+            score_group<Lane, KIND>(reference, queries, tasks, task_slots, windows, group, task_count, scoring);      \
     }
 
 SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
@@ -49,10 +49,10 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
     return cigar.count;
 }
 
-// The alignment that a line tells: the best one or, where that falls below `least` without the bonuses for the ends that it
+// The alignment that is reported: the best one or, where that falls below `least` without the bonuses for the ends that it
 // reaches, the best one without them.
 template <i32 WIDTH>
-HOST_DEVICE Path trace_told(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
+HOST_DEVICE Path trace_reported(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
     while (true) {
         Path path = trace(band, scoring, steps, operations);
         Aligned aligned = {band.reference,       nullptr,    band.bases,     band.mask,
@@ -62,25 +62,21 @@ HOST_DEVICE Path trace_told(const Band& band, Scoring scoring, Steps<WIDTH> step
     }
 }
 
-// An item is a line of `traced`, all of them with windows of one band; it fills the line's part of `operations`. Blocks of
-// 2^lane_bits items have block_words words of `steps`, interleaved.
-#define TRACE_ALIGNMENTS(name, WIDTH)                                                                                 \
-    KERNEL void name(i64 begin, i64 end, QUERY_ARGUMENTS, REFERENCE_ARGUMENTS, const i64* traced,                     \
-                     const Window* windows, const i32* line_slots, const i64* line_windows, const i32* least_scores,  \
-                     const i64* operation_ends, const i64* rooms, u64* steps, u32* operations, i32* operation_counts, \
-                     i64* reference_starts, i64 first, i64 block_words, SCORING_ARGUMENTS) {                          \
-        Reference reference = REFERENCE;                                                                              \
-        Queries queries = QUERIES;                                                                                    \
-        i64 lanes = (i64)1 << lane_bits;                                                                              \
-        FOR_EACH(item, begin, end) {                                                                                  \
-            i64 line = traced[first + item], slot = line_slots[line];                                                 \
-            Band band = band_of(reference, queries, slot, windows[line_windows[line]]);                               \
-            Steps<WIDTH> own = {steps + (item >> lane_bits) * block_words + (item & (lanes - 1)), lanes};             \
-            u32* cigar = operations + operation_ends[line] - rooms[line];                                             \
-            Path path = trace_told(band, SCORING, own, cigar, least_scores[line]);                                    \
-            operation_counts[line] = path.operations;                                                                 \
-            reference_starts[line] = path.reference_start;                                                            \
-        }                                                                                                             \
+// An item is an entry of `traced`, from `first` on, all of them with windows of one band. Blocks of 2^lane_bits items have
+// block_words words of `steps`, interleaved.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                             \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
+                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),           \
+                     u64* steps OF(((items - 1 >> lane_bits) + 1) * block_words), i64 first, i64 block_words) {   \
+        i64 lanes = (i64)1 << queries.lane_bits;                                                                  \
+        FOR_EACH(item, begin, end) {                                                                              \
+            i64 entry = traced[first + item], slot = plan.slots[entry];                                           \
+            Band band = band_of(reference, queries, slot, windows[plan.windows[entry]]);                          \
+            Steps<WIDTH> own = {steps + (item >> queries.lane_bits) * block_words + (item & (lanes - 1)), lanes}; \
+            Path path = trace_reported(band, scoring, own, extensions.cigar(entry), plan.least_scores[entry]);    \
+            extensions.counts[entry] = path.operations;                                                           \
+            extensions.reference_starts[entry] = path.reference_start;                                            \
+        }                                                                                                         \
     }
 
 TRACE_ALIGNMENTS(trace_narrow, 32)
@@ -88,17 +84,16 @@ TRACE_ALIGNMENTS(trace_middle, 64)
 TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
 
-// An item is a line: the CIGAR of its window's ungapped segment, unless it is one that is traced.
-KERNEL void lay_alignments(i64 begin, i64 end, const i32* lengths, const Window* windows, const i32* line_slots,
-                           const i64* line_windows, const u8* line_bands, const i64* operation_ends, const i64* rooms,
-                           u32* operations, i32* operation_counts, i64* reference_starts) {
-    FOR_EACH(line, begin, end) {
-        operation_counts[line] = 0;
-        reference_starts[line] = 0;
-        if (line_windows[line] < 0 || line_bands[line]) continue;
-        const Window& window = windows[line_windows[line]];
-        u32* own = operations + operation_ends[line] - rooms[line];
-        operation_counts[line] = lay_segment(window, lengths[line_slots[line]], own);
-        reference_starts[line] = window.diagonal + window.begin;
+// An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
+KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, RecordPlan plan, Extensions extensions,
+                           const Window* windows OF(some)) {
+    FOR_EACH(entry, begin, end) {
+        extensions.counts[entry] = 0;
+        extensions.reference_starts[entry] = 0;
+        if (plan.windows[entry] < 0 || plan.bands[entry]) continue;
+        const Window& window = windows[plan.windows[entry]];
+        i32 length = queries.lengths[plan.slots[entry]];
+        extensions.counts[entry] = lay_segment(window, length, extensions.cigar(entry));
+        extensions.reference_starts[entry] = window.diagonal + window.begin;
     }
 }

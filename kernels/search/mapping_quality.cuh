@@ -11,7 +11,7 @@ const i32 NO_QUALITY = 25;  // phred of a base whose quality is not told
 const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
 const i32 MISTRUST = 45;    // phred at which copies that exchanged a stretch outweigh what tells them apart
 const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
-const i32 UNSEEN = 64;      // for so many copies that were found one was not
+const i32 UNTESTED = 64;    // for so many copies that were found one was not
 const i32 THIRD = 5;        // phred of one of the three other bases
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
@@ -35,7 +35,7 @@ struct Rivals {
     HOST_DEVICE void add(i32 phred) {
         if (phred >= NEGLIGIBLE) return;
         u64 rival = likelihood(maximum(phred, 0));
-        likelihoods += rival + rival / UNSEEN;
+        likelihoods += rival + rival / UNTESTED;
     }
     HOST_DEVICE i32 mapping_quality() const {
         u64 error = likelihoods ? likelihoods + likelihood(MISTRUST) : 0;
@@ -79,9 +79,9 @@ HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Q
 }
 
 // Phred of a difference of the sample, where a read of `length` bases shows so many at its best place; before the read one
-// is expected in `clean_bases`.
-HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 clean_bases) {
-    return THIRD + phred_of((u64)(1 + differences), (u64)(clean_bases + length));
+// is expected in `bases_per_variant`.
+HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_variant) {
+    return THIRD + phred_of((u64)(1 + differences), (u64)(bases_per_variant + length));
 }
 
 // What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.

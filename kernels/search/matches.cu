@@ -10,11 +10,9 @@
 // An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on, those
 // of orientation 0 first; of each the first suffix and their count. Several passes, so that the loads of a query's seeds are
 // under way together.
-KERNEL void find_matches(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selected, const i64* seed_offsets,
-                         REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* prefix_table, suffix_t* ranks,
-                         i64* counts, i64 suffix_count, i32 table_bases, i32 seed_bases, i32 stride) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
+KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+                         const i32* selected OF(selected), const i64* seed_offsets OF(selected + 1),
+                         suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item >> 1];
         i32 orientation = (i32)(item & 1);
@@ -23,22 +21,22 @@ KERNEL void find_matches(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* selecte
         Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
         bool ambiguous = queries.flags[slot] & READ_AMBIGUOUS;
         for (i64 i = 0; i < count; ++i)
-            PREFETCH(&prefix_table[prefix_code(Suffix{bases, i * stride, seed_bases}, table_bases)]);
+            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * stride, seed_bases}, index.table_bases)]);
         for (i64 i = 0; i < count; ++i) {
-            Ranks range = prefix_range(prefix_table, Suffix{bases, i * stride, seed_bases}, table_bases);
+            Ranks range = prefix_range(index.prefix_table, Suffix{bases, i * stride, seed_bases}, index.table_bases);
             if (ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases) range.high = range.low;
             ranks[first + i] = (suffix_t)range.low;
             counts[first + i] = range.high - range.low;
-            PREFETCH(&suffixes[(range.low + range.high) >> 1]);
+            PREFETCH(&index.suffixes[(range.low + range.high) >> 1]);
         }
         for (i64 i = 0; i < count; ++i) {
             i64 middle = (i64)ranks[first + i] + (counts[first + i] >> 1);
-            PREFETCH(&reference_words[suffixes[minimum(middle, suffix_count - 1)] >> 5]);
+            PREFETCH(&reference.words[index.suffixes[minimum(middle, index.suffix_count - 1)] >> 5]);
         }
         for (i64 i = 0; i < count; ++i) {
             i64 low = (i64)ranks[first + i];
             Ranks found = {low, low + counts[first + i]};
-            found = equal_range(reference, suffixes, Suffix{bases, i * stride, seed_bases}, found);
+            found = equal_range(reference, index.suffixes, Suffix{bases, i * stride, seed_bases}, found);
             ranks[first + i] = (suffix_t)found.low;
             counts[first + i] = found.high - found.low;
         }
@@ -53,72 +51,69 @@ HOST_DEVICE bool equal_at(const Laid& laid, i32 position, i32 bases) {
 
 // Whether a gap to a segment that is not near pays, or whether it may be the better one of two that a gap joins to an
 // alignment of min_score. The lesser one may be too short to have a seed.
-HOST_DEVICE bool is_worth(const Segment& segment, i32 min_score, const Scoring& scoring) {
-    return segment.score > scoring.gap(SPREAD) || 2 * segment.score >= min_score + scoring.gap(1);
+HOST_DEVICE bool is_worth(const Segment& segment, const Scoring& scoring) {
+    return segment.score > scoring.gap(SPREAD) || 2 * segment.score >= scoring.min_score + scoring.gap(1);
 }
 
-struct Matches {
+// The suffixes that begin with the seeds of some reads.
+struct SeedMatches {
+    const i32* selected OF(selected);
+    const i64* offsets OF(selected + 1);  // where each read's seeds begin
+    const suffix_t* ranks OF(seeds);      // the first suffix of each seed
+    const i64* ends OF(seeds);            // matches up to and with each seed's
+    i64 read_count;
+    i32 seed_bases, stride;
+};
+
+// Matches in their order.
+struct MatchWalk {
     const Reference& reference;
     const Queries& queries;
-    const i32* selected;
-    const i64* seed_offsets;
-    i64 reads;
-    const suffix_t* suffixes;
-    const suffix_t* ranks;
-    const i64* ends;  // matches up to and with each seed's
-    i32 seed_bases, stride;
+    const SuffixArray& index;
+    const SeedMatches& matches;
     i64 read, seed;  // of the match before
 
-    // The diagonal of a match and its slot; false where its segment is worth nothing, or a seed before it tells the same one.
-    HOST_DEVICE bool tells(i64 match, const u64* hashes, i32 min_score, const Scoring& scoring, Diagonal& found,
-                           i64& slot) {
-        seed = owner(ends, seed_offsets[reads], match, seed);
-        read = owner(seed_offsets + 1, reads, seed, read);
-        slot = selected[read];
-        i64 seeds = (seed_offsets[read + 1] - seed_offsets[read]) / 2, number = seed - seed_offsets[read];
+    // The diagonal of a match and its slot; false where its segment is worth nothing, or a seed before it names the same one.
+    HOST_DEVICE bool find(i64 match, const Scoring& scoring, Diagonal& found, i64& slot) {
+        i32 seed_bases = matches.seed_bases, stride = matches.stride;
+        seed = item_record(matches.ends, matches.offsets[matches.read_count], match, seed);
+        read = item_record(matches.offsets + 1, matches.read_count, seed, read);
+        slot = matches.selected[read];
+        i64 first = matches.offsets[read], seeds = (matches.offsets[read + 1] - first) / 2, number = seed - first;
         i32 orientation = number >= seeds, position = (i32)(number - orientation * seeds) * stride;
-        i64 place = (i64)suffixes[(i64)ranks[seed] + match - (seed ? ends[seed - 1] : 0)], diagonal = place - position;
+        i64 within = match - (seed ? matches.ends[seed - 1] : 0);
+        i64 place = (i64)index.suffixes[(i64)matches.ranks[seed] + within], diagonal = place - position;
         Laid laid = lay(reference, queries, slot, orientation, diagonal, position);
         if (equal_at(laid, position - stride, stride)) return false;
         Segment segment = extend_segment(laid, position, position + seed_bases, queries.lengths[slot], scoring);
-        if (!is_worth(segment, min_score, scoring)) return false;
+        if (!is_worth(segment, scoring)) return false;
         for (i32 i = (segment.begin + stride - 1) / stride * stride; i < position; i += stride)
             if (equal_at(laid, i, seed_bases)) return false;
-        found = Diagonal{diagonal, tie_of(hashes[slot], diagonal), segment, orientation};
+        found = Diagonal{diagonal, tie_of(queries.hashes[slot], diagonal), segment, orientation};
         return true;
     }
 };
 
-#define MATCH_ARGUMENTS                                                                                          \
-    QUERY_ARGUMENTS, const u64 *hashes, const i32 *selected, const i64 *seed_offsets, REFERENCE_ARGUMENTS,       \
-        const suffix_t *suffixes, const suffix_t *ranks, const i64 *match_ends, i64 read_count, i64 first_match, \
-        i32 seed_bases, i32 stride
-#define MATCHES                                                                    \
-    Matches{reference, queries,    selected,   seed_offsets, read_count, suffixes, \
-            ranks,     match_ends, seed_bases, stride,       -1,         -1}
-
-// An item is a match, counted from first_match on: 1 where it tells a diagonal, else 0.
-KERNEL void count_diagonals(i64 begin, i64 end, MATCH_ARGUMENTS, i64* told, i32 min_score, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Matches matches = MATCHES;
+// An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
+KERNEL void count_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+                            Scoring scoring, SeedMatches matches, i64* counts OF(items), i64 first_match) {
+    MatchWalk walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, begin, end) {
         Diagonal found;
         i64 slot;
-        told[item] = matches.tells(first_match + item, hashes, min_score, SCORING, found, slot);
+        counts[item] = walk.find(first_match + item, scoring, found, slot);
     }
 }
 
-// told_ends: the inclusive prefix sum of what count_diagonals gave.
-KERNEL void list_diagonals(i64 begin, i64 end, MATCH_ARGUMENTS, const i64* told_ends, Diagonal* diagonals, i32* slots,
-                           i32 min_score, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Matches matches = MATCHES;
+// ends: the inclusive prefix sum of what count_diagonals gave.
+KERNEL void list_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                           SeedMatches matches, const i64* ends OF(items), Diagonal* diagonals OF(diagonals),
+                           i32* slots OF(diagonals), i64 first_match) {
+    MatchWalk walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, begin, end) {
-        i64 place = item ? told_ends[item - 1] : 0, slot;
-        if (told_ends[item] == place) continue;
-        matches.tells(first_match + item, hashes, min_score, SCORING, diagonals[place], slot);
+        i64 place = item ? ends[item - 1] : 0, slot;
+        if (ends[item] == place) continue;
+        walk.find(first_match + item, scoring, diagonals[place], slot);
         slots[place] = (i32)slot;
     }
 }

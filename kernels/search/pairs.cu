@@ -12,11 +12,10 @@
 #include "search/pairs.cuh"
 #include "search/placement.cuh"
 
-const i32 FOUND_WINDOWS = 16;  // what a read's own seeds fill at most
-const i32 MOST_ANCHORS = 8;    // windows of a mate around which its partner is looked for
-const i32 DOUBT = 30;          // phred within which another choice makes the best one doubtful
-const i32 WORTH = 10;          // phred that the mates' places have to gain for another choice to be looked for
-const i32 FAMILY = 3;          // other fragments among the windows from which on both mates are in one repeat
+const i32 MOST_ANCHORS = 8;         // windows of a mate around which its partner is looked for
+const i32 DOUBT = 30;               // phred within which another choice makes the best one doubtful
+const i32 WORTH = 10;               // phred that the mates' places have to gain for another choice to be looked for
+const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
 const i32 LEAST_RUN = 12;  // equal bases from which a segment is extended: chance gives them once in a hundred regions
 const i32 SURE = 20;       // MAPQ from which on a pair tells an insert size
 const i32 LONGEST_INSERT = 10000;
@@ -24,11 +23,11 @@ const i32 LONGEST_INSERT = 10000;
 // One mate of a pair, and its windows.
 struct Mate {
     const Window* windows;
-    const i16* losses;
+    const i16* deficits;
     i64 slot;
     i32 count, length, chosen;
     bool flipped;
-    i32 unseen_loss;  // what a place may lose that had no room among its windows; NO_LOSS where all had
+    i32 untested_deficit;  // what a place may lose that had no room among its windows; NO_DEFICIT where all had
 
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
@@ -40,26 +39,28 @@ struct Mate {
         return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
     }
     // Whether the read is no less told there than at its best place.
-    HOST_DEVICE bool keeps(i32 i, i32 joint_score, const Scoring& scoring) const {
-        return reaches(i, joint_score, scoring) || !reaches(chosen, joint_score, scoring);
+    HOST_DEVICE bool keeps(i32 i, const Scoring& scoring) const {
+        return reaches(i, scoring.joint_score, scoring) || !reaches(chosen, scoring.joint_score, scoring);
     }
 };
 
-HOST_DEVICE Mate mate_of(const Queries& queries, i64 slot, const Window* windows, const i32* counts, const i32* chosen,
-                         const i16* losses, i64 most_windows) {
-    i32 best = chosen[slot], count = best < 0 ? 0 : counts[slot];
-    Mate mate = {windows + slot * most_windows,
-                 losses + slot * most_windows,
+HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& windows,
+                         const PlacementTable& placements) {
+    i64 slot = queries.slot_of[record];
+    i32 best = placements.chosen[slot], count = best < 0 ? 0 : windows.counts[slot];
+    Mate mate = {windows.of(slot),
+                 placements.deficits + slot * WINDOWS,
                  slot,
                  count,
                  queries.lengths[slot],
                  best,
                  (queries.flags[slot] & READ_FLIPPED) != 0,
-                 NO_LOSS};
+                 NO_DEFICIT};
     if (count < FOUND_WINDOWS) return mate;
     i32 least = mate.windows[FOUND_WINDOWS - 1].ungapped;  // room goes by the scores without gaps
     for (i32 i = 0; i < FOUND_WINDOWS; ++i)
-        if (mate.windows[i].ungapped == least) mate.unseen_loss = minimum(mate.unseen_loss, (i32)mate.losses[i]);
+        if (mate.windows[i].ungapped == least)
+            mate.untested_deficit = minimum(mate.untested_deficit, (i32)mate.deficits[i]);
     return mate;
 }
 
@@ -83,14 +84,13 @@ struct Choice {
     i32 i, j;
 };
 
-HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, i32 unpaired, i32 joint_score,
-                            const Scoring& scoring) {
-    Choice best = {unpaired, unpaired, 0, -1, -1};
+HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& scoring) {
+    Choice best = {scoring.unpaired_deficit, scoring.unpaired_deficit, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
-        if (pair.first.losses[i] > best.cost || !pair.first.keeps(i, joint_score, scoring)) continue;
+        if (pair.first.deficits[i] > best.cost || !pair.first.keeps(i, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {
-            i32 loss = pair.first.losses[i] + pair.second.losses[j];
-            if (loss > best.cost || !pair.second.keeps(j, joint_score, scoring)) continue;
+            i32 loss = pair.first.deficits[i] + pair.second.deficits[j];
+            if (loss > best.cost || !pair.second.keeps(j, scoring)) continue;
             const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
             i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
             if (distance == FAR || cost > best.cost) continue;
@@ -101,21 +101,18 @@ HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, i32 unpaired, i
     return best;
 }
 
-#define MATE_ARGUMENTS QUERY_ARGUMENTS, const i32 *slot_of, REFERENCE_ARGUMENTS, const u64 *hashes, INSERT_ARGUMENTS
-#define MATE(record) mate_of(queries, slot_of[record], windows, counts, chosen, losses, most_windows)
-
 // An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] tell the fragment;
 // else the direction is DIRECTIONS.
-KERNEL void measure_inserts(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* slot_of, REFERENCE_ARGUMENTS,
-                            const Window* windows, const i32* counts, const i32* chosen, const u8* mapqs,
-                            const i16* losses, u8* directions, i32* sizes, i64 most_windows) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
+KERNEL void measure_inserts(i64 begin, i64 end, Queries queries, Reference reference, WindowTable windows,
+                            PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, begin, end) {
-        Mate first = MATE(2 * pair), second = MATE(2 * pair + 1);
+        Mate first = mate_of(queries, 2 * pair, windows, placements);
+        Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
         directions[pair] = DIRECTIONS;
         sizes[pair] = 0;
-        if (first.chosen < 0 || second.chosen < 0 || minimum(mapqs[first.slot], mapqs[second.slot]) < SURE) continue;
+        if (first.chosen < 0 || second.chosen < 0 ||
+            minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < SURE)
+            continue;
         const Window &a = first.windows[first.chosen], &b = second.windows[second.chosen];
         if (reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin)) continue;
         Distance distance = distance_of(first.end(a), second.end(b));
@@ -128,20 +125,18 @@ KERNEL void measure_inserts(i64 begin, i64 end, QUERY_ARGUMENTS, const i32* slot
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
 // where the mate has more places than windows, one that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
-    return partner.losses[i] + WORTH < loss || (own.unseen_loss < DOUBT && partner.losses[i] < loss + DOUBT);
+    return partner.deficits[i] + WORTH < loss || (own.untested_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
-KERNEL void list_rescues(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts,
-                         const i32* chosen, const i16* losses, u8* wanted, i32* choice_losses, i64 most_windows,
-                         i32 unpaired, i32 joint_score, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Inserts inserts = INSERTS;
+KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
+                         i32* choice_deficits OF(items)) {
     FOR_EACH(item, begin, end) {
-        Pair pair = {MATE(2 * item), MATE(2 * item + 1), reference, inserts};
-        i32 loss = cheapest(pair, hashes, unpaired, joint_score, SCORING).loss;
-        choice_losses[item] = loss;
+        Pair pair = {mate_of(queries, 2 * item, windows, placements),
+                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
+        i32 loss = cheapest(pair, queries.hashes, scoring).loss;
+        choice_deficits[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         for (i32 i = 0; i < pair.first.count; ++i)
             if (is_anchor(pair.first, i, loss, pair.second)) wanted[pair.second.slot] = 1;
@@ -198,25 +193,21 @@ struct Stretch {
     }
 };
 
-// An item is a read, selected[item]; it writes found[item * KEPT ...] and counts_found[item]: the diagonals near its mate's
-// windows at which it is found.
-KERNEL void rescue_mates(i64 begin, i64 end, MATE_ARGUMENTS, const i32* selected, const i32* order,
-                         const Window* windows, const i32* counts, const i32* chosen, const i16* losses,
-                         const i32* choice_losses, Diagonal* found, i32* counts_found, i64 most_windows,
-                         SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Inserts inserts = INSERTS;
+// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found.
+KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+                         const i32* choice_deficits OF(reads / 2), DiagonalTable found) {
     FOR_EACH_GROUP(item, begin, end) {
-        i64 slot = selected[item], record = order[slot];
+        i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;
-        Pair pair = {MATE(record & ~1ll), MATE(record | 1), reference, inserts};
+        Pair pair = {mate_of(queries, record & ~1ll, windows, placements),
+                     mate_of(queries, record | 1, windows, placements), reference, inserts};
         const Mate& partner = anchor_first ? pair.first : pair.second;
         const Mate& own = anchor_first ? pair.second : pair.first;
         Diagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
-            if (!is_anchor(partner, i, choice_losses[record >> 1], own)) continue;
+            if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
             ++anchors;
             const Window& window = partner.windows[i];
             FragmentEnd anchor = partner.end(window);
@@ -232,19 +223,19 @@ KERNEL void rescue_mates(i64 begin, i64 end, MATE_ARGUMENTS, const i32* selected
                                    slot,
                                    reference.contig_starts[contig],
                                    reference.contig_starts[contig + 1] - 1,
-                                   hashes[slot],
+                                   queries.hashes[slot],
                                    reversed != own.flipped,
                                    own.length};
-                stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, SCORING);
+                stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
             }
         }
-        diagonals.write(found + item * KEPT);
-        if (group_lane() == 0) counts_found[item] = diagonals.count;
+        diagonals.write(found.rows + item * KEPT);
+        if (group_lane() == 0) found.counts[item] = diagonals.count;
     }
 }
 
 // How sure one mate's window is: every other choice for the pair that has this read elsewhere is a rival.
-struct Surety {
+struct PairMapq {
     const Mate& mate;
     i32 chosen, cost;
     Rivals rivals;
@@ -257,55 +248,52 @@ struct Surety {
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
 // becomes 1 where that is a fragment.
-KERNEL void pair_mates(i64 begin, i64 end, MATE_ARGUMENTS, const Window* windows, const i32* counts, const i32* missed,
-                       const u8* variants, i32* chosen, const i16* losses, i32* seconds, u8* mapqs, u8* joint,
-                       i64 most_windows, i32 unpaired, i32 joint_score, SCORING_ARGUMENTS) {
-    Reference reference = REFERENCE;
-    Queries queries = QUERIES;
-    Inserts inserts = INSERTS;
-    Scoring scoring = SCORING;
+KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                       WindowTable windows, PlacementTable placements) {
     FOR_EACH(item, begin, end) {
-        Pair pair = {MATE(2 * item), MATE(2 * item + 1), reference, inserts};
+        Pair pair = {mate_of(queries, 2 * item, windows, placements),
+                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
-        Choice best = cheapest(pair, hashes, unpaired, joint_score, scoring);
-        joint[pair.first.slot] = joint[pair.second.slot] = best.i >= 0;
+        Choice best = cheapest(pair, queries.hashes, scoring);
+        placements.joint[pair.first.slot] = placements.joint[pair.second.slot] = best.i >= 0;
         if (best.i < 0) best.i = pair.first.chosen, best.j = pair.second.chosen;
-        Surety sureties[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};
-        i32 missed_losses[2];
+        PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};
+        i32 unexamined_deficits[2];
         for (i32 side = 0; side < 2; ++side) {
             const Mate& mate = mates[side];
             for (i32 i = 0; i < mate.count; ++i)
-                if (sureties[side].elsewhere(i)) sureties[side].add(mate.losses[i] + unpaired);
+                if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_deficit);
             i32 top = mate.windows[mate.chosen].score;
-            missed_losses[side] = missed_loss(missed[mate.slot], top, variants[mate.slot], scoring);
+            unexamined_deficits[side] =
+                unexamined_deficit(windows.unexamined[mate.slot], top, placements.variants[mate.slot], scoring);
         }
-        i32 unseen = mates[0].unseen_loss + mates[1].unseen_loss, others = 0;
+        i32 untested = mates[0].untested_deficit + mates[1].untested_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
-            bool first_elsewhere = sureties[0].elsewhere(i);
+            bool first_elsewhere = pair_mapqs[0].elsewhere(i);
             for (i32 j = 0; j < mates[1].count; ++j) {
-                i32 cost = mates[0].losses[i] + mates[1].losses[j];
-                if (cost > best.cost + NEGLIGIBLE && unseen >= NO_LOSS) continue;
-                bool second_elsewhere = sureties[1].elsewhere(j);
+                i32 cost = mates[0].deficits[i] + mates[1].deficits[j];
+                if (cost > best.cost + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
+                bool second_elsewhere = pair_mapqs[1].elsewhere(j);
                 if (!first_elsewhere && !second_elsewhere) continue;
                 i32 distance = pair.distance_penalty(mates[0].windows[i], mates[1].windows[j]);
                 if (distance == FAR) continue;
                 ++others;
-                if (first_elsewhere) sureties[0].add(cost + distance);
-                if (second_elsewhere) sureties[1].add(cost + distance);
+                if (first_elsewhere) pair_mapqs[0].add(cost + distance);
+                if (second_elsewhere) pair_mapqs[1].add(cost + distance);
             }
         }
         for (i32 side = 0; side < 2; ++side) {
             const Mate& mate = mates[side];
-            Surety& surety = sureties[side];
-            surety.add(missed_losses[side] + minimum(missed_losses[1 - side], unpaired));
-            if (others >= FAMILY) surety.add(unseen);
+            PairMapq& pair_mapq = pair_mapqs[side];
+            pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_deficit));
+            if (others >= LEAST_REPEAT_COPIES) pair_mapq.add(untested);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)
-                if (surety.elsewhere(i)) second = maximum(second, mate.windows[i].score);
-            chosen[mate.slot] = surety.chosen;
-            seconds[mate.slot] = second;
-            mapqs[mate.slot] = (u8)surety.rivals.mapping_quality();
+                if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);
+            placements.chosen[mate.slot] = pair_mapq.chosen;
+            placements.seconds[mate.slot] = second;
+            placements.mapqs[mate.slot] = (u8)pair_mapq.rivals.mapping_quality();
         }
     }
 }

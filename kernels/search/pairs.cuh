@@ -47,8 +47,3 @@ struct Inserts {
         return ahead != anchor.reversed ? 1 : -1;
     }
 };
-
-#define INSERT_ARGUMENTS \
-    const i64 *insert_lows, const i64 *insert_highs, const i64 *insert_offsets, const u8 *insert_penalties
-#define INSERTS \
-    Inserts { insert_lows, insert_highs, insert_offsets, insert_penalties }

@@ -2,7 +2,25 @@
 #pragma once
 #include "search/mapping_quality.cuh"
 
-const i32 NO_LOSS = 32767;  // more than any place that is still thought of
+// Why another search may tell more: places may have been unexamined; the best one loses more than a few mismatches, so that
+// seeds may have been too long or too far apart for the right one; it leaves a part of the read over, of which places may
+// have been crowded out by those of the other part.
+enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4 };
+
+const i32 NO_DEFICIT = 32767;  // more than any place that is still thought of
+
+// The choice of every read of a batch, by slot.
+struct PlacementTable {
+    i32* chosen OF(reads);             // the rank of the chosen window, -1 for none
+    i32* seconds OF(reads);            // the score of the best rival, 0 for none
+    u8* mapqs OF(reads);               // phred of the probability that the read belongs elsewhere, 0 to 60
+    i16* deficits OF(reads* WINDOWS);  // of each window: phred by which the chosen one explains the read better
+    u8* variants OF(reads);            // phred of a difference of the sample, as the read shows it
+    u8* unsettled OF(reads);           // why another search may find more: CROWDED, DISTANT, SPLIT
+    u8* joint OF(reads);               // 1 where the place and that of the mate make a fragment
+    i32* part_begins OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
+    i32* part_ends OF(reads);
+};
 
 // A palindrome has one place on both strands.
 HOST_DEVICE bool same_place(const Window& a, const Window& b) { return beside(a, b) || a.diagonal == b.diagonal; }
@@ -28,11 +46,11 @@ HOST_DEVICE i32 least_score(const Window& window, i32 length, const Scoring& sco
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
 // than what its segments cover, and then lose less than nothing.
-HOST_DEVICE i32 variant_of(i32 bases, i32 lost, i32 clean_bases, const Scoring& scoring) {
-    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, clean_bases);
+HOST_DEVICE i32 variant_of(i32 bases, i32 lost, i32 bases_per_variant, const Scoring& scoring) {
+    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_variant);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
-HOST_DEVICE i32 missed_loss(i32 missed, i32 score, i32 variant, const Scoring& scoring) {
-    return missed ? maximum(in_phred(score - scoring.perfect(missed), variant, scoring), 0) : NO_LOSS;
+HOST_DEVICE i32 unexamined_deficit(i32 unexamined, i32 score, i32 variant, const Scoring& scoring) {
+    return unexamined ? maximum(in_phred(score - scoring.perfect(unexamined), variant, scoring), 0) : NO_DEFICIT;
 }

@@ -7,6 +7,9 @@
 
 struct Scoring {
     i32 match, mismatch, gap_open, gap_extend, long_gap, clip_penalty;
+    i32 min_score;         // what an alignment has to score, without those bonuses
+    i32 joint_score;       // the same where the read's mate vouches for its place
+    i32 unpaired_deficit;  // phred by which places that make no fragment have to explain the reads better
 
     HOST_DEVICE i32 gap(i32 bases) const { return minimum(gap_open + bases * gap_extend, long_gap); }
     // An alignment of the whole read without a difference, bonuses included.
@@ -14,7 +17,3 @@ struct Scoring {
 };
 
 const i32 AMBIGUOUS_PENALTY = 1;
-
-#define SCORING_ARGUMENTS i32 match, i32 mismatch, i32 gap_open, i32 gap_extend, i32 long_gap, i32 clip_penalty
-#define SCORING \
-    Scoring { match, mismatch, gap_open, gap_extend, long_gap, clip_penalty }

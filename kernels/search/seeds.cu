@@ -2,44 +2,44 @@
 //
 // The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
 // their common prefixes fall monotonically on both sides: windows.cu walks them.
-#include "index/suffix_array.cuh"
+#include "search/seeds.cuh"
 
-// An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on,
-// those of orientation 0 first, position p = index * stride. Several passes, so that the loads of a query's positions
+// An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seeds.offsets[item >> 1] on,
+// those of orientation 0 first, position p = index * seeds.stride. Several passes, so that the loads of a query's positions
 // are under way together.
-KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
-                       const i32* selected OF(items / 2), const i64* seed_offsets OF(items / 2 + 1),
-                       suffix_t* ranks OF(seeds), u16* before OF(seeds), u16* after OF(seeds), i32 stride) {
+KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
+                       const i32* selected OF(selected)) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item >> 1];
         i32 orientation = (i32)(item & 1);
-        i64 first = seed_offsets[item >> 1], count = (seed_offsets[(item >> 1) + 1] - first) / 2;
+        i64 first = seeds.offsets[item >> 1], count = (seeds.offsets[(item >> 1) + 1] - first) / 2;
         first += orientation * count;
         i32 length = queries.lengths[slot];
         Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
         for (i64 i = 0; i < count; ++i)
-            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * stride, length}, index.table_bases)]);
+            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * seeds.stride, length}, index.table_bases)]);
         for (i64 i = 0; i < count; ++i) {
-            suffix_t low = index.prefix_table[prefix_code(Suffix{bases, i * stride, length}, index.table_bases)];
-            ranks[first + i] = low;
+            suffix_t low = index.prefix_table[prefix_code(Suffix{bases, i * seeds.stride, length}, index.table_bases)];
+            seeds.ranks[first + i] = low;
             PREFETCH(&index.suffixes[low]);
         }
         for (i64 i = 0; i < count; ++i)
-            PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[first + i], index.suffix_count - 1)] >> 5]);
+            PREFETCH(
+                &reference.words[index.suffixes[minimum((i64)seeds.ranks[first + i], index.suffix_count - 1)] >> 5]);
         for (i64 i = 0; i < count; ++i) {
-            Suffix query = {bases, i * stride, length - (i32)i * stride};
+            Suffix query = {bases, i * seeds.stride, length - (i32)i * seeds.stride};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(mask, query.position, query.length);
-            i64 low = ranks[first + i], high = index.suffix_count;
+            i64 low = seeds.ranks[first + i], high = index.suffix_count;
             if (query.length >= index.table_bases) {
                 high = index.prefix_table[prefix_code(query, index.table_bases) + 1];
                 low = insertion_point(reference, index.suffixes, query, low, high);
             }
-            ranks[first + i] = (suffix_t)low;
+            seeds.ranks[first + i] = (suffix_t)low;
             bool searched = query.length >= index.table_bases;
-            before[first + i] =
+            seeds.before[first + i] =
                 (u16)(searched && low > 0 ? common_prefix(reference, query, index.suffixes[low - 1]) : 0);
-            after[first + i] =
+            seeds.after[first + i] =
                 (u16)(searched && low < index.suffix_count ? common_prefix(reference, query, index.suffixes[low]) : 0);
         }
     }

@@ -7,9 +7,9 @@ const i32 LONG_SPREAD = 128;  // and these where a gap pays for it: a wide band 
 
 // A window while it is put together: the stretch of the query that its segments cover, and what an alignment that
 // steps between their diagonals may score.
-struct Draft {
+struct WindowBuilder {
     Window window;
-    i32 promise, length;  // of the read
+    i32 score_bound, length;  // of the read
 
     // The diagonals between the outermost ones if one at this offset is taken too.
     HOST_DEVICE i64 spread_with(i64 offset) const {
@@ -39,17 +39,17 @@ struct Draft {
             window.high = maximum(window.high, offset);
         }
         if (more <= 0) return;
-        promise += more;
+        score_bound += more;
         window.cover_begin = (i16)minimum<i32>(window.cover_begin, one.segment.begin);
         window.cover_end = (i16)maximum<i32>(window.cover_end, one.segment.end);
     }
 };
 
 // The window of a diagonal alone. Only where more points are lost than a gap costs may an alignment score more.
-HOST_DEVICE Draft draft_of(const Diagonal& one, i32 length, const Scoring& scoring) {
+HOST_DEVICE WindowBuilder builder_of(const Diagonal& one, i32 length, const Scoring& scoring) {
     Segment segment = one.segment;
     bool align = scoring.perfect(length) - segment.score > scoring.gap(1);
     Window window = {one.diagonal,         segment.score, segment.score,      segment.begin,   segment.end, 0, 0,
                      (i16)one.orientation, align,         (i16)segment.begin, (i16)segment.end};
-    return Draft{window, segment.score, length};
+    return WindowBuilder{window, segment.score, length};
 }

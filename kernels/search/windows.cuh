@@ -26,6 +26,12 @@ HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
     return spread > MIDDLE_SPREAD ? WIDE_BAND : spread > NARROW_SPREAD ? MIDDLE_BAND : NARROW_BAND;
 }
 
+// Windows kept of a read: those that its own seeds find, what prototypes needed for the best copy of a repeat to be among
+// them; room for more of a part that the best one leaves over; and for those that its mate points to.
+const i32 FOUND_WINDOWS = 16;
+const i32 SPLIT_WINDOWS = FOUND_WINDOWS + 4;
+const i32 WINDOWS = SPLIT_WINDOWS + 4;
+
 struct Window {
     i64 diagonal;    // of its best ungapped segment: reference position minus query position
     i32 score;       // of that segment, bonuses included; replaced by the banded alignment's where that is higher
@@ -43,6 +49,15 @@ struct Window {
     }
 };
 
+// The windows of all reads of a batch.
+struct WindowTable {
+    Window* rows OF(reads* WINDOWS);  // WINDOWS of each slot
+    i32* counts OF(reads);            // of a slot's rows the first ones are windows
+    i32* unexamined OF(reads);        // the most bases shared at a seed by a place that was not looked at; 0: none
+
+    HOST_DEVICE Window* of(i64 slot) const { return rows + slot * WINDOWS; }
+};
+
 HOST_DEVICE bool beside(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
     return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
@@ -53,7 +68,7 @@ struct Span {
     i32 begin, end;
 
     HOST_DEVICE i32 length() const { return end - begin; }
-    // Whether they share half of the shorter one: then they are two places of one piece of the read, else two pieces.
+    // Whether they share half of the shorter one: then they are two places of one part of the read, else two parts.
     HOST_DEVICE bool rivals(Span other) const {
         i32 shared = minimum(end, other.end) - maximum(begin, other.begin);
         return 2 * shared >= minimum(length(), other.length());

@@ -11,8 +11,9 @@ from readmap.cli.report import counted, share, speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
 from readmap.index.device import DeviceIndex, Structure
+from readmap.search.context import Context
 from readmap.search.inserts import LEAST_PAIRS, InsertSize
-from readmap.search.mapping import Mapping, Summary
+from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
 from readmap.version import __version__
@@ -33,7 +34,7 @@ class MappingTask:
         self._pairing = pairing
         self._reporting = reporting
         self._style = style
-        self._summary = Summary()
+        self._summary = MappingSummary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """That of SAM or BAM."""
@@ -43,7 +44,7 @@ class MappingTask:
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> Mapping:
         """The work on batches of reads."""
         style = replace(self._style, program=program, comments=comments)
-        work = Mapping(index, self._scoring, backend, style, self._pairing, self._reporting)
+        work = Mapping(Context(index, backend, self._scoring, self._pairing, self._reporting), style)
         self._summary = work.summary
         return work
 
@@ -60,8 +61,10 @@ class MappingTask:
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
         ]
-        if summary.clean_bases:
-            lines.append(f"the sample is expected to differ from the reference in one of {summary.clean_bases:,} bases")
+        if summary.bases_per_variant:
+            lines.append(
+                f"the sample is expected to differ from the reference in one of {summary.bases_per_variant:,} bases"
+            )
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
@@ -87,12 +90,12 @@ class MappingTask:
                 "replaced_letters": summary.replaced,
             },
             "mapq_histogram": summary.mapqs.tolist(),
-            "bases_a_difference": summary.clean_bases,
+            "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": None if summary.insert_sizes is None else [asdict(size) for size in summary.insert_sizes],
         }
 
 
-def _pair_lines(summary: Summary) -> list[str]:
+def _pair_lines(summary: MappingSummary) -> list[str]:
     """What there is to tell of pairs, and a warning where they do not show the library's insert size."""
     if summary.insert_sizes is None:
         return []
@@ -111,7 +114,7 @@ def _in_words(size: InsertSize) -> str:
     return f"{size.direction} {size.mean:.0f} ± {size.deviation:.0f} ({size.low}-{size.high})"
 
 
-def _bins(summary: Summary) -> dict[str, int]:
+def _bins(summary: MappingSummary) -> dict[str, int]:
     """Mapped reads by bins of MAPQ."""
     ends = [*BINS[1:], BINS[-1] + 1]
     names = [f"{low}-{end - 1}" if end - low > 1 else f"{low}" for low, end in zip(BINS, ends, strict=True)]

@@ -35,7 +35,7 @@ MaxAlternatives = Annotated[
     _option(
         "-h",
         "--max-alternatives",
-        what=f"Tell other places in the tag XA, where they are at most N (default: {DEFAULT.most_mentions}).",
+        what=f"Tell other places in the tag XA, where they are at most N (default: {DEFAULT.most_xa_hits}).",
         metavar="N",
         callback=in_range(0, 1 << 30),
     ),
@@ -61,11 +61,11 @@ def reporting_of(
     leftmost_primary: bool,
 ) -> Reporting:
     """What the options ask for."""
-    most_places = max_secondary if max_secondary is not None else EVERY_PLACE if all_places else 0
+    most_secondary = max_secondary if max_secondary is not None else EVERY_PLACE if all_places else 0
     return Reporting(
-        most_places=most_places,
-        most_mentions=DEFAULT.most_mentions if max_alternatives is None else max_alternatives,
+        most_secondary=most_secondary,
+        most_xa_hits=DEFAULT.most_xa_hits if max_alternatives is None else max_alternatives,
         leftmost_primary=leftmost_primary,
         soft_clipped=soft_clip,
-        pieces_secondary=mark_secondary,
+        supplementary_as_secondary=mark_secondary,
     )

@@ -54,6 +54,16 @@ class Reads:
         """What kernels take as READ_TEXT_ARGUMENTS."""
         return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
 
+    @property
+    def together(self) -> int:
+        """Records that are not divided: a read, or a pair."""
+        return 2 if self.paired else 1
+
+    def halves(self) -> tuple[Reads, Reads]:
+        """The same records in two parts, of which neither is empty where there is more than `together`."""
+        middle = self.count // self.together // 2 * self.together
+        return self.part(0, middle), self.part(middle, self.count)
+
     def part(self, first: int, last: int) -> Reads:
         """The records [first, last) alone."""
         names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,21 +12,22 @@ from readmap.backend import open_backend
 from readmap.index.index import Index
 from readmap.reads.parsing import Reads, Texts, reads_of_pairs, reads_of_sequences
 from readmap.search.alignments import PROPER_PAIR, Alignments
-from readmap.search.batch import Searched
+from readmap.search.batch import Batch
+from readmap.search.context import Context
 from readmap.search.hits import Hits, Pairs
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
-from readmap.search.sample import Sample, learn, observe
+from readmap.search.sample import learn, observe
 from readmap.search.segments import header_of, parse_records
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """`count` reads or pairs that were searched, or the empty ones that stand for none, and what they tell of all."""
+class _Searched:
+    """`count` reads or pairs that were searched, or the empty ones that stand for none, and what they show of all."""
 
-    searched: Searched
-    sample: Sample
+    batch: Batch
+    context: Context
     count: int
 
 
@@ -54,6 +54,7 @@ class Aligner:
         self.pairing = pairing or Pairing()
         self.reporting = reporting or Reporting()
         self.index = index.place(self.backend)
+        self._context = Context(self.index, self.backend, self.scoring, self.pairing, self.reporting)
 
     @functools.cached_property
     def header(self) -> pysam.AlignmentHeader:
@@ -63,13 +64,13 @@ class Aligner:
     def map(self, sequences: Texts, qualities: Texts | None = None) -> Hits:
         """Map DNA sequences, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
 
-        With qualities they tell together how often their sample differs from the reference, which MAPQ goes by.
+        With qualities they show together how often their sample differs from the reference, which MAPQ goes by.
 
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        batch = self._search(*reads_of_sequences(sequences, qualities, self.backend))
-        return self._hits(self._primary(batch), np.arange(batch.count))
+        searched = self._search(*reads_of_sequences(sequences, qualities, self.backend))
+        return self._hits(self._primary(searched), np.arange(searched.count))
 
     def map_pairs(
         self,
@@ -82,19 +83,19 @@ class Aligner:
         """Map pairs, first[i] with its mate second[i], both as they were sequenced.
 
         insert_size: mean and standard deviation, in bases from one mate's 5' end to the other's, of mates that face
-            each other; without it, and without that of `pairing`, the pairs themselves tell, where at least ten of them
+            each other; without it, and without that of `pairing`, the pairs themselves show it, where at least ten
             do. Otherwise mates are placed without regard to each other.
 
         Raises DataError as `map` does, and where a mate or the qualities of one are missing; UsageError where the
         insert size is none.
         """
-        batch = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
-        alignments, records = self._primary(batch), 2 * np.arange(batch.count)
+        searched = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
+        alignments, records = self._primary(searched), 2 * np.arange(searched.count)
         hits = self._hits(alignments, records), self._hits(alignments, records + 1)
         flags = self.backend.to_host(alignments.flags)
-        offsets = self.backend.to_host(alignments.lines.offsets)
+        offsets = self.backend.to_host(alignments.plan.offsets)
         proper = flags[offsets[records]] & PROPER_PAIR > 0
-        return Pairs(*hits, proper, _template_lengths(*hits), batch.sample.inserts.sizes)
+        return Pairs(*hits, proper, _template_lengths(*hits), searched.context.sample.insert_sizes)
 
     def segments(
         self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
@@ -130,52 +131,47 @@ class Aligner:
         second_qualities: Texts | None,
         insert_size: tuple[float, float] | None,
         names: Texts | None,
-    ) -> _Batch:
+    ) -> _Searched:
         reads = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(*reads, insert_size or self.pairing.insert_size)
 
-    def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Batch:
-        searched = search_reads(reads, self.index, self.scoring, self.backend)
-        sample = learn([observe(searched, self.index, self.backend)], insert_size, self.backend)
-        return _Batch(searched, sample, count)
+    def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Searched:
+        batch = search_reads(reads, self._context)
+        sample = learn([observe(batch, self._context)], insert_size)
+        return _Searched(batch, replace(self._context, sample=sample), count)
 
-    def _primary(self, batch: _Batch) -> Alignments:
-        """The alignments without other places, of which hits tell nothing."""
-        ((_, alignments),) = self._align(batch, replace(self.reporting, most_places=0))
+    def _primary(self, searched: _Searched) -> Alignments:
+        """The alignments without secondary ones, of which hits report nothing."""
+        reporting = replace(self.reporting, most_secondary=0)
+        ((_, alignments),) = align_reads(searched.batch, replace(searched.context, reporting=reporting))
         return alignments
 
-    def _align(self, batch: _Batch, reporting: Reporting) -> Iterator[tuple[Searched, Alignments]]:
-        return align_reads(
-            batch.searched, batch.sample, self.index, self.scoring, self.pairing, reporting, self.backend
-        )
-
-    def _segments(self, batch: _Batch) -> list[pysam.AlignedSegment]:
+    def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
         segments: list[pysam.AlignedSegment] = []
-        for part, alignments in self._align(batch, self.reporting) if batch.count else ():
-            own = alignments, part.reads, part.queries
-            records = format_records(*own, self.index, self.reporting, Style(), self.backend)
+        for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
+            records = format_records(alignments, part, Style(), searched.context)
             segments += parse_records(records, self.header, self.backend)
         return segments
 
     def _hits(self, alignments: Alignments, records: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hits:
         """The arrays of some reads' primary alignments on the host."""
         reference, host = self.index.host, self.backend.to_host
-        lines = host(alignments.lines.offsets)[records]
-        contigs = host(alignments.contigs)[lines]
+        entries = host(alignments.plan.offsets)[records]
+        contigs = host(alignments.contigs)[entries]
         placed = contigs >= 0
         origin = reference.contig_starts[contigs]
         extensions = alignments.extensions
         return Hits(
             contigs,
-            np.where(placed, host(alignments.reference_starts)[lines] - origin, 0),
-            np.where(placed, host(alignments.reference_ends)[lines] - origin, 0),
-            np.where(host(alignments.reversed)[lines] > 0, -1, 1).astype(np.int8),
-            host(alignments.mapqs)[lines],
-            host(alignments.scores)[lines],
-            np.where(placed, host(alignments.seconds)[lines], 0).astype(np.int32),
-            host(alignments.edit_distances)[lines],
-            (host(extensions.ends) - host(extensions.rooms))[lines],
-            np.where(placed, host(extensions.counts)[lines], 0).astype(np.int32),
+            np.where(placed, host(alignments.reference_starts)[entries] - origin, 0),
+            np.where(placed, host(alignments.reference_ends)[entries] - origin, 0),
+            np.where(host(alignments.reversed)[entries] > 0, -1, 1).astype(np.int8),
+            host(alignments.mapqs)[entries],
+            host(alignments.scores)[entries],
+            np.where(placed, host(alignments.seconds)[entries], 0).astype(np.int32),
+            host(alignments.edit_distances)[entries],
+            (host(extensions.ends) - host(extensions.rooms))[entries],
+            np.where(placed, host(extensions.counts)[entries], 0).astype(np.int32),
             host(extensions.operations),
             reference.contigs,
         )

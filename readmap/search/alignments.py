@@ -1,4 +1,4 @@
-"""Extensions -> Alignments: what each line's CIGAR measures, and which lines prove true."""
+"""Extensions -> Alignments: what each planned record's CIGAR measures, and which records prove true."""
 
 from __future__ import annotations
 
@@ -6,45 +6,46 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
-from readmap.index.device import DeviceIndex
-from readmap.reads.parsing import Reads
-from readmap.reads.queries import Queries
+from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.search.batch import Batch
+from readmap.search.context import Context
+from readmap.search.counters import MAPQS, Counters
 from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
-from readmap.search.parameters import Reporting, Scoring
-from readmap.search.record_plan import Lines
-from readmap.search.windows import Windows
+from readmap.search.record_plan import RecordPlan
 
-_MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_lines")
-_SETTLE, _SETTLE_PLACES = Kernel("search/alignments", "settle_lines"), Kernel("search/alignments", "settle_places")
+_MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_entries")
+_SETTLE = Kernel("search/alignments", "settle_entries")
+_SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
 
 #: A flag of SAM.
-PROPER_PAIR = 2
+PROPER_PAIR = constant("search/flags.cuh", "PROPER_PAIR")
 
-#: How lines are tallied (search/alignments.cu): primary ones with a place as their MAPQ, this more in a proper pair.
-PROPER_TALLY = 64
-NO_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY = 128, 129, 130
-MAPQS = 61  # 0 to 60
+PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY = (
+    constant("search/alignments.cuh", name) for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY")
+)
 
 
 @dataclass(frozen=True)
 class Alignments:
-    """An alignment a line; contigs is -1 where there is none.
+    """An alignment an entry of the plan; contigs is -1 where there is none.
 
     Attributes:
-        lines: whose they are; those that came to nothing have the role NOTHING.
-        contigs: int32 [lines], number of the contig.
-        reference_starts, reference_ends: int64 [lines], half-open, places in the whole reference.
-        reversed: uint8 [lines], 1 where the reverse complement aligns.
-        mapqs: uint8 [lines]; scores, seconds: int32 [lines], of this place and of the best other one, without bonuses.
-        edit_distances: int32 [lines].
-        flags: uint16 [lines], SAM's.
-        tallies: uint8 [lines], what a summary counts each as.
+        plan: whose they are; entries that did not prove true have the role NOT_REPORTED.
+        roles: the plan's.
+        contigs: int32 [entries], number of the contig.
+        reference_starts, reference_ends: int64 [entries], half-open, places in the whole reference.
+        reversed: uint8 [entries], 1 where the reverse complement aligns.
+        mapqs: uint8 [entries]; scores, seconds: int32 [entries], of this place and of the best rival, without bonuses.
+        edit_distances: int32 [entries].
+        flags: uint16 [entries], SAM's.
+        tallies: uint8 [entries], what counters take each for.
         extensions: the CIGARs.
     """
 
-    lines: Lines
+    plan: RecordPlan
+    roles: Array
     contigs: Array
     reference_starts: Array
     reference_ends: Array
@@ -59,83 +60,75 @@ class Alignments:
 
 
 def measure_alignments(
-    extensions: Extensions,
-    lines: Lines,
-    windows: Windows,
-    inserts: Inserts,
-    reads: Reads,
-    queries: Queries,
-    index: DeviceIndex,
-    scoring: Scoring,
-    reporting: Reporting,
-    backend: Backend,
+    plan: RecordPlan, extensions: Extensions, inserts: Inserts, batch: Batch, context: Context
 ) -> Alignments:
-    """Score, edit distance, place and flags of every line; one that scores less than its line's least has no place."""
+    """Score, edit distance, place and flags of every entry; one that scores less than its least has no place."""
+    backend, queries = context.backend, batch.queries
     alignments = Alignments(
-        lines,
-        backend.empty(lines.count, np.int32),
+        plan,
+        backend.empty(plan.count, np.uint8),
+        backend.empty(plan.count, np.int32),
         extensions.reference_starts,
-        backend.empty(lines.count, np.int64),
-        backend.empty(lines.count, np.uint8),
-        lines.mapqs,
-        backend.empty(lines.count, np.int32),
-        lines.seconds,
-        backend.empty(lines.count, np.int32),
-        backend.empty(lines.count, np.uint16),
-        backend.empty(lines.count, np.uint8),
+        backend.empty(plan.count, np.int64),
+        backend.empty(plan.count, np.uint8),
+        backend.empty(plan.count, np.uint8),
+        backend.empty(plan.count, np.int32),
+        backend.empty(plan.count, np.int32),
+        backend.empty(plan.count, np.int32),
+        backend.empty(plan.count, np.uint16),
+        backend.empty(plan.count, np.uint8),
         extensions,
     )
-    cigars = (extensions.ends, extensions.rooms, extensions.operations, extensions.counts)
-    places = (alignments.reference_starts, alignments.reference_ends, alignments.contigs)
     backend.launch(
         _MEASURE,
-        lines.count,
-        *queries.arguments,
-        *index.reference,
-        windows.rows,
-        *lines.arguments,
-        lines.least_scores,
-        *cigars,
-        *places,
-        alignments.scores,
-        alignments.edit_distances,
-        alignments.reversed,
-        alignments.mapqs,
-        alignments.seconds,
-        *scoring.arguments(),
+        plan.count,
+        queries=queries,
+        reference=context.index.reference,
+        scoring=context.scoring,
+        plan=plan,
+        extensions=extensions,
+        windows=plan.window_rows,
+        alignments=alignments,
     )
-    backend.launch(
-        _SETTLE,
-        len(queries.host_lengths),
-        queries.lengths,
-        lines.offsets,
-        lines.slots,
-        lines.roles,
-        lines.owners,
-        *cigars,
-        *places,
-        alignments.reversed,
-    )
-    if reporting.most_places:
-        settled = backend.empty(lines.count, np.uint8)
-        where = (*lines.arguments, *places, alignments.reversed, alignments.scores)
-        backend.launch(_SETTLE_PLACES, lines.count, queries.order, windows.rows, *where, settled)
-        lines = replace(lines, roles=settled)
-        alignments = replace(alignments, lines=lines)
+    backend.launch(_SETTLE, batch.reads.count, queries=queries, plan=plan, extensions=extensions, alignments=alignments)
+    if context.reporting.most_secondary:
+        alignments = _settle_secondaries(alignments, batch, context)
     backend.launch(
         _FLAG,
-        lines.count,
-        queries.order,
-        *lines.arguments,
-        *inserts.arguments,
-        alignments.contigs,
-        alignments.reference_starts,
-        alignments.reference_ends,
-        alignments.reversed,
-        alignments.mapqs,
-        alignments.flags,
-        alignments.tallies,
-        int(reads.paired),
-        int(reporting.pieces_secondary),
+        plan.count,
+        queries=queries,
+        plan=plan,
+        inserts=inserts,
+        alignments=alignments,
+        paired=batch.reads.paired,
+        supplementary_as_secondary=context.reporting.supplementary_as_secondary,
     )
-    return alignments
+    return replace(alignments, plan=replace(plan, roles=alignments.roles))
+
+
+def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
+    """The same without secondary ones that are another entry's alignment."""
+    plan, backend = alignments.plan, context.backend
+    settled = backend.empty(plan.count, np.uint8)
+    backend.launch(
+        _SETTLE_SECONDARIES,
+        plan.count,
+        queries=batch.queries,
+        plan=plan,
+        windows=plan.window_rows,
+        alignments=alignments,
+        settled=settled,
+    )
+    return replace(alignments, roles=settled)
+
+
+def count_alignments(alignments: Alignments, counters: Counters, context: Context) -> None:
+    """Add to the counters of the batch what its records say."""
+    counts = np.bincount(context.backend.to_host(alignments.tallies), minlength=SECONDARY_TALLY + 1)
+    proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
+    mapqs = counts[:MAPQS] + proper
+    counters.mapqs += mapqs
+    counters.mapped += int(mapqs.sum())
+    counters.properly_paired += int(proper.sum())
+    counters.supplementary += int(counts[SUPPLEMENTARY_TALLY])
+    counters.secondary += int(counts[SECONDARY_TALLY])

@@ -1,42 +1,132 @@
-"""Reads that have been searched, each for itself, and parts of such a batch."""
+"""A batch of reads on its way through the stages: what they fill in, and parts of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
 
 from readmap.backend import Array, Backend
+from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.reads.parsing import Reads
 from readmap.reads.queries import Queries, pack_queries
-from readmap.search.placement import Placements
-from readmap.search.windows import Windows
+from readmap.search.context import Context
+from readmap.search.counters import Counters
+from readmap.search.parameters import DISTANT
 
-_BySlot = TypeVar("_BySlot", Windows, Placements)
+WINDOWS = constant("search/windows.cuh", "WINDOWS")
+WINDOW = row_dtype("search/windows.cuh", "Window")
+WINDOW_WORDS = WINDOW.itemsize // 8
 
 
-@dataclass(frozen=True)
-class Searched:
-    """A batch of which each read has been searched for itself."""
+@dataclass
+class WindowTable:
+    """WINDOWS rows a slot, of which the first `counts` are windows.
+
+    Attributes:
+        rows: int64 [reads * WINDOWS, WINDOW_WORDS]; on the host `rows.view(WINDOW)` names the fields.
+        counts: int32 [reads].
+        unexamined: int32 [reads], the most bases that a place shares at a seed and was not looked at, 0 where all were.
+    """
+
+    rows: Array
+    counts: Array
+    unexamined: Array
+
+    @classmethod
+    def empty(cls, reads: int, backend: Backend) -> WindowTable:
+        """Room for the windows of all slots, none found yet."""
+        return cls(
+            backend.empty((reads * WINDOWS, WINDOW_WORDS), np.int64),
+            backend.full(reads, 0, np.int32),
+            backend.full(reads, 0, np.int32),
+        )
+
+
+@dataclass
+class PlacementTable:
+    """The choice of every slot.
+
+    Attributes:
+        chosen: int32 [reads], the rank of the chosen window, -1 for none.
+        seconds: int32 [reads], the score of the best place beside it, 0 for none.
+        mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
+        deficits: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better.
+        variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
+        unsettled: uint8 [reads], why another search may find more (enum Unsettled of kernels/search/placement.cuh), 0
+            where none would.
+        joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
+        part_begins, part_ends: int32 [reads], the part that the place leaves over, in orientation 0, or all.
+    """
+
+    chosen: Array
+    seconds: Array
+    mapqs: Array
+    deficits: Array
+    variants: Array
+    unsettled: Array
+    joint: Array
+    part_begins: Array
+    part_ends: Array
+
+    @classmethod
+    def empty(cls, reads: int, backend: Backend) -> PlacementTable:
+        """Every slot without a place, and unsettled."""
+        return cls(
+            backend.full(reads, -1, np.int32),
+            backend.full(reads, 0, np.int32),
+            backend.full(reads, 0, np.uint8),
+            backend.empty(reads * WINDOWS, np.int16),
+            backend.full(reads, 0, np.uint8),
+            backend.full(reads, DISTANT, np.uint8),
+            backend.full(reads, 0, np.uint8),
+            backend.empty(reads, np.int32),
+            backend.empty(reads, np.int32),
+        )
+
+
+@dataclass
+class Batch:
+    """Reads with the windows and placements that stages fill in place.
+
+    It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
+    """
 
     reads: Reads
     queries: Queries
-    windows: Windows
-    placements: Placements
+    windows: WindowTable
+    placements: PlacementTable
+    counters: Counters
 
-    def part(self, first: int, last: int, backend: Backend) -> Searched:
+    @classmethod
+    def of(cls, reads: Reads, context: Context) -> Batch:
+        """At least one read, not searched yet."""
+        backend, count = context.backend, reads.count
+        queries = pack_queries(reads, backend)
+        tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
+        return cls(reads, queries, *tables, _counters(queries, context))
+
+    def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""
-        reads = self.reads.part(first, last)
+        backend, reads = context.backend, self.reads.part(first, last)
         queries = pack_queries(reads, backend)
         slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(queries.order)]
 
-        def rows_of(array: Array | int) -> Array | int:
-            if isinstance(array, int):
-                return array
-            rows = backend.to_host(array).reshape(self.reads.count, -1, *array.shape[1:])[slots]
-            return backend.to_device(rows.reshape(-1, *array.shape[1:]))
+        def of_slots(table: WindowTable | PlacementTable) -> list[Array]:
+            """The arrays of a table, as many rows for each of the part's slots as each slot has."""
+            return [_rows_of(getattr(table, one.name), slots, self.reads.count, backend) for one in fields(table)]
 
-        def of_slots(held: _BySlot) -> _BySlot:
-            """Of each of the part's slots, as many rows as each has."""
-            return replace(held, **{field.name: rows_of(getattr(held, field.name)) for field in fields(held)})
+        tables = WindowTable(*of_slots(self.windows)), PlacementTable(*of_slots(self.placements))
+        return Batch(reads, queries, *tables, _counters(queries, context))
 
-        return Searched(reads, queries, of_slots(self.windows), of_slots(self.placements))
+
+def _rows_of(array: Array, slots: Any, count: int, backend: Backend) -> Array:
+    rows = backend.to_host(array).reshape(count, -1, *array.shape[1:])[slots]
+    return backend.to_device(rows.reshape(-1, *array.shape[1:]))
+
+
+def _counters(queries: Queries, context: Context) -> Counters:
+    least = -(-context.scoring.min_score // context.scoring.match)
+    too_short = int(np.searchsorted(queries.host_lengths, least))  # slots are ordered by length
+    return Counters(reads=len(queries.host_lengths), replaced=queries.replaced, too_short=too_short)

@@ -7,26 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.index.device import DeviceIndex
-from readmap.reads.queries import Queries
-from readmap.search.parameters import Effort, Scoring
+from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.search.batch import Batch
+from readmap.search.context import Context
+from readmap.search.parameters import SPLIT
+from readmap.search.passes import Selection
 from readmap.search.seeds import Seeds
 
-KEPT = 32  # of kernels/search/diagonals.cuh
+KEPT = constant("search/diagonals.cuh", "KEPT")
+DIAGONAL = row_dtype("search/diagonals.cuh", "Diagonal")
+DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 
 _FIND = Kernel("search/diagonals", "find_diagonals", grouped=True)
-
-#: struct Diagonal of kernels/search/diagonals.cuh, four 64-bit words.
-DIAGONAL = np.dtype(
-    [
-        ("diagonal", np.int64),
-        ("tie", np.uint64),
-        ("score", np.int32),
-        ("begin", np.int32),
-        ("end", np.int32),
-        ("orientation", np.int32),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -34,54 +26,43 @@ class Diagonals:
     """KEPT rows a selected read, of which the first `counts` are diagonals.
 
     Attributes:
-        rows: int64 [selected * KEPT, 4]; on the host `rows.view(DIAGONAL)` names the fields.
+        rows: int64 [selected * KEPT, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
         counts: int32 [selected].
-        missed: int32 [selected], the most bases that a place shares at a seed and was not looked at, 0 where all were.
+        unexamined: int32 [selected], the most bases shared at a seed by a place that was not looked at, 0 for none.
     """
 
     rows: Array
     counts: Array
-    missed: Array
+    unexamined: Array
+
+    @classmethod
+    def empty(cls, reads: int, backend: Backend) -> Diagonals:
+        """Room for those of so many reads, of which none leaves a place unexamined."""
+        rows, counts = backend.empty((reads * KEPT, DIAGONAL_WORDS), np.int64), backend.empty(reads, np.int32)
+        return cls(rows, counts, backend.full(reads, 0, np.int32))
 
 
-def find_diagonals(
-    queries: Queries,
-    selected: Array,
-    seeds: Seeds,
-    parts: tuple[Array, Array],
-    index: DeviceIndex,
-    effort: Effort,
-    scoring: Scoring,
-    backend: Backend,
-) -> Diagonals:
-    """The best diagonals of the slots `selected`, int32, that their seeds lead to.
-
-    parts: int32 [reads] twice, begins and ends by slot in orientation 0: seeds are taken from that part of a read.
-    """
-    count = len(selected)
-    diagonals = Diagonals(
-        backend.empty((count * KEPT, 4), np.int64), backend.empty(count, np.int32), backend.empty(count, np.int32)
-    )
+def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Context) -> Diagonals:
+    """The best diagonals that the seeds of the selected reads lead to: of a pass over parts, the seeds in these."""
+    backend, queries, placements = context.backend, batch.queries, batch.placements
+    if selection.effort.takes == SPLIT:
+        begins, ends = placements.part_begins, placements.part_ends
+    else:
+        begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
+    found = Diagonals.empty(selection.count, backend)
     backend.launch(
         _FIND,
-        count,
-        *queries.arguments,
-        queries.hashes,
-        selected,
-        seeds.offsets,
-        seeds.ranks,
-        seeds.before,
-        seeds.after,
-        *parts,
-        *index.reference,
-        index.suffixes,
-        diagonals.rows,
-        diagonals.counts,
-        diagonals.missed,
-        index.suffix_count,
-        seeds.stride,
-        effort.shortest_seed,
-        effort.neighbours,
-        *scoring.arguments(),
+        selection.count,
+        queries=queries,
+        reference=context.index.reference,
+        index=context.index,
+        scoring=context.scoring,
+        seeds=seeds,
+        selected=selection.slots,
+        part_begins=begins,
+        part_ends=ends,
+        found=found,
+        shortest_seed=selection.effort.shortest_seed,
+        neighbours=selection.effort.neighbours,
     )
-    return diagonals
+    return found

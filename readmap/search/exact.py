@@ -101,7 +101,7 @@ class ExactSearch:
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
         self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
 
-    def lines(self, reads: Reads) -> Iterator[stream.Piece]:
+    def pieces(self, reads: Reads) -> Iterator[stream.Piece]:
         """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)

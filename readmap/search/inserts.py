@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: By the number of kernels/search/pairs.cuh.
-DIRECTIONS = ("FF", "FR", "RF", "RR")
+#: By their numbers in kernels/search/pairs.cuh.
+DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("search/pairs.cuh", name)))
 
 #: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat).
 LEAST_PAIRS = 10
@@ -50,12 +51,8 @@ class Inserts:
     offsets: Array
     penalties: Array
 
-    @property
-    def arguments(self) -> tuple[Array, ...]:
-        return self.lows, self.highs, self.offsets, self.penalties
 
-
-def place_inserts(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
+def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
     """The distributions where kernels read them."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
@@ -85,7 +82,7 @@ def given_insert_size(mean: float, deviation: float) -> tuple[InsertSize, ...]:
 def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
     """The distributions that pairs show, of each its direction, a number of DIRECTIONS or 4 for none, and its size.
 
-    Outliers are told by quartiles, as bwa mem does.
+    Outliers are found by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
     most = max(map(len, found))

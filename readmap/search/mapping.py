@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import numpy as np
-
-from readmap.backend import Backend
-from readmap.index.device import DeviceIndex
 from readmap.reads.parsing import Reads
 from readmap.search import stream
-from readmap.search.alignments import MAPQS, PROPER_TALLY, SECONDARY_TALLY, SUPPLEMENTARY_TALLY, Alignments
-from readmap.search.batch import Searched
+from readmap.search.alignments import Alignments, count_alignments
+from readmap.search.batch import Batch
+from readmap.search.context import Context
+from readmap.search.counters import Counters
 from readmap.search.inserts import InsertSize
-from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
-from readmap.search.sample import Observed, Sample, enough, learn, observe
+from readmap.search.sample import Observed, enough, learn, observe
 from readmap.search.unmapped import format_unmapped
 
 #: The outputs of the pieces: records, and reads without a place.
@@ -26,125 +22,121 @@ RECORDS, UNMAPPED_READS = range(2)
 
 
 @dataclass
-class Summary(stream.Summary):
-    """What a search counted.
+class MappingSummary(stream.Summary, Counters):
+    """What a search counted, and what it learnt of the sample.
 
     Attributes:
-        mapped: reads with a place.
-        properly_paired: reads that make a fragment of the library with their mates.
-        supplementary, secondary: alignments beside the primary ones.
-        too_short: reads that cannot reach the minimum score even without a difference.
-        mapqs: int64 [61], mapped reads by MAPQ.
-        clean_bases: in which the sample is expected to differ once from the reference; None where no reads came.
+        bases_per_variant: in which the sample is expected to differ once from the reference; None where no reads came.
         insert_sizes: of the library, one a direction; None where there are no pairs.
     """
 
-    mapped: int = 0
-    properly_paired: int = 0
-    supplementary: int = 0
-    secondary: int = 0
-    too_short: int = 0
-    mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
-    clean_bases: int | None = None
+    bases_per_variant: int | None = None
     insert_sizes: tuple[InsertSize, ...] | None = None
+
+
+@dataclass
+class _Held:
+    """Reads that wait for the sample to be known; batch: as they were searched, None where they are to be again."""
+
+    reads: Reads
+    batch: Batch | None
+
+
+@dataclass
+class _Learning:
+    """What the first reads showed, and the reads themselves."""
+
+    observed: list[Observed] = field(default_factory=list)
+    held: list[_Held] = field(default_factory=list)
 
 
 class Mapping:
     """Maps batches of reads and counts them in `summary`.
 
-    What is expected of the reads is what the first ones tell, however they come in batches: until enough of them have
+    What is expected of the reads is what the first ones show, however they come in batches: until enough of them have
     been searched, batches are held, and aligned afterwards.
     """
 
-    def __init__(
-        self,
-        index: DeviceIndex,
-        scoring: Scoring,
-        backend: Backend,
-        style: Style | None = None,
-        pairing: Pairing | None = None,
-        reporting: Reporting | None = None,
-    ) -> None:
-        self.summary = Summary()
-        self._index = index
-        self._scoring = scoring
-        self._backend = backend
+    def __init__(self, context: Context, style: Style | None = None) -> None:
+        """context.sample: what is known before any read."""
+        self.summary = MappingSummary()
+        self._context = context
         self._style = style or Style()
-        self._pairing = pairing or Pairing()
-        self._reporting = reporting or Reporting()
-        self._sample: Sample | None = None
-        self._observed: list[Observed] = []
-        self._held: list[Searched] = []
+        self._learning: _Learning | None = _Learning()
+        self._waiting: list[_Held] = []
 
     @property
     def comments(self) -> bool:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def lines(self, reads: Reads) -> Iterator[stream.Piece]:
+    def pieces(self, reads: Reads) -> Iterator[stream.Piece]:
         """The pieces of a batch, behind those of all that are held; none yet where it is held itself."""
-        searched = search_reads(reads, self._index, self._scoring, self._backend)
-        if not self._sample and not self._learn(searched):
+        if self._learning:
+            batch = search_reads(reads, self._context)
+            observed = observe(batch, self._context)
             # The bytes are a view of a buffer that goes round.
-            self._held.append(replace(searched, reads=replace(reads, bytes=reads.bytes.copy())))
-            return
-        # Where memory ends here, the sample stays, and this batch comes again in parts, behind those that are held.
-        yield from self._written()
-        yield from self._pieces(searched)
+            reads = replace(reads, bytes=reads.bytes.copy())
+            self._learning.observed.append(observed)
+            self._learning.held.append(_Held(reads, replace(batch, reads=reads)))
+            if not enough(self._learning.observed, self._context.pairing.insert_size):
+                return
+            self._learn(self._learning)
+        else:
+            self._waiting.append(_Held(reads, None))
+        yield from self._aligned()
 
     def rest(self) -> Iterator[stream.Piece]:
         """The pieces of the batches that are held."""
-        if self._held and not self._sample:
-            self._know(self._observed)
-        yield from self._written()
+        if self._learning and self._learning.held:
+            self._learn(self._learning)
+        yield from self._aligned()
 
-    def _written(self) -> Iterator[stream.Piece]:
-        while self._held:
-            yield from self._pieces(self._held[0])
-            del self._held[0]
+    def _learn(self, learning: _Learning) -> None:
+        """From now on the sample is known."""
+        sample = learn(learning.observed, self._context.pairing.insert_size)
+        self._context = replace(self._context, sample=sample)
+        self._learning, self._waiting = None, learning.held
+        self.summary.bases_per_variant = sample.bases_per_variant
+        if learning.observed[0].paired:
+            self.summary.insert_sizes = sample.insert_sizes
 
-    def _learn(self, searched: Searched) -> bool:
-        """Whether the sample is known, with what these reads tell."""
-        observed = [*self._observed, observe(searched, self._index, self._backend)]
-        if known := enough(observed, self._pairing.insert_size):
-            self._know(observed)
+    def _aligned(self) -> Iterator[stream.Piece]:
+        """The pieces of all that waits."""
+        while self._waiting:
+            yield from self._try(self._waiting.pop(0))
+
+    def _try(self, held: _Held) -> Iterator[stream.Piece]:
+        """The pieces of a batch. Where memory ends, the reads that have none yet wait again, in halves."""
+        backend, reads, done = self._context.backend, held.reads, 0
+        try:
+            for pieces, count in self._parts(held):
+                done += count
+                yield from pieces
+        except backend.memory_error:
+            rest = reads.part(done, reads.count)
+            if rest.count == rest.together:
+                raise
+            self._waiting[:0] = [_Held(half, None) for half in rest.halves()]
         else:
-            self._observed = observed
-        return known
+            return
+        backend.release_memory()
 
-    def _know(self, observed: Sequence[Observed]) -> None:
-        self._sample = learn(observed, self._pairing.insert_size, self._backend)
-        self._observed = []
-        self.summary.clean_bases = self._sample.clean_bases
-        if observed[0].paired:
-            self.summary.insert_sizes = self._sample.inserts.sizes
+    def _parts(self, held: _Held) -> Iterator[tuple[list[stream.Piece], int]]:
+        """The pieces of a batch in parts of so many reads."""
+        batch = held.batch or search_reads(held.reads, self._context)
+        held.batch = None
+        for part, alignments in align_reads(batch, self._context):
+            pieces = self._format(part, alignments)
+            count_alignments(alignments, part.counters, self._context)
+            self.summary.add(part.counters)
+            yield pieces, part.reads.count
 
-    def _pieces(self, searched: Searched) -> Iterator[stream.Piece]:
+    def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Piece]:
         """The records of a batch, and its reads without a place where those are wanted."""
-        backend, index, reporting = self._backend, self._index, self._reporting
-        assert self._sample
-        parts = align_reads(searched, self._sample, index, self._scoring, self._pairing, reporting, backend)
-        for part, alignments in parts:
-            records = format_records(alignments, part.reads, part.queries, index, reporting, self._style, backend)
-            pieces = [stream.Piece(records, RECORDS)]
-            if self._style.unmapped and len(unmapped := format_unmapped(alignments, part.reads, backend)):
+        pieces = [stream.Piece(format_records(alignments, batch, self._style, self._context), RECORDS)]
+        if self._style.unmapped:
+            unmapped = format_unmapped(alignments, batch.reads, self._context.backend)
+            if len(unmapped):
                 pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
-            self._count(alignments, part)
-            yield from pieces
-
-    def _count(self, alignments: Alignments, searched: Searched) -> None:
-        summary, queries = self.summary, searched.queries
-        counts = np.bincount(self._backend.to_host(alignments.tallies), minlength=SECONDARY_TALLY + 1)
-        proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
-        mapqs = counts[:MAPQS] + proper
-        summary.reads += searched.reads.count
-        summary.mapped += int(mapqs.sum())
-        summary.properly_paired += int(proper.sum())
-        summary.supplementary += int(counts[SUPPLEMENTARY_TALLY])
-        summary.secondary += int(counts[SECONDARY_TALLY])
-        summary.mapqs += mapqs
-        # Slots are ordered by length.
-        summary.too_short += int(
-            np.searchsorted(queries.host_lengths, -(-self._scoring.min_score // self._scoring.match))
-        )
-        summary.replaced += queries.replaced
+        return pieces

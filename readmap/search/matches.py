@@ -1,4 +1,4 @@
-"""Placements -> Matches -> Crowd: all that shares a seed with a read, as diagonals."""
+"""Placements -> SeedMatches -> Candidates: all that shares a seed with a read, as diagonals."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
-from readmap.index.device import DeviceIndex
+from readmap.backend import Array, Kernel
 from readmap.reads.queries import Queries
-from readmap.search.batch import Searched
-from readmap.search.diagonals import DIAGONAL
-from readmap.search.parameters import Scoring, dense_seed
-from readmap.search.placement import Placements
+from readmap.search.batch import Batch
+from readmap.search.context import Context
+from readmap.search.diagonals import DIAGONAL, DIAGONAL_WORDS
+from readmap.search.parameters import dense_seed
 
 _FIND = Kernel("search/matches", "find_matches")
 _COUNT, _LIST = Kernel("search/matches", "count_diagonals"), Kernel("search/matches", "list_diagonals")
@@ -27,7 +26,7 @@ MATCH_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Matches:
+class SeedMatches:
     """All suffixes that begin with a seed, by read, orientation and seed.
 
     Attributes:
@@ -36,7 +35,8 @@ class Matches:
         ranks: suffix type [seeds], the first suffix that begins with a seed.
         ends: int64 [seeds], matches up to and with each seed's.
         total: matches in all.
-        seed_bases: of every seed.
+        read_count: reads that have a place.
+        seed_bases: of every seed; stride: bases between them.
     """
 
     selected: Array
@@ -44,26 +44,34 @@ class Matches:
     ranks: Array
     ends: Array
     total: int
+    read_count: int
     seed_bases: int
+    stride: int = STRIDE
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """All diagonals that matches tell, ordered by slot, orientation and place.
+class Candidates:
+    """All diagonals that matches name, ordered by slot, orientation and place.
 
     Attributes:
-        rows: int64 [diagonals, 4]; on the host `rows.view(DIAGONAL)` names the fields.
+        rows: int64 [diagonals, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
         slots: int32 [diagonals].
     """
 
     rows: Array
     slots: Array
 
+    @property
+    def diagonal_count(self) -> int:
+        """How many there are."""
+        return len(self.slots)
 
-def find_matches(queries: Queries, placements: Placements, index: DeviceIndex, backend: Backend) -> Matches:
+
+def find_matches(batch: Batch, context: Context) -> SeedMatches:
     """Those of the reads that have a place."""
-    seed_bases, lengths = dense_seed(index.suffix_count), queries.host_lengths
-    chosen = np.flatnonzero((backend.to_host(placements.chosen) >= 0) & (lengths >= seed_bases))
+    backend, index, lengths = context.backend, context.index, batch.queries.host_lengths
+    seed_bases = dense_seed(index.suffix_count)
+    chosen = np.flatnonzero((backend.to_host(batch.placements.chosen) >= 0) & (lengths >= seed_bases))
     offsets = np.zeros(len(chosen) + 1, np.int64)
     np.cumsum(2 * ((lengths[chosen] - seed_bases) // STRIDE + 1), dtype=np.int64, out=offsets[1:])
     selected, device_offsets = backend.to_device(chosen.astype(np.int32)), backend.to_device(offsets)
@@ -72,86 +80,71 @@ def find_matches(queries: Queries, placements: Placements, index: DeviceIndex, b
     backend.launch(
         _FIND,
         2 * len(chosen),
-        *queries.arguments,
-        selected,
-        device_offsets,
-        *index.reference,
-        index.suffixes,
-        index.prefix_table,
-        ranks,
-        counts,
-        index.suffix_count,
-        index.table_bases,
-        seed_bases,
-        STRIDE,
+        queries=batch.queries,
+        reference=index.reference,
+        index=index,
+        selected=selected,
+        seed_offsets=device_offsets,
+        ranks=ranks,
+        counts=counts,
+        seed_bases=seed_bases,
+        stride=STRIDE,
     )
-    return Matches(selected, device_offsets, ranks, *backend.ends(counts), seed_bases)
+    return SeedMatches(selected, device_offsets, ranks, *backend.ends(counts), len(chosen), seed_bases)
 
 
-def with_matches(searched: Searched, index: DeviceIndex, backend: Backend) -> Iterator[tuple[Searched, Matches]]:
+def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
     """The batch with its matches, in parts of which those fit into memory; a read, or a pair, is not divided."""
-    matches = find_matches(searched.queries, searched.placements, index, backend)
-    most = backend.scratch_bytes // MATCH_BYTES
+    matches = find_matches(batch, context)
+    most = context.backend.scratch_bytes // MATCH_BYTES
     if matches.total <= most:
-        yield searched, matches
+        yield batch, matches
         return
-    together = 2 if searched.reads.paired else 1
-    ends = np.cumsum(_by_record(matches, searched.queries, backend).reshape(-1, together).sum(axis=1))
+    together = 2 if batch.reads.paired else 1
+    ends = np.cumsum(_by_record(matches, batch.queries, context).reshape(-1, together).sum(axis=1))
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
-        part = searched.part(first * together, last * together, backend)
-        yield part, find_matches(part.queries, part.placements, index, backend)
+        part = batch.part(first * together, last * together, context)
+        yield part, find_matches(part, context)
         first = last
 
 
-def _by_record(matches: Matches, queries: Queries, backend: Backend) -> Any:
+def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     """Matches of each record, int64 on the host."""
-    ends, offsets = backend.to_host(matches.ends), backend.to_host(matches.offsets)
+    to_host = context.backend.to_host
+    ends, offsets = to_host(matches.ends), to_host(matches.offsets)
     by_slot = np.zeros(len(queries.host_lengths), np.int64)
-    by_slot[backend.to_host(matches.selected)] = np.diff(ends[offsets[1:] - 1], prepend=0)
-    return by_slot[backend.to_host(queries.slot_of)]
+    by_slot[to_host(matches.selected)] = np.diff(ends[offsets[1:] - 1], prepend=0)
+    return by_slot[to_host(queries.slot_of)]
 
 
-def list_diagonals(matches: Matches, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend) -> Crowd:
-    """The diagonals that matches tell."""
+def list_candidates(matches: SeedMatches, queries: Queries, context: Context) -> Candidates:
+    """The diagonals that matches name."""
+    backend, total = context.backend, matches.total
     most = backend.scratch_bytes // MATCH_BYTES
-    pieces = [
-        _piece(matches, first, min(most, matches.total - first), queries, index, scoring, backend)
-        for first in range(0, matches.total, most)
+    stretches = [
+        _list_stretch(matches, first, min(most, total - first), queries, context) for first in range(0, total, most)
     ]
-    if not pieces:
-        return Crowd(backend.empty((0, 4), np.int64), backend.empty(0, np.int32))
-    rows, slots = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    if not stretches:
+        return Candidates(backend.empty((0, DIAGONAL_WORDS), np.int64), backend.empty(0, np.int32))
+    rows, slots = (np.concatenate(arrays) for arrays in zip(*stretches, strict=True))
     fields = rows.view(DIAGONAL).reshape(-1)
     # They come by slot and orientation.
     order = np.lexsort((fields["diagonal"], 2 * slots.astype(np.int64) + fields["orientation"]))
-    return Crowd(backend.to_device(rows[order]), backend.to_device(slots[order]))
+    return Candidates(backend.to_device(rows[order]), backend.to_device(slots[order]))
 
 
-def _piece(
-    matches: Matches, first: int, count: int, queries: Queries, index: DeviceIndex, scoring: Scoring, backend: Backend
-) -> tuple[Any, Any]:
-    """Rows and slots of the diagonals that the matches [first, first + count) tell, on the host."""
-    arguments = (
-        *queries.arguments,
-        queries.hashes,
-        matches.selected,
-        matches.offsets,
-        *index.reference,
-        index.suffixes,
-        matches.ranks,
-        matches.ends,
-        len(matches.selected),
-        first,
-        matches.seed_bases,
-        STRIDE,
-    )
-    settings = (scoring.min_score, *scoring.arguments())
-    told = backend.empty(count, np.int64)
-    backend.launch(_COUNT, count, *arguments, told, *settings)
-    ends, total = backend.ends(told)
-    rows, slots = backend.empty((total, 4), np.int64), backend.empty(total, np.int32)
-    backend.launch(_LIST, count, *arguments, ends, rows, slots, *settings)
+def _list_stretch(
+    matches: SeedMatches, first: int, count: int, queries: Queries, context: Context
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Rows and slots of the diagonals that the matches [first, first + count) name, on the host."""
+    backend, index = context.backend, context.index
+    shared = {"queries": queries, "reference": index.reference, "index": index, "scoring": context.scoring}
+    counts = backend.empty(count, np.int64)
+    backend.launch(_COUNT, count, matches=matches, counts=counts, first_match=first, **shared)
+    ends, total = backend.ends(counts)
+    rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
+    backend.launch(_LIST, count, matches=matches, ends=ends, diagonals=rows, slots=slots, first_match=first, **shared)
     return backend.to_host(rows), backend.to_host(slots)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: Bases in which one difference of the sample from the reference is expected where no reads tell.
-CLEAN_BASES = 400
+#: Bases in which one difference of the sample from the reference is expected before any read.
+BASES_PER_VARIANT = 400
+
+#: Phred of a point, as of a mismatch among four letters: 10 log10(4).
+PHRED_OF_POINT = 6
 
 #: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
 JOINT_SCORE = 19
@@ -46,9 +50,10 @@ class Scoring:
         """What an alignment has to score where the read's mate vouches for its place."""
         return min(self.min_score, JOINT_SCORE * self.match)
 
-    def arguments(self) -> tuple[int, ...]:
-        """In the order of SCORING_ARGUMENTS of kernels/search/scoring.cuh."""
-        return self.match, self.mismatch, self.gap_open, self.gap_extend, self.long_gap, self.clip_penalty
+    @property
+    def unpaired_deficit(self) -> int:
+        """Phred by which places that make no fragment have to explain the reads better than places that do."""
+        return self.unpaired_penalty * PHRED_OF_POINT // self.match
 
     def fits_16_bits(self, length: int) -> bool:
         """Whether no score of a read of that length leaves 16 bits."""
@@ -62,29 +67,34 @@ EVERY_PLACE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Reporting:
-    """What is told of a read beside its place.
+    """What is reported of a read beside its place.
 
     Attributes:
-        most_places: other places that get a line of their own, each part of a read; 0 for none, in which case they may
-            be mentioned.
-        most_mentions: other places that are told in the tag XA; where there are more, none is: they say little then.
-        mention_share: percent of the best place's score that a mentioned one has.
+        most_secondary: other places of each part of a read that get a secondary record; 0 for none, in which case they
+            may be in XA.
+        most_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then.
+        xa_share: percent of the best place's score that one in XA has.
         leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
-        soft_clipped: the other parts' lines hold the whole read (bwa's -Y).
-        pieces_secondary: and count as secondary alignments (bwa's -M).
+        soft_clipped: supplementary records hold the whole read (bwa's -Y).
+        supplementary_as_secondary: and are flagged as secondary ones (bwa's -M).
     """
 
-    most_places: int = 0
-    most_mentions: int = 5
-    mention_share: int = 80
+    most_secondary: int = 0
+    most_xa_hits: int = 5
+    xa_share: int = 80
     leftmost_primary: bool = False
     soft_clipped: bool = False
-    pieces_secondary: bool = False
+    supplementary_as_secondary: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in {"most_places": 2**31 - 1, "most_mentions": 2**31 - 1, "mention_share": 100}.items():
+        for name, most in {"most_secondary": EVERY_PLACE, "most_xa_hits": EVERY_PLACE, "xa_share": 100}.items():
             if not 0 <= getattr(self, name) <= most:
                 raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected 0 to {most}")
+
+    @property
+    def xa_limit(self) -> int:
+        """The places that XA has at most."""
+        return 0 if self.most_secondary else self.most_xa_hits
 
 
 @dataclass(frozen=True)
@@ -102,17 +112,13 @@ class Pairing:
     insert_size: tuple[float, float] | None = None
 
 
-#: Why a read is searched again (search/placement.cu): a walk ended at its limit among near copies; or the best place
-#: found loses more than a few mismatches, so that seeds may have been too long or too far apart for the right one; or
-#: it leaves a part of the read over, of which places may have been crowded out by those of the other part.
-CROWDED, DISTANT, SPLIT = 1, 2, 4
+#: Why a read is searched again: enum Unsettled of kernels/search/placement.cuh.
+CROWDED, DISTANT, SPLIT = (constant("search/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT"))
+
+#: Mismatches of the best place found up to which it is not distant.
 SETTLED_DIFFERENCES = 2
 
-#: Windows kept of those that a read's own seeds find: what prototypes needed for the best copy of a repeat to be among
-#: them; room for more of a part that the best one leaves over; and for those that its mate points to.
-FOUND_WINDOWS = 16
-SPLIT_WINDOWS = FOUND_WINDOWS + 4
-WINDOWS = SPLIT_WINDOWS + 4
+SPLIT_WINDOWS = constant("search/windows.cuh", "SPLIT_WINDOWS")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Placements -> Lines: what is told of each read: its place, the other parts of a split read, other places."""
+"""Placements -> RecordPlan: what is reported of each read: its place, its other parts if it is split, other places."""
 
 from __future__ import annotations
 
@@ -8,45 +8,32 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.reads.queries import Queries
-from readmap.search.parameters import WINDOWS, Reporting, Scoring
-from readmap.search.placement import Placements
-from readmap.search.windows import Windows
+from readmap.backend.compilation.declarations import row_dtype
+from readmap.search.batch import Batch
+from readmap.search.context import Context
 
-_COUNT, _LIST = Kernel("search/record_plan", "count_lines"), Kernel("search/record_plan", "list_lines")
-_ADD = Kernel("search/record_plan", "add_places")
+_COUNT, _LIST = Kernel("search/record_plan", "count_entries"), Kernel("search/record_plan", "list_entries")
+_ADD = Kernel("search/record_plan", "add_secondaries")
 
-#: struct Place of kernels/search/record_plan.cuh, five 64-bit words.
-PLACE_ROW = np.dtype(
-    [
-        ("row", np.int64),
-        ("diagonal", np.int64),
-        ("tie", np.uint64),
-        ("slot", np.int32),
-        ("owner", np.int32),
-        ("score", np.int32),
-        ("orientation", np.int32),
-    ]
-)
-
-#: The roles of kernels/search/record_plan.cuh, by number.
-PRIMARY, PIECE, PLACE, MENTION, NOTHING = range(5)
+SECONDARY_PLACE = row_dtype("search/record_plan.cuh", "SecondaryPlace")
+PLACE_WORDS = SECONDARY_PLACE.itemsize // 8
 
 
 @dataclass(frozen=True)
-class Lines:
-    """What is told of the reads, in the order of the input; the first line of a read is its primary one.
+class RecordPlan:
+    """An entry for each record or XA hit of the reads, in the order of the input; a read's first one is its primary.
 
     Attributes:
-        offsets: int64 [reads + 1], where each read's lines begin.
-        slots: int32 [lines]; windows: int64 [lines], the row of the line's window, -1 where the read has no place.
-        roles: uint8 [lines], PRIMARY to NOTHING.
-        owners: int32 [lines], the line of the part of which this is another place; of parts, themselves.
-        mapqs: uint8 [lines]; seconds: int32 [lines], the score of the best place beside it, 0 for none.
-        bands: uint8 [lines], the kind of band of an alignment that is traced, else 0.
-        least_scores: int32 [lines], what the alignment has to score, without bonuses.
-        rooms: int64 [lines], the most operations that its CIGAR may have.
-        count: lines in all.
+        offsets: int64 [reads + 1], where each read's entries begin.
+        slots: int32 [entries]; windows: int64 [entries], the row of the entry's window, -1 where the read has no place.
+        roles: uint8 [entries], enum Role of kernels/search/record_plan.cuh.
+        owners: int32 [entries], the entry of the part of which this is another place; of parts, themselves.
+        mapqs: uint8 [entries]; seconds: int32 [entries], the score of the best place beside it, 0 for none.
+        bands: uint8 [entries], the kind of band of an alignment that is traced, else 0.
+        least_scores: int32 [entries], what the alignment has to score, without bonuses.
+        rooms: int64 [entries], the most operations that its CIGAR may have.
+        count: entries in all.
+        window_rows: int64 [rows, WINDOW_WORDS], the rows that `windows` counts.
     """
 
     offsets: Array
@@ -60,83 +47,64 @@ class Lines:
     least_scores: Array
     rooms: Array
     count: int
-
-    @property
-    def arguments(self) -> tuple[Array, ...]:
-        """What kernels take as LINE_ARGUMENTS."""
-        return self.offsets, self.slots, self.windows, self.roles, self.owners
-
-    @property
-    def results(self) -> tuple[Array, ...]:
-        """What kernels that fill them take as LINE_RESULT_ARGUMENTS."""
-        return (*self.arguments[1:], self.mapqs, self.seconds, self.bands, self.least_scores, self.rooms)
+    window_rows: Array
 
 
-def select_lines(
-    placements: Placements, windows: Windows, queries: Queries, reporting: Reporting, scoring: Scoring, backend: Backend
-) -> Lines:
-    """The lines of all reads, but for places."""
-    reads = len(queries.host_lengths)
+def plan_records(batch: Batch, context: Context) -> RecordPlan:
+    """The entries of all reads, but for secondary ones."""
+    backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
-    arguments, settings = _arguments(placements, windows, queries), _settings(reporting, scoring)
-    backend.launch(_COUNT, reads, *arguments, counts, *settings)
+    shared = _shared(batch, context)
+    backend.launch(_COUNT, reads, counts=counts, **shared)
     ends, total = backend.ends(counts)
     offsets = backend.full(reads + 1, 0, np.int64)
     offsets[1:] = ends
-    lines = _no_lines(offsets, total, backend)
-    backend.launch(_LIST, reads, *arguments, offsets, *lines.results, *settings)
-    return lines
+    plan = _empty_plan(offsets, total, batch.windows.rows, backend)
+    backend.launch(_LIST, reads, plan=plan, **shared)
+    return plan
 
 
-def traced_where_several(lines: Lines, backend: Backend) -> Lines:
-    """The same lines, of which those of reads with but one are not traced."""
-    counts = np.diff(backend.to_host(lines.offsets))
-    bands = np.where(np.repeat(counts > 1, counts), backend.to_host(lines.bands), np.uint8(0))
-    return replace(lines, bands=backend.to_device(bands))
+def traced_where_several(plan: RecordPlan, backend: Backend) -> RecordPlan:
+    """The same plan, of which the entries of reads with but one are not traced."""
+    counts = np.diff(backend.to_host(plan.offsets))
+    bands = np.where(np.repeat(counts > 1, counts), backend.to_host(plan.bands), np.uint8(0))
+    return replace(plan, bands=backend.to_device(bands))
 
 
-def add_places(
-    lines: Lines,
-    places: Any,
-    placements: Placements,
-    windows: Windows,
-    queries: Queries,
-    reporting: Reporting,
-    scoring: Scoring,
-    backend: Backend,
-) -> Lines:
-    """The same lines and, behind those of each read, its places in their order: by orientation, then by diagonal.
+def with_secondaries(
+    plan: RecordPlan, places: np.ndarray[Any, Any], rows: Array, batch: Batch, context: Context
+) -> RecordPlan:
+    """A new plan: the reads' own entries and, behind each read's, its places by orientation and diagonal.
 
-    places: PLACE_ROW on the host, of which the owners are lines of `lines`.
+    places: SECONDARY_PLACE on the host, of which the owners are entries of `plan`.
+    rows: of windows: those of the batch, and behind them those of the places.
     """
-    reads, own = len(queries.host_lengths), backend.to_host(lines.offsets)
+    backend, queries, reads = context.backend, batch.queries, batch.reads.count
+    own = backend.to_host(plan.offsets)
     records = backend.to_host(queries.order)[places["slot"]]
     order = np.lexsort((places["diagonal"], places["orientation"], records))
     places, records = places[order], records[order]
     before = np.zeros(reads + 1, np.int64)
     np.cumsum(np.bincount(records, minlength=reads), out=before[1:])
-    offsets = backend.to_device(own + before)
-    more = _no_lines(offsets, lines.count + len(places), backend)
-    arguments, settings = _arguments(placements, windows, queries), _settings(reporting, scoring)
-    backend.launch(_LIST, reads, *arguments, offsets, *more.results, *settings)
+    more = _empty_plan(backend.to_device(own + before), plan.count + len(places), rows, backend)
+    backend.launch(_LIST, reads, plan=more, **_shared(batch, context))
     places["owner"] += before[records].astype(np.int32)
     backend.launch(
         _ADD,
         len(places),
-        queries.lengths,
-        windows.rows,
-        backend.to_device(places.view(np.int64).reshape(-1, 5)),
-        backend.to_device(own[records + 1] + np.arange(len(places))),
-        *more.results,
-        scoring.min_score,
-        *scoring.arguments(),
+        queries=queries,
+        scoring=context.scoring,
+        windows=rows,
+        places=backend.to_device(places.view(np.int64).reshape(-1, PLACE_WORDS)),
+        place_entries=backend.to_device(own[records + 1] + np.arange(len(places))),
+        plan=more,
     )
     return more
 
 
-def _no_lines(offsets: Array, count: int, backend: Backend) -> Lines:
-    """Room for so many lines."""
-    return Lines(
+def _empty_plan(offsets: Array, count: int, rows: Array, backend: Backend) -> RecordPlan:
+    """Room for so many entries."""
+    return RecordPlan(
         offsets,
         backend.empty(count, np.int32),
         backend.empty(count, np.int64),
@@ -148,35 +116,16 @@ def _no_lines(offsets: Array, count: int, backend: Backend) -> Lines:
         backend.empty(count, np.int32),
         backend.empty(count, np.int64),
         count,
+        rows,
     )
 
 
-def _arguments(placements: Placements, windows: Windows, queries: Queries) -> tuple[Array | int, ...]:
-    """What kernels take as SELECTION_ARGUMENTS."""
-    return (
-        queries.slot_of,
-        queries.lengths,
-        queries.flags,
-        queries.hashes,
-        windows.rows,
-        windows.counts,
-        windows.missed,
-        placements.chosen,
-        placements.seconds,
-        placements.mapqs,
-        placements.joint,
-        placements.clean_bases,
-    )
-
-
-def _settings(reporting: Reporting, scoring: Scoring) -> tuple[int, ...]:
-    """What they take behind the arrays."""
-    return (
-        WINDOWS,
-        0 if reporting.most_places else reporting.most_mentions,
-        reporting.mention_share,
-        scoring.min_score,
-        scoring.joint_score,
-        int(reporting.leftmost_primary),
-        *scoring.arguments(),
-    )
+def _shared(batch: Batch, context: Context) -> dict[str, Any]:
+    return {
+        "queries": batch.queries,
+        "scoring": context.scoring,
+        "windows": batch.windows,
+        "placements": batch.placements,
+        "reporting": context.reporting,
+        "bases_per_variant": context.sample.bases_per_variant,
+    }

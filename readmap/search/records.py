@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Array, Kernel
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
-from readmap.index.device import DeviceIndex
-from readmap.reads.parsing import Reads
-from readmap.reads.queries import Queries
 from readmap.search.alignments import Alignments
-from readmap.search.parameters import Reporting
+from readmap.search.batch import Batch
+from readmap.search.context import Context
 
 _SUM = Kernel("search/sam", "sum_qualities")
 _MEASURE, _WRITE = Kernel("search/sam", "measure_records"), Kernel("search/sam", "write_records")
@@ -39,53 +36,46 @@ class Style:
     unmapped: bool = False
 
 
-def format_records(
-    alignments: Alignments,
-    reads: Reads,
-    queries: Queries,
-    index: DeviceIndex,
-    reporting: Reporting,
-    style: Style,
-    backend: Backend,
-) -> Array:
+@dataclass(frozen=True)
+class _RecordStyle:
+    """struct RecordStyle of kernels/search/sam.cu."""
+
+    common_tags: Array
+    common_tags_length: int
+    has_read_group: bool
+    comments: bool
+    soft_clipped: bool
+    form: int
+
+
+def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Array:
     """The records of a batch in the order of the input, uint8 on the device."""
-    tags = backend.to_device(np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8))
-    extensions, lines = alignments.extensions, alignments.lines
+    backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
+    tags = np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
-    backend.launch(_SUM, len(quality_sums), *reads.texts, queries.slot_of, queries.lengths, quality_sums)
-    arguments: tuple[Any, ...] = (
-        *reads.texts,
-        queries.order,
-        *queries.arguments,
-        *index.reference,
-        index.barrier_letters,
-        index.contig_names.letters,
-        index.contig_names.offsets,
-        *lines.arguments,
-        extensions.ends,
-        extensions.rooms,
-        extensions.operations,
-        extensions.counts,
-        alignments.reference_starts,
-        alignments.reference_ends,
-        alignments.contigs,
-        alignments.scores,
-        alignments.seconds,
-        alignments.edit_distances,
-        alignments.reversed,
-        alignments.mapqs,
-        alignments.flags,
-        quality_sums,
-        tags,
-        len(tags),
-        int(style.read_group != NO_READ_GROUP),
-        int(style.comments),
-        int(reporting.soft_clipped),
-        int(style.form),
-    )
-    lengths = backend.empty(lines.count, np.int64)
-    backend.launch(_MEASURE, lines.count, *arguments, lengths)
+    backend.launch(_SUM, len(quality_sums), texts=reads, queries=batch.queries, quality_sums=quality_sums)
+    shared = {
+        "texts": reads,
+        "queries": batch.queries,
+        "reference": index.reference,
+        "barrier_letters": index.barrier_letters,
+        "names": index.contig_names,
+        "plan": alignments.plan,
+        "extensions": alignments.extensions,
+        "alignments": alignments,
+        "quality_sums": quality_sums,
+        "style": _RecordStyle(
+            backend.to_device(tags),
+            len(tags),
+            style.read_group != NO_READ_GROUP,
+            style.comments,
+            context.reporting.soft_clipped,
+            int(style.form),
+        ),
+    }
+    lengths = backend.empty(count, np.int64)
+    backend.launch(_MEASURE, count, lengths=lengths, **shared)
     ends, total = backend.ends(lengths)
     out = backend.empty(total, np.uint8)
-    backend.launch(_WRITE, lines.count, *arguments, ends, out)
+    backend.launch(_WRITE, count, record_ends=ends, out=out, **shared)
     return out

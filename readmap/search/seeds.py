@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
-from readmap.index.device import DeviceIndex
+from readmap.backend import Array, Kernel
 from readmap.reads.queries import Queries
-from readmap.search.parameters import Effort
+from readmap.search.context import Context
+from readmap.search.passes import Selection
 
 _FIND = Kernel("search/seeds", "find_seeds")
 
@@ -32,16 +32,12 @@ class Seeds:
     stride: int
 
 
-def find_seeds(
-    queries: Queries, selected: Array, lengths: Array, stride: int, index: DeviceIndex, effort: Effort, backend: Backend
-) -> Seeds:
-    """Seeds of the slots `selected`, int32, of which the reads are `lengths` long, no less than effort.shortest_seed.
-
-    lengths: int32 [selected], on the host.
-    """
-    offsets = np.zeros(len(lengths) + 1, np.int64)
+def find_seeds(selection: Selection, queries: Queries, context: Context) -> Seeds:
+    """The seeds of the selected reads."""
+    backend, index, stride = context.backend, context.index, selection.stride
+    offsets = np.zeros(selection.count + 1, np.int64)
     # Without the dtype, eight times slower.
-    np.cumsum(2 * ((lengths - effort.shortest_seed) // stride + 1), dtype=np.int64, out=offsets[1:])
+    np.cumsum(2 * ((selection.lengths - selection.effort.shortest_seed) // stride + 1), dtype=np.int64, out=offsets[1:])
     total = int(offsets[-1])
     seeds = Seeds(
         backend.to_device(offsets),
@@ -52,15 +48,11 @@ def find_seeds(
     )
     backend.launch(
         _FIND,
-        2 * len(selected),
+        2 * selection.count,
         queries=queries,
         reference=index.reference,
         index=index,
-        selected=selected,
-        seed_offsets=seeds.offsets,
-        ranks=seeds.ranks,
-        before=seeds.before,
-        after=seeds.after,
-        stride=stride,
+        seeds=seeds,
+        selected=selection.slots,
     )
     return seeds

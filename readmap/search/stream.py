@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 
 class Work(Protocol):
-    """What is done with the reads: `lines` gives those of a batch, in pieces, and counts the batch in `summary`.
+    """What is done with the reads: `pieces` gives what to write of a batch, and counts it in `summary`.
 
     It may hold batches, to give their pieces before those of a later one, or in `rest`. Before its first piece it may
     run out of memory without having counted or held anything; then it is called with less.
@@ -63,7 +63,7 @@ class Work(Protocol):
     def comments(self) -> bool:
         """Whether what stands behind a read's name is SAM tags, which are written too."""
 
-    def lines(self, reads: Reads) -> Iterator[Piece]:
+    def pieces(self, reads: Reads) -> Iterator[Piece]:
         """What to write, of this batch or of those before."""
 
     def rest(self) -> Iterator[Piece]:
@@ -80,7 +80,7 @@ def run(
     batch_reads: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
-    """Write the lines of the reads of all files, each to its output; the header is the caller's.
+    """Write the pieces of the reads of all files, each to its output; the header is the caller's.
 
     paths: of files, or sources that are open already. progress: called behind every piece. Those in front of a bad
     record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
@@ -114,14 +114,14 @@ def _pieces(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[P
     """All pieces; those of the records in front of what cannot be read before its error."""
     try:
         for chunk in chunks:
-            yield from _lines(chunk, work, backend)
+            yield from _chunk_pieces(chunk, work, backend)
     except (DataError, OSError):
         yield from work.rest()
         raise
     yield from work.rest()
 
 
-def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
+def _chunk_pieces(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
     """The pieces of the chunk's batches, which are released; raises DataError behind those of the last good record."""
     batches = [chunk]
     while batches:
@@ -132,7 +132,7 @@ def _lines(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
             reads = find_reads(data, batch.reads, batch.format.value, backend, batch.layout)
             if work.comments:
                 reads = expect_tags(reads, backend)
-            for piece in work.lines(reads) if reads.count else ():
+            for piece in work.pieces(reads) if reads.count else ():
                 begun = True
                 yield piece
         except backend.memory_error:

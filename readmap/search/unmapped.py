@@ -16,7 +16,7 @@ def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> A
 
     They are in the order of the input: mates alternate, and their names end in /1 and /2.
     """
-    arguments = (*reads.texts, reads.lengths, alignments.lines.offsets, alignments.flags)
+    arguments = (*reads.texts, reads.lengths, alignments.plan.offsets, alignments.flags)
     lengths = backend.empty(reads.count, np.int64)
     backend.launch(_MEASURE, reads.count, *arguments, lengths)
     ends, total = backend.ends(lengths)

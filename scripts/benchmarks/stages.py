@@ -14,7 +14,8 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
-from readmap.search import mapping, parameters, records, stream
+from readmap.search import mapping, records, stream
+from readmap.search.context import Context
 
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
 # kernels/ROOM/<module>.cu: its stage, where that is not called like the module
@@ -63,12 +64,12 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.Layout, backend
 def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: Any) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
-    work = mapping.Mapping(placed, parameters.Scoring(), backend, records.Style(form))
+    work = mapping.Mapping(Context(placed, backend), records.Style(form))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
-    def timed_launch(kernel: Kernel, count: int, *arguments: Any) -> None:
+    def timed_launch(kernel: Kernel, count: int, *positional: Any, **arguments: Any) -> None:
         with timed(seconds, f"{stage_of(kernel)}: {kernel.name}", backend):
-            launch(kernel, count, *arguments)
+            launch(kernel, count, *positional, **arguments)
 
     for seconds in ({}, *[total] * ROUNDS):
         with timed(seconds, "copy: upload", backend):
@@ -76,7 +77,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (piece,) = [*work.lines(reads), *work.rest()]
+                (piece,) = [*work.pieces(reads), *work.rest()]
         with timed(seconds, "copy: download", backend):
             buffer = backend.download(piece.bytes, pool)
         buffer.release()
