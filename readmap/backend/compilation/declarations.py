@@ -90,7 +90,7 @@ class Declarations:
         found = list(self.members(base)) if base else []
         for statement in (" ".join(part.split()) for part in body.split(";")):
             first, *others = _split(statement)
-            if "(" in first.partition(" OF(")[0] or not first or first == "const":
+            if "(" in first.partition(" OF(")[0] or not first or first.startswith("static "):
                 continue
             found.append(_member(first))
             found += [Member(name, found[-1].type) for name in others]
