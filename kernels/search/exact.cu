@@ -113,7 +113,7 @@ KERNEL void measure_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_en
     Lines lines = LINES;
     i64 record = -1;
     FOR_EACH(item, begin, end) {
-        record = owner(line_ends, record_count, first_line + item, record);
+        record = item_record(line_ends, record_count, first_line + item, record);
         CountingSink sink = {0};
         lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), 0);
         lengths_out[item] = sink.count;
@@ -126,7 +126,7 @@ KERNEL void write_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_ends
     Lines lines = LINES;
     i64 record = -1;
     FOR_EACH(item, begin, end) {
-        record = owner(line_ends, record_count, first_line + item, record);
+        record = item_record(line_ends, record_count, first_line + item, record);
         i64 place = item ? byte_ends[item - 1] : 0;
         ByteSink sink = {out + place};
         lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), byte_ends[item] - place);
