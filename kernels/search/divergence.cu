@@ -1,4 +1,4 @@
-// Divergence: how far the sample is from the reference, as reads tell it that belong nowhere else.
+// Divergence: how far the sample is from the reference, as reads show it that belong nowhere else.
 #include "common/text.cuh"
 #include "search/placement.cuh"
 

@@ -1,15 +1,15 @@
 // How likely a read belongs elsewhere, in phred, from integers alone.
 //
 // The error of the best place is the sum of the others' likelihoods over its own. A place's likelihood is that of a read
-// from there looking as this one does: each difference is an error of the sequencer, which the base's quality tells, or
+// from there looking as this one does: each difference is an error of the sequencer, which the base's quality promises, or
 // a difference of the sample, which is the likelier the more of them the best place needs.
 #pragma once
 #include "search/ungapped.cuh"
 #include "search/windows.cuh"
 
-const i32 NO_QUALITY = 25;  // phred of a base whose quality is not told
+const i32 NO_QUALITY = 25;  // phred of a base without a quality
 const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
-const i32 MISTRUST = 45;    // phred at which copies that exchanged a stretch outweigh what tells them apart
+const i32 MISTRUST = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
 const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
 const i32 UNTESTED = 64;    // for so many copies that were found one was not
 const i32 THIRD = 5;        // phred of one of the three other bases

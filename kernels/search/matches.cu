@@ -1,7 +1,7 @@
-// Matches: all suffixes that begin with a seed of a read, and the diagonals that they tell.
+// Matches: all suffixes that begin with a seed of a read, and the diagonals that they name.
 //
 // A seed is the seed_bases from a position of the query on, of which every stride-th is one. Where diagonals.cu keeps the
-// best of the nearest suffixes, here each one counts. A segment of a diagonal is told by the first seed in it only, which
+// best of the nearest suffixes, here each one counts. A segment of a diagonal is named by the first seed in it only, which
 // keeps the list free of what it holds already without a look at it.
 #include "search/window_builder.cuh"
 #include "common/item_record.cuh"

@@ -3,7 +3,7 @@
 // A choice for a pair is a window of each mate. It costs, in phred, what each window explains its read worse than the
 // read's own best one, and what the insert size is less likely than the likeliest; without regard to each other the best
 // ones of both cost `unpaired`. The cheapest choice is taken of those where no mate becomes unmapped, and the sum of the
-// others, each by its likelihood, is the error that mapping quality tells: a mate that is in a repeat is as sure as the
+// others, each by its likelihood, is the error that mapping quality stands for: a mate that is in a repeat is as sure as the
 // place of its partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's
 // windows is one choice more.
 //
@@ -17,7 +17,7 @@ const i32 DOUBT = 30;               // phred within which another choice makes t
 const i32 WORTH = 10;               // phred that the mates' places have to gain for another choice to be looked for
 const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
 const i32 LEAST_RUN = 12;  // equal bases from which a segment is extended: chance gives them once in a hundred regions
-const i32 SURE = 20;       // MAPQ from which on a pair tells an insert size
+const i32 SURE = 20;       // MAPQ from which on a pair shows an insert size
 const i32 LONGEST_INSERT = 10000;
 
 // One mate of a pair, and its windows.
@@ -38,7 +38,7 @@ struct Mate {
     HOST_DEVICE bool reaches(i32 i, i32 score, const Scoring& scoring) const {
         return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
     }
-    // Whether the read is no less told there than at its best place.
+    // Whether the read is no less reported there than at its best place.
     HOST_DEVICE bool keeps(i32 i, const Scoring& scoring) const {
         return reaches(i, scoring.joint_score, scoring) || !reaches(chosen, scoring.joint_score, scoring);
     }
@@ -101,7 +101,7 @@ HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& 
     return best;
 }
 
-// An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] tell the fragment;
+// An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
 // else the direction is DIRECTIONS.
 KERNEL void measure_inserts(i64 begin, i64 end, Queries queries, Reference reference, WindowTable windows,
                             PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {

@@ -6,12 +6,12 @@ const i32 CROWD_SHARE = 5;  // a unexamined place that shares less than this par
 const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
-// Whether the window is sure to be told: with bonuses alone it may yet prove to be no alignment.
+// Whether the window is sure to be reported: with bonuses alone it may yet prove to be no alignment.
 HOST_DEVICE bool is_alignment(const Window& window, i32 length, const Scoring& scoring) {
     return least_score(window, length, scoring) >= scoring.min_score;
 }
 
-// Phred by which window a explains the read better than b does. Where one of them has gaps, points tell.
+// Phred by which window a explains the read better than b does. Where one of them has gaps, points decide.
 HOST_DEVICE i32 phred_difference(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant,
                                  const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
@@ -33,68 +33,95 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
     return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
 }
 
+// One read with its windows, of which it belongs to one.
+struct Candidacy {
+    const Reference& reference;
+    const Queries& queries;
+    const Scoring& scoring;
+    const Window* own;
+    i64 slot;
+    i32 count, length;
+    Qualities qualities;
+    i32 top, first;  // the best score, and the first window that has it
+    bool sure;       // whether only windows that are sure to be alignments count
+    i32 penalties[WINDOWS];
+
+    HOST_DEVICE bool counts(i32 i) const { return is_alignment(own[i], length, scoring) == sure; }
+    HOST_DEVICE Laid laid(const Window& window) {
+        qualities.reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+        return lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    }
+    HOST_DEVICE void find_top() {
+        top = first = 0;
+        sure = false;
+        for (i32 i = 0; i < count; ++i) sure = sure || is_alignment(own[i], length, scoring);
+        for (i32 i = 0; i < count; ++i)
+            if (own[i].score > top && counts(i)) top = own[i].score, first = i;
+    }
+    // Phred of a difference of the sample.
+    HOST_DEVICE i32 variant(i32 bases_per_variant) {
+        if (!count || own[first].gapped())
+            return variant_of(length, scoring.perfect(length) - top, bases_per_variant, scoring);
+        Laid best = laid(own[first]);
+        return phred_of_variant(real_differences(best, own[first], qualities, scoring), length, bases_per_variant);
+    }
+    // The window that explains the read best, of those that score the most; -1 for none. Those with gaps come last.
+    HOST_DEVICE i32 choose(i32 variant) {
+        i32 best = -1;
+        u64 least = 0;
+        for (i32 i = 0; i < count; ++i) {
+            const Window& window = own[i];
+            penalties[i] = NO_PENALTY;
+            if (!window.gapped() && window.score >= top - NEAR) {
+                Laid here = laid(window);
+                penalties[i] = ungapped_penalty(here, window, qualities, variant, scoring);
+            }
+            if (window.score < top || !counts(i)) continue;
+            u64 tie = tie_of(queries.hashes[slot], window.diagonal);
+            bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];
+            if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
+        }
+        return best;
+    }
+};
+
 // An item is a read, selected[item]. Scores include the bonuses for reached ends; a window that is the alignment of another
 // one has NO_DEFICIT.
 KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                            i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item];
-        i32 count = windows.counts[slot], length = queries.lengths[slot], top = 0, perfect = scoring.perfect(length),
-            best = -1;
+        i64 slot = selected[item], quality_start = texts.quality_starts[queries.order[slot]];
+        i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
         const Window* own = windows.of(slot);
-        i32 first = 0;
-        bool exists = false;
-        for (i32 i = 0; i < count; ++i) exists = exists || is_alignment(own[i], length, scoring);
-        for (i32 i = 0; i < count; ++i)
-            if (own[i].score > top && is_alignment(own[i], length, scoring) == exists) top = own[i].score, first = i;
-        i64 quality_start = texts.quality_starts[queries.order[slot]];
         Qualities qualities = {quality_start < 0 ? nullptr : texts.bytes + quality_start, length, false};
-        i32 variant = variant_of(length, perfect - top, bases_per_variant, scoring);
-        if (count && !own[first].gapped()) {
-            Laid laid = lay(reference, queries, slot, own[first].orientation, own[first].diagonal, own[first].begin);
-            qualities.reversed = own[first].orientation != (queries.flags[slot] & READ_FLIPPED);
-            variant =
-                phred_of_variant(real_differences(laid, own[first], qualities, scoring), length, bases_per_variant);
-        }
+        Candidacy read = {reference, queries, scoring, own, slot, count, length, qualities};
+        read.find_top();
+        i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
         placements.variants[slot] = (u8)variant;
-        i32 penalties[WINDOWS];
-        u64 least = 0;
-        for (i32 i = 0; i < count; ++i) {
-            const Window& window = own[i];
-            penalties[i] = NO_PENALTY;
-            if (!window.gapped() && window.score >= top - NEAR) {
-                qualities.reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
-                Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
-                penalties[i] = ungapped_penalty(laid, window, qualities, variant, scoring);
-            }
-            if (window.score < top || is_alignment(window, length, scoring) != exists) continue;
-            u64 tie = tie_of(queries.hashes[slot], window.diagonal);
-            bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];  // gaps last
-            if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
-        }
         placements.chosen[slot] = best;
         placements.seconds[slot] = placements.mapqs[slot] = placements.joint[slot] = 0;
         placements.unsettled[slot] = DISTANT;
         placements.part_begins[slot] = 0, placements.part_ends[slot] = length;
         if (best < 0) continue;
         Rivals rivals = {0};
-        i32 second = 0;
         for (i32 i = 0; i < count; ++i) {
-            i32 loss = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
+            i32 deficit =
+                phred_difference(own[best], read.penalties[best], own[i], read.penalties[i], variant, scoring);
             placements.deficits[slot * WINDOWS + i] =
-                (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(loss, 0, NO_DEFICIT));
+                (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(deficit, 0, NO_DEFICIT));
             if (i == best || !is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
-            rivals.add(loss);
+            rivals.add(deficit);
         }
+        i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
+        rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
-        rivals.add(unexamined_deficit(windows.unexamined[slot], top, variant, scoring));
         placements.mapqs[slot] = (u8)rivals.mapping_quality();
-        placements.unsettled[slot] = (windows.unexamined[slot] * CROWD_SHARE >= length ? CROWDED : 0) |
-                                     (perfect - top > settled_deficit ? DISTANT : 0);
+        placements.unsettled[slot] =
+            (unexamined * CROWD_SHARE >= length ? CROWDED : 0) | (lost > settled_deficit ? DISTANT : 0);
         Span part = larger_rest(span_of(own[best], length), length);
-        if (minimum(part.length() * scoring.match, perfect - top) < scoring.min_score) continue;
+        if (minimum(part.length() * scoring.match, lost) < scoring.min_score) continue;
         placements.unsettled[slot] |= SPLIT;
         placements.part_begins[slot] = part.begin, placements.part_ends[slot] = part.end;
     }

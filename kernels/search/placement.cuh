@@ -2,7 +2,7 @@
 #pragma once
 #include "search/mapping_quality.cuh"
 
-// Why another search may tell more: places may have been unexamined; the best one loses more than a few mismatches, so that
+// Why another search may find more: places may have been unexamined; the best one loses more than a few mismatches, so that
 // seeds may have been too long or too far apart for the right one; it leaves a part of the read over, of which places may
 // have been crowded out by those of the other part.
 enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4 };
@@ -32,7 +32,7 @@ HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
            2 * maximum(offset, -offset) <= band_width(rival.band);
 }
 
-// Whether the other window is another place of the piece of the read that the chosen one places.
+// Whether the other window is another place of the part of the read that the chosen one places.
 HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length) {
     return !same_place(other, chosen) && !same_alignment(other, chosen) &&
            span_of(other, length).rivals(span_of(chosen, length));

@@ -12,7 +12,7 @@ struct Fields {
     i64 contig, position, end;
     const u32* operations;  // as BAM has them: length << 4 | operation
     i32 operation_count;
-    i32 length;  // of the letters and qualities that are told, 0 for none
+    i32 length;  // of the letters and qualities that are written, 0 for none
     i32 first;   // of the read's letters, as it was sequenced
     bool hard;   // what the CIGAR clips is not among the letters
     i64 mate_contig, mate_position, template_length;

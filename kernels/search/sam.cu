@@ -34,7 +34,7 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
     put_number(sink, equal);
 }
 
-const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are told apart
+const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are marked
 
 // An item is a record: the sum of its trusted qualities, as samtools fixmate -m counts it.
 KERNEL void sum_qualities(i64 begin, i64 end, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {

@@ -1,7 +1,7 @@
 // What an alignment's columns cost. Penalties are positive; a gap of k bases costs gap_open + k * gap_extend, but never
 // more than long_gap: a genome gains or loses fifty bases at once not much more rarely than ten. An alignment that
 // reaches an end of the read earns clip_penalty there, which decides between alignments but is no part of the score that
-// is told. A column with an ambiguous base costs 1.
+// is reported. A column with an ambiguous base costs 1.
 #pragma once
 #include "common/portable.cuh"
 

@@ -1,4 +1,4 @@
-// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair, with a byte a cell that tells
+// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair, with a byte a cell that says
 // where the cell's scores came from. Of equal paths the one is taken that leaves the diagonal last on the way
 // back, so that gaps stand as far left on the forward reference as they can.
 #pragma once
@@ -62,13 +62,17 @@ template <i32 WIDTH> struct Steps {
     HOST_DEVICE u8 get(i32 i, i32 b) const { return (u8)(words[((i64)i * WIDTH + b >> 3) * stride] >> 8 * (b & 7)); }
 };
 
-// operations: room for the CIGAR.
-template <i32 WIDTH>
-HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> steps, u32* operations) {
+// The best cell of a band.
+struct BestCell {
+    i32 score, row, column;
+};
+
+// Every cell's step, and the best cell.
+template <i32 WIDTH> HOST_DEVICE BestCell fill_steps(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
     const bool long_gaps = has_long_gaps(WIDTH);
     i32 scores[WIDTH + 1], insertions[WIDTH + 1], long_insertions[long_gaps ? WIDTH + 1 : 1];
     u8 text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
-    i32 best = 0, best_row = -1, best_column = 0;
+    BestCell best = {0, -1, 0};
     for (i32 b = 0; b <= WIDTH; ++b) {
         scores[b] = b < WIDTH ? 0 : NEVER;
         insertions[b] = NEVER;
@@ -102,7 +106,7 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> st
             else step |= here == long_insertion ? LONG_INSERTION : LONG_DELETION;
             scores[b] = here;
             insertions[b] = insertion;
-            if (here > best) best = here, best_row = i, best_column = b;
+            if (here > best.score) best = BestCell{here, i, b};
             // Of the deletions that begin in the next column.
             opened = here - scoring.gap_open;
             if (deletion > opened) step |= DELETION_LONGER;
@@ -115,8 +119,15 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> st
             if ((b & 7) == 7) steps.put(i, b, eight), eight = 0;
         }
     }
+    return best;
+}
+
+// operations: room for the CIGAR.
+template <i32 WIDTH>
+HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> steps, u32* operations) {
     Cigar cigar = {operations, 0};
-    i32 i = best_row, b = best_column;
+    BestCell best = fill_steps(band, scoring, steps);
+    i32 i = best.row, b = best.column;
     cigar.add(CLIPPED, band.length - 1 - i);
     u8 state = DIAGONAL;
     while (i >= 0) {
@@ -138,5 +149,5 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> st
     }
     cigar.add(CLIPPED, i + 1);
     cigar.reverse();
-    return Path{best, band.first + i + 1 + b, cigar.count};
+    return Path{best.score, band.first + i + 1 + b, cigar.count};
 }

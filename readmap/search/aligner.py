@@ -35,7 +35,7 @@ class Aligner:
     """An index on a device, ready to map.
 
     Attributes:
-        scoring, pairing, reporting: how alignments score, how mates are placed and what segments tell; as the options
+        scoring, pairing, reporting: how alignments score, how mates are placed and what segments report; as the options
             of `readmap search` have them, and with its defaults.
     """
 

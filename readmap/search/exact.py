@@ -21,7 +21,7 @@ from readmap.strand import Strand
 _COUNT = Kernel("search/exact", "count_lines")
 _MEASURE, _WRITE = Kernel("search/exact", "measure_lines"), Kernel("search/exact", "write_lines")
 
-#: Device memory that a line of a piece may take, for its length, its end and its bytes.
+#: Device memory that a line of a block may take, for its length, its end and its bytes.
 LINE_BYTES = 512
 
 ALL = 2**62
@@ -101,8 +101,8 @@ class ExactSearch:
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
         self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
 
-    def pieces(self, reads: Reads) -> Iterator[stream.Piece]:
-        """The lines of a batch, in pieces that a read with a million occurrences does not make larger."""
+    def blocks(self, reads: Reads) -> Iterator[stream.Block]:
+        """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
         found = find_occurrences(patterns, self._index, parameters.strand, parameters.structure, backend)
@@ -120,11 +120,11 @@ class ExactSearch:
             backend.launch(_WRITE, count, *arguments, line_ends, byte_ends, out, reads.count, first)
             if not first:
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
-            yield stream.Piece(out)
+            yield stream.Block(out)
         if not total:
             self._add(reads, found)
 
-    def rest(self) -> Iterator[stream.Piece]:
+    def rest(self) -> Iterator[stream.Block]:
         """Nothing: no batch is held."""
         return iter(())
 

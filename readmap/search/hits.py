@@ -105,7 +105,7 @@ class Pairs:
         proper: bool [n], whether the two make a fragment of the library, in direction and size.
         template_lengths: int64 [n], bases from the first mate's 5' end to the second's, negative where that is the left
             one; 0 where one has no place or they are on two contigs. SAM's TLEN of the first mate.
-        insert_sizes: of the library, one a direction; empty where the pairs did not tell.
+        insert_sizes: of the library, one a direction; empty where the pairs did not show any.
     """
 
     first: Hits

@@ -17,7 +17,7 @@ from readmap.search.records import Style, format_records
 from readmap.search.sample import Observed, enough, learn, observe
 from readmap.search.unmapped import format_unmapped
 
-#: The outputs of the pieces: records, and reads without a place.
+#: The outputs of the blocks: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
 
 
@@ -70,8 +70,8 @@ class Mapping:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def pieces(self, reads: Reads) -> Iterator[stream.Piece]:
-        """The pieces of a batch, behind those of all that are held; none yet where it is held itself."""
+    def blocks(self, reads: Reads) -> Iterator[stream.Block]:
+        """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
         if self._learning:
             batch = search_reads(reads, self._context)
             observed = observe(batch, self._context)
@@ -86,8 +86,8 @@ class Mapping:
             self._waiting.append(_Held(reads, None))
         yield from self._aligned()
 
-    def rest(self) -> Iterator[stream.Piece]:
-        """The pieces of the batches that are held."""
+    def rest(self) -> Iterator[stream.Block]:
+        """The blocks of the batches that are held."""
         if self._learning and self._learning.held:
             self._learn(self._learning)
         yield from self._aligned()
@@ -101,18 +101,18 @@ class Mapping:
         if learning.observed[0].paired:
             self.summary.insert_sizes = sample.insert_sizes
 
-    def _aligned(self) -> Iterator[stream.Piece]:
-        """The pieces of all that waits."""
+    def _aligned(self) -> Iterator[stream.Block]:
+        """The blocks of all that waits."""
         while self._waiting:
             yield from self._try(self._waiting.pop(0))
 
-    def _try(self, held: _Held) -> Iterator[stream.Piece]:
-        """The pieces of a batch. Where memory ends, the reads that have none yet wait again, in halves."""
+    def _try(self, held: _Held) -> Iterator[stream.Block]:
+        """The blocks of a batch. Where memory ends, the reads that have none yet wait again, in halves."""
         backend, reads, done = self._context.backend, held.reads, 0
         try:
-            for pieces, count in self._parts(held):
+            for blocks, count in self._parts(held):
                 done += count
-                yield from pieces
+                yield from blocks
         except backend.memory_error:
             rest = reads.part(done, reads.count)
             if rest.count == rest.together:
@@ -122,21 +122,21 @@ class Mapping:
             return
         backend.release_memory()
 
-    def _parts(self, held: _Held) -> Iterator[tuple[list[stream.Piece], int]]:
-        """The pieces of a batch in parts of so many reads."""
+    def _parts(self, held: _Held) -> Iterator[tuple[list[stream.Block], int]]:
+        """The blocks of a batch in parts of so many reads."""
         batch = held.batch or search_reads(held.reads, self._context)
         held.batch = None
         for part, alignments in align_reads(batch, self._context):
-            pieces = self._format(part, alignments)
+            blocks = self._format(part, alignments)
             count_alignments(alignments, part.counters, self._context)
             self.summary.add(part.counters)
-            yield pieces, part.reads.count
+            yield blocks, part.reads.count
 
-    def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Piece]:
+    def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
         """The records of a batch, and its reads without a place where those are wanted."""
-        pieces = [stream.Piece(format_records(alignments, batch, self._style, self._context), RECORDS)]
+        blocks = [stream.Block(format_records(alignments, batch, self._style, self._context), RECORDS)]
         if self._style.unmapped:
             unmapped = format_unmapped(alignments, batch.reads, self._context.backend)
             if len(unmapped):
-                pieces.append(stream.Piece(unmapped, UNMAPPED_READS))
-        return pieces
+                blocks.append(stream.Block(unmapped, UNMAPPED_READS))
+        return blocks

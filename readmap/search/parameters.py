@@ -157,7 +157,7 @@ def dense_seed(suffixes: int) -> int:
 def efforts(suffixes: int) -> tuple[Effort, ...]:
     """The passes over the reads of a batch; each takes what those before left unsettled.
 
-    Seeds are as short as chance allows: two or three bases more than tell one place in the reference.
+    Seeds are as short as chance allows: two or three bases more than one place in the reference needs.
     """
     sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed(suffixes)
     return (

@@ -41,7 +41,7 @@ class Summary:
     waiting: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
 
 
-class Piece(NamedTuple):
+class Block(NamedTuple):
     """Bytes to write, uint8 on the device, and the number of the output that they are for."""
 
     bytes: Array
@@ -49,9 +49,9 @@ class Piece(NamedTuple):
 
 
 class Work(Protocol):
-    """What is done with the reads: `pieces` gives what to write of a batch, and counts it in `summary`.
+    """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`.
 
-    It may hold batches, to give their pieces before those of a later one, or in `rest`. Before its first piece it may
+    It may hold batches, to give their blocks before those of a later one, or in `rest`. Before its first block it may
     run out of memory without having counted or held anything; then it is called with less.
     """
 
@@ -63,10 +63,10 @@ class Work(Protocol):
     def comments(self) -> bool:
         """Whether what stands behind a read's name is SAM tags, which are written too."""
 
-    def pieces(self, reads: Reads) -> Iterator[Piece]:
+    def blocks(self, reads: Reads) -> Iterator[Block]:
         """What to write, of this batch or of those before."""
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[Block]:
         """What is still to be written behind the last batch."""
 
 
@@ -80,9 +80,9 @@ def run(
     batch_reads: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
-    """Write the pieces of the reads of all files, each to its output; the header is the caller's.
+    """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
-    paths: of files, or sources that are open already. progress: called behind every piece. Those in front of a bad
+    paths: of files, or sources that are open already. progress: called behind every block. Those in front of a bad
     record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
     summary = work.summary
@@ -91,11 +91,11 @@ def run(
     pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
     chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
     with _Writer(outputs) as writer:
-        for piece in _pieces(_ahead(chunks, summary), work, backend):
+        for block in _blocks(_ahead(chunks, summary), work, backend):
             waited = time.perf_counter()
-            buffer = backend.download(piece.bytes, pool)
+            buffer = backend.download(block.bytes, pool)
             summary.waiting["write"] += time.perf_counter() - waited
-            writer.put(buffer, len(piece.bytes), piece.output)
+            writer.put(buffer, len(block.bytes), block.output)
             summary.seconds = time.perf_counter() - began
             if progress:
                 progress()
@@ -110,19 +110,19 @@ def fitting_chunk(backend: Backend) -> int:
     return max(min(backend.chunk_bytes, memory[0] // WORKING_BYTES), LEAST_CHUNK)
 
 
-def _pieces(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[Piece]:
-    """All pieces; those of the records in front of what cannot be read before its error."""
+def _blocks(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[Block]:
+    """All blocks; those of the records in front of what cannot be read before its error."""
     try:
         for chunk in chunks:
-            yield from _chunk_pieces(chunk, work, backend)
+            yield from _chunk_blocks(chunk, work, backend)
     except (DataError, OSError):
         yield from work.rest()
         raise
     yield from work.rest()
 
 
-def _chunk_pieces(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]:
-    """The pieces of the chunk's batches, which are released; raises DataError behind those of the last good record."""
+def _chunk_blocks(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Block]:
+    """The blocks of the chunk's batches, which are released; raises DataError behind those of the last good record."""
     batches = [chunk]
     while batches:
         batch = batches.pop(0)
@@ -132,9 +132,9 @@ def _chunk_pieces(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Piece]
             reads = find_reads(data, batch.reads, batch.format.value, backend, batch.layout)
             if work.comments:
                 reads = expect_tags(reads, backend)
-            for piece in work.pieces(reads) if reads.count else ():
+            for block in work.blocks(reads) if reads.count else ():
                 begun = True
-                yield piece
+                yield block
         except backend.memory_error:
             if batch.records == batch.layout.together or begun:
                 raise

@@ -77,13 +77,13 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (piece,) = [*work.pieces(reads), *work.rest()]
+                (block,) = [*work.blocks(reads), *work.rest()]
         with timed(seconds, "copy: download", backend):
-            buffer = backend.download(piece.bytes, pool)
+            buffer = backend.download(block.bytes, pool)
         buffer.release()
     total[BETWEEN] -= sum(value for name, value in total.items() if not name.startswith(("copy", BETWEEN, UNTIMED)))
     ns = {name: 1e9 * value / ROUNDS / chunk.reads for name, value in total.items()}
-    return ns, buffer.data[: len(piece.bytes)]
+    return ns, buffer.data[: len(block.bytes)]
 
 
 def stage_of(kernel: Kernel) -> str:
