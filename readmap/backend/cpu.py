@@ -90,8 +90,10 @@ class CpuBackend(Backend):
         if self._pool is None or count == 1:
             slices.run(function, values)
             return
-        running = [self._pool.submit(slices.run, function, values) for _ in range(self.threads)]
+        running = []
         try:
+            for _ in range(self.threads):
+                running.append(self._pool.submit(slices.run, function, values))
             for done in running:
                 done.result()
         except BaseException:

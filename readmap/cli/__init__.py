@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from readmap.cli import compare, compile, index, info, scan, search
-from readmap.cli.guard import MISUSED, guarded, leave, signals_interrupt
+from readmap.cli.guard import MISUSED, guarded, leave
 from readmap.cli.options import FLAG
 from readmap.cli.report import Session
 from readmap.version import __version__
@@ -64,11 +64,10 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
     command = typer.main.get_command(app)
-    with signals_interrupt():
-        code = guarded(
-            lambda: command.main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session),
-            debug="--debug" in arguments,
-        )
+    code = guarded(
+        lambda: command.main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session),
+        debug="--debug" in arguments,
+    )
     if not arguments:
         code = MISUSED
     if argv is None and code:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+import weakref
+from collections.abc import Callable, Container, Iterator
+from concurrent.futures import Future, _base, thread
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -21,6 +24,15 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 #: Signals that end a command as Ctrl-C does; one that the caller ignores, as nohup does, stays ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+#: Between a signal and its repetition.
+REPEAT_SECONDS = 0.02
+
+#: Files of code that takes and releases locks, or that runs where exceptions are dropped.
+LOCKING = {
+    *(module.__file__ for module in (threading, queue, weakref, _base, thread)),
+    "<frozen importlib._bootstrap>",
+}
+
 Result = TypeVar("Result")
 
 
@@ -30,9 +42,10 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
     A broken pipe is told by the code 1 alone: whoever closed it knows, and what they have is not all.
     """
     try:
-        returned = command()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        with signals_interrupt():
+            returned = command()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         code = returned if isinstance(returned, int) else 0
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -86,19 +99,63 @@ def signals_interrupt() -> Iterator[None]:
         return
     usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) in usual}
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
+    interrupt = _Interrupt()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    repeating = threading.Thread(target=interrupt.repeat, args=(reader, before), name="readmap-signals", daemon=True)
+    repeating.start()
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
         for number in before:
             signal.signal(number, interrupt)
         yield
+    except Exception:
+        if interrupt.over:
+            raise KeyboardInterrupt from None  # the exception is what the interrupt became in code that it broke off
+        raise
     finally:
+        interrupt.over = True
+        signal.set_wakeup_fd(previous)
+        os.close(writer)
+        repeating.join()
+        os.close(reader)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class _Interrupt:
+    """A signal handler that raises KeyboardInterrupt once; over: whether it has, or is not to any more.
+
+    A signal does not end a wait for a lock that the main thread is about to begin, and that Python calls the handler
+    only behind. And an exception in the library's own code for locks can leave one locked for ever, or be lost.
+    So a signal is repeated until it is heard, and in such code it is heard only where the thread stands still.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self._place: tuple[FrameType, int] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """The handler."""
+        if self.over:
+            return
+        if frame is not None and frame.f_code.co_filename in LOCKING:
+            place, self._place = self._place, (frame, frame.f_lasti)
+            if place != self._place:
+                return
+        self.over = True
+        self._place = None
+        raise KeyboardInterrupt
+
+    def repeat(self, reader: int, numbers: Container[int]) -> None:
+        """Send the main thread each signal of `numbers` that Python writes to the pipe, until it is heard."""
+        main = threading.main_thread().ident
+        assert main is not None
+        while caught := os.read(reader, 1):
+            while caught[0] in numbers and not self.over:
+                time.sleep(REPEAT_SECONDS)
+                if not self.over:
+                    signal.pthread_kill(main, caught[0])
 
 
 def in_background(work: Callable[[], Result]) -> Result:

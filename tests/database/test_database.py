@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import fasta, index_of
+from protein_examples import LETTERS, proteins, sequences_of
 
 from readmap.database import database
 from readmap.database import folder as database_folder
@@ -20,22 +21,9 @@ from readmap.errors import DatabaseFolderError, DataError, IndexFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.index import folder
 from readmap.index.index import Index
-from readmap.reads.sequences import Sequences, read_sequences
+from readmap.reads.sequences import read_sequences
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 ARRAYS = ("codes", "starts", "lengths", "order")
-
-
-def proteins(lengths: list[int], seed: int = 1) -> list[str]:
-    generator = random.Random(seed)
-    return ["".join(generator.choices(LETTERS, k=length)) for length in lengths]
-
-
-def sequences_of(texts: list[str]) -> Sequences:
-    letters = np.frombuffer("".join(texts).encode(), np.uint8)
-    names = [b"p%d" % number for number in range(len(texts))]
-    titles = [b"%b protein %d" % (name, number) if number % 3 else name for number, name in enumerate(names)]
-    return Sequences(names, letters, np.cumsum([0, *map(len, texts)]), titles)
 
 
 def fasta_of(texts: list[str]) -> str:

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracles.scan import Codes, scores_of
-from test_database import proteins, sequences_of
-from test_partition import subjects_of
-from test_scan_scores import COSTS, coded, random_letters
+from protein_examples import COSTS, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap.backend import Backend, open_backend
 from readmap.database import device_pool as crew

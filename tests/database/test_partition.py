@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracles.scan import Codes, scores_of
-from test_database import proteins, sequences_of
-from test_scan_scores import COSTS, coded, mutated, random_letters
+from pair_examples import mutated
+from protein_examples import COSTS, RESIDUES, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap.backend import Backend, open_backend
 from readmap.database import partition as share
@@ -35,7 +35,7 @@ def queries(database: Database) -> list[Codes]:
     """Some of which are related to subjects."""
     draw = random.Random(6)
     text = database.letters_of(len(LENGTHS) - 1, 100, 300).tobytes().decode()
-    return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2), text[:50])]
+    return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2, RESIDUES), text[:50])]
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,6 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     actual = share.interleave
     monkeypatch.setattr(share, "interleave", interleave)
     return counts
-
-
-def subjects_of(database: Database) -> list[Codes]:
-    """The longest first."""
-    return [database.codes[start:][:length] for start, length in zip(database.starts, database.lengths, strict=True)]
 
 
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from examples import fasta
 from oracles.alignment import reverse_complement
-from test_substitution import mutated
+from pair_examples import mutated
+from protein_examples import LETTERS
 
 from readmap.backend import open_backend
 from readmap.database.database import open_database
@@ -79,7 +80,7 @@ def genome(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     queries = {}
     for number in range(30):
         start = draw.randrange(len(text) - 500)
-        letters = mutated(draw, text[start:][: draw.randrange(60, 500)], draw.choice([0.02, 0.08, 0.15]))
+        letters = mutated(draw, text[start:][: draw.randrange(60, 500)], draw.choice([0.02, 0.08, 0.15]), LETTERS)
         letters = "".join(letter if letter in "ACGT" else "A" for letter in letters)
         queries[f"q{number}"] = reverse_complement(letters) if number % 2 else letters
     (folder / "queries.fa").write_bytes(fasta(queries))

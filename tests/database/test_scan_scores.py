@@ -9,43 +9,23 @@ import parasail
 import pytest
 from numpy.typing import NDArray
 from oracles.scan import Codes, parasail_matrix, score_of, scores_of
-from test_substitution import LETTERS, RESIDUES, drawn, mutated, random_letters
+from pair_examples import mutated
+from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
 from readmap.database import partition as share
 from readmap.database import scores
 from readmap.database.columns import Columns, interleave
-from readmap.database.letters import codes_of
-from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
 from readmap.database.parameters import Costs
 from readmap.database.partition import Window
 from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, Query, Shape, score
 
-COSTS = {
-    **{name: Costs.of(standard(name)) for name in STANDARD},
-    "BLOSUM50, 8/2": Costs.of(standard("BLOSUM50"), 8, 2),
-    "linear gaps": Costs.of(standard("BLOSUM62"), 0, 3),
-    "cheap gaps": Costs.of(standard("BLOSUM62"), 0, 1),
-    "dear gaps": Costs.of(standard("BLOSUM62"), 1000, 1000),
-    "nucleotides": Costs.of(nucleotides(2, 3)),
-    "lopsided": Costs(Matrix("", np.random.default_rng(3).integers(-6, 5, (32, 32), np.int32)), 5, 2),
-    "all of a byte": Costs(Matrix("", drawn(6, -128, 20, (100, 127))), 40, 7),
-    "beyond a byte, low": Costs(Matrix("", drawn(7, -129, 5, (3, 9))), 6, 2),
-    "beyond a byte, high": Costs(Matrix("", drawn(8, -90, 20, (100, 128))), 30, 9),
-    "large": Costs(Matrix("", drawn(2, -900, 200, (100, 1000))), 1000, 150),
-    "dear letters": Costs(Matrix("", drawn(4, -(1 << 30), 3, (1, 6))), 7, 2),
-    "nothing is worth a thing": Costs(Matrix("", drawn(5, -9, 0, (-3, 0))), 2, 1),
-}
 BLOSUM62 = COSTS["BLOSUM62"]
 
 
 @pytest.fixture(scope="module")
 def backend(backends: str) -> Backend:
     return open_backend(backends, threads=2)
-
-
-def coded(text: str) -> Codes:
-    return codes_of(np.frombuffer(text.encode(), np.uint8))
 
 
 def longest_first(subjects: Sequence[Codes]) -> list[Codes]:
@@ -73,7 +53,7 @@ def family(draw: random.Random, query: str, lengths: Sequence[int], letters: str
         text = random_letters(draw, length, letters)
         if query and draw.random() < 0.5:
             place = draw.randrange(length + 1)
-            text = text[:place] + mutated(draw, query, draw.choice([0.05, 0.3])) + text[place:]
+            text = text[:place] + mutated(draw, query, draw.choice([0.05, 0.3]), LETTERS) + text[place:]
         subjects.append(coded(text[:length]))
     return longest_first(subjects)
 
@@ -169,7 +149,9 @@ def test_one_that_overflows_does_no_harm_to_others(backend: Backend, place: int)
     draw = random.Random(place)
     query = random_letters(draw, 6500, RESIDUES)
     subjects = [coded(random_letters(draw, 7000 - number, RESIDUES)) for number in range(45)]
-    subjects[place] = coded(mutated(draw, query, 0.01) + random_letters(draw, 9000, RESIDUES))[: len(subjects[place])]
+    subjects[place] = coded(mutated(draw, query, 0.01, LETTERS) + random_letters(draw, 9000, RESIDUES))[
+        : len(subjects[place])
+    ]
     scored = found(coded(query), subjects, BLOSUM62, backend)
     for number in {0, place, (place + 1) % 45, 44}:
         assert scored[number] == parasails(coded(query), subjects[number], BLOSUM62)

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from oracles.comparison import code_of, rescored
 from oracles.scan import score_of
-from test_batches import parsed
-from test_scan_scores import COSTS, RESIDUES, coded, mutated, random_letters
+from pair_examples import mutated, parsed
+from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
 from readmap.database import paths, search
@@ -57,7 +57,9 @@ def family(draw: random.Random, queries: list[str], count: int, letters: str) ->
             related = draw.choice(queries)
             related = reverse_complement(related) if letters == "ACGT" and draw.random() < 0.5 else related
             start = draw.randrange(max(len(related) - 20, 1))
-            text += mutated(draw, related[start : start + draw.randrange(10, 80)], draw.choice([0.1, 0.3, 0.5]))
+            text += mutated(
+                draw, related[start : start + draw.randrange(10, 80)], draw.choice([0.1, 0.3, 0.5]), LETTERS
+            )
             text = "".join(letter if letter in letters else letters[0] for letter in text)
         texts += [text] * draw.choice([1, 1, 1, 2])
     draw.shuffle(texts)

@@ -1,7 +1,6 @@
 """Batches of pairs against the oracle, and against parasail where they are too long for it."""
 
 import doctest
-import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 import parasail
 import pytest
-from examples import random_bases
 from oracles.alignment import Cigar, clean
 from oracles.comparison import Alignment, Comparison, rescored
+from pair_examples import CORNERS, SCORES, Pair, draw_long_pair, draw_pair, parsed, same
 
 import readmap
 from readmap import Alignments, UsageError
@@ -22,77 +21,10 @@ from readmap.pairwise.letters import letters_of_array, letters_of_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores
 
-NAMES = {1: "I", 2: "D", 7: "=", 8: "X"}
-SCORES = {
-    "default": Scores(),
-    "linear gaps": Scores(1, 1, 0, 1),
-    "linear gaps, dear mismatches": Scores(5, 4, 0, 6),
-    "long gaps": Scores(2, 3, 5, 1),
-    "free mismatches": Scores(1, 0, 0, 1),
-    "free mismatches, affine": Scores(1, 0, 2, 1),
-    "largest": Scores(1000, 1000, 1000, 1000),
-    "gaps for mismatches": Scores(1, 1000, 1000, 1),
-    "match above all": Scores(300, 1, 1, 1),
-}
-CORNERS = [
-    ("", ""),
-    ("", "A"),
-    ("A", ""),
-    ("A", "A"),
-    ("A", "C"),
-    ("N", "N"),
-    ("", "ACGT" * 10),
-    ("ACGT" * 10, ""),
-    ("N" * 20, "N" * 20),
-    ("A" * 17, "A" * 40),
-    ("A" * 40, "A" * 17),
-    ("A" * 30, "C" * 30),
-    ("ACGTTGCA" * 4, "ACGTTGCA" * 4),
-    ("acguu", "ACGTT"),
-    ("ACRYG", "ACRYG"),
-    ("G", "ACGT" * 30),
-    ("ACGT" * 30, "T"),
-    ("ACGTACGTCC", "TTTTACGTAACGTCCTTTT"),
-    ("CAC", "CACCACCAC"),
-]
-
-Pair = tuple[str, str]
-
 
 @pytest.fixture(scope="module")
 def backend(backends: str) -> Backend:
     return open_backend(backends, threads=2)
-
-
-def mutated(draw: random.Random, letters: str, rate: float) -> str:
-    """Letters of which so many are substituted, deleted, or followed by others."""
-    changed = ""
-    for letter in letters:
-        kind = draw.random() / rate
-        if kind < 0.5:
-            letter = draw.choice("ACGT")
-        elif kind < 0.75:
-            letter = ""
-        elif kind < 1:
-            letter += random_bases(draw, draw.randint(1, 5))
-        changed += letter
-    return changed
-
-
-def draw_pair(draw: random.Random, longest: int) -> Pair:
-    alphabet = draw.choice(["ACGT", "AC", "A", "ACGTN"])
-    letters = "".join(draw.choice(alphabet) for _ in range(draw.randint(0, longest)))
-    other = draw.choice(
-        [
-            "".join(draw.choice(alphabet) for _ in range(draw.randint(0, longest))),
-            random_bases(draw, draw.randint(0, 9))
-            + mutated(draw, letters, 0.15)
-            + random_bases(draw, draw.randint(0, 9)),
-            mutated(draw, letters, 0.5),
-            letters,
-        ]
-    )
-    return (letters, other) if draw.random() < 0.5 else (other, letters)
 
 
 def align(
@@ -102,19 +34,6 @@ def align(
     letters = letters_of_texts(queries, backend), letters_of_texts(targets, backend)
     found: Alignments = how(*letters, scores, mode, backend, score_only)
     return found.on_host(backend)
-
-
-def parsed(found: Alignments) -> list[Alignment]:
-    begins = [0, *found.operation_ends.tolist()]
-    columns = (found.scores, found.query_starts, found.query_ends, found.target_starts, found.target_ends)
-    rows = zip(*(column.tolist() for column in columns), itertools.pairwise(begins), strict=True)
-    cigars = [[(int(o) >> 4, NAMES[int(o) & 15]) for o in found.operations[slice(*row[-1])]] for row in rows]
-    rows = zip(*(column.tolist() for column in columns), cigars, strict=True)
-    return [Alignment(*row) for row in rows]
-
-
-def same(one: Alignments, other: Alignments) -> bool:
-    return all(np.array_equal(a, getattr(other, name)) for name, a in vars(one).items())
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -165,15 +84,6 @@ def parasails(pair: Pair, scores: Scores, mode: Mode) -> Any:
     matrix[4, 4] = -scores.mismatch
     query, target = map(clean, pair)
     return PARASAIL[mode](query, target, scores.gap_open + scores.gap_extend, scores.gap_extend, matrix)
-
-
-def draw_long_pair(draw: random.Random, longest: int) -> Pair:
-    letters = random_bases(draw, int(longest ** draw.uniform(0.3, 1)))
-    other = mutated(draw, letters, draw.choice([0.02, 0.1, 0.3, 1]))
-    if draw.random() < 0.3:
-        other = random_bases(draw, int(longest ** draw.uniform(0.3, 1)))
-    begin = draw.randint(0, max(len(other) // 3, 1))
-    return (letters, (random_bases(draw, 100) + other)[begin:][:longest])
 
 
 @pytest.mark.parametrize("mode", list(Mode))

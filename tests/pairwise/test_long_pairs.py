@@ -10,7 +10,7 @@ import pytest
 from examples import random_bases
 from numpy.typing import NDArray
 from oracles.comparison import Comparison
-from test_batches import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, same
+from pair_examples import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, same
 
 from readmap import Alignments, DataError
 from readmap.backend import Backend, open_backend

@@ -10,7 +10,8 @@ import parasail
 import pytest
 from numpy.typing import NDArray
 from oracles.comparison import Alignment, Comparison, code_of, rescored
-from test_batches import parsed, same
+from pair_examples import Pair, mutated, parsed, same
+from protein_examples import LETTERS, RESIDUES, Table, drawn, random_letters
 
 from readmap import Alignments, UsageError
 from readmap.backend import Backend, open_backend
@@ -26,12 +27,6 @@ from readmap.pairwise.parameters import Mode, Substitution
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
-RESIDUES = "ARNDCQEGHILKMFPSTWYV"
-
-Table = NDArray[np.int32]
-Pair = tuple[str, str]
-
 
 def blosum() -> Table:
     """BLOSUM62; letters that it has not score as *."""
@@ -41,15 +36,6 @@ def blosum() -> Table:
     table[np.ix_(known, known)] = 0
     codes = np.array([code_of(letter) for letter in LETTERS])
     table[np.ix_(codes, codes)] = parasail.blosum62.matrix[np.ix_(places, places)]
-    return table
-
-
-def drawn(seed: int, lowest: int, highest: int, diagonal: tuple[int, int]) -> Table:
-    """A symmetric matrix; the scores of letters with themselves are of a range of their own."""
-    generator = np.random.default_rng(seed)
-    upper = np.triu(generator.integers(lowest, highest + 1, (32, 32), np.int32), 1)
-    itself = np.diag(generator.integers(diagonal[0], diagonal[1] + 1, 32, np.int32))
-    table: Table = upper + upper.T + itself
     return table
 
 
@@ -70,24 +56,6 @@ def backend(backends: str) -> Backend:
     return open_backend(backends, threads=2)
 
 
-def random_letters(draw: random.Random, length: int, alphabet: str = LETTERS) -> str:
-    return "".join(draw.choices(alphabet, k=length))
-
-
-def mutated(draw: random.Random, letters: str, rate: float) -> str:
-    changed = ""
-    for letter in letters:
-        kind = draw.random() / rate
-        if kind < 0.5:
-            letter = draw.choice(LETTERS)
-        elif kind < 0.75:
-            letter = ""
-        elif kind < 1:
-            letter += random_letters(draw, draw.randint(1, 5))
-        changed += letter
-    return changed
-
-
 def draw_pair(draw: random.Random, longest: int) -> Pair:
     alphabet = draw.choice([LETTERS, RESIDUES, "AW", "L", "WC*"])
     letters = random_letters(draw, draw.randint(1, longest), alphabet)
@@ -95,7 +63,7 @@ def draw_pair(draw: random.Random, longest: int) -> Pair:
     other = draw.choice(
         [
             random_letters(draw, draw.randint(1, longest), alphabet),
-            around[0] + mutated(draw, letters, draw.choice([0.05, 0.2, 0.6])) + around[1],
+            around[0] + mutated(draw, letters, draw.choice([0.05, 0.2, 0.6]), LETTERS) + around[1],
             letters,
         ]
     )[:longest]

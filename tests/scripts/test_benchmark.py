@@ -33,6 +33,7 @@ def run(work: Path, *words: str | Path, **variables: str) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
 
 
+@pytest.mark.usefixtures("compiled")
 def test_map_reports_a_checked_output_runs_and_stages(backends: str, tmp_path: Path) -> None:
     words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2", "--label", "demo")
     done = run(tmp_path, "map", "--reference", REFERENCE, "--reads", READS, *words)
@@ -75,6 +76,7 @@ def write_pairs(folder: Path, count: int = 300) -> list[Path]:
     return paths
 
 
+@pytest.mark.usefixtures("compiled")
 def test_pairs_report_both_kinds_of_output(backends: str, tmp_path: Path) -> None:
     reference, *reads = write_pairs(tmp_path)
     words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2")

@@ -12,6 +12,9 @@ import zipfile
 
 import pysam
 import pytest
+from conftest import Once
+
+from readmap.backend.compilation import cache
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,24 +30,22 @@ def build(target: str, source: pathlib.Path, folder: pathlib.Path) -> pathlib.Pa
     return product
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+@pytest.fixture(scope="session")
+def wheel(once: Once) -> pathlib.Path:
+    (product,) = once("wheel", lambda folder: build("wheel", ROOT, folder)).iterdir()
+    return product
 
 
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+@pytest.fixture(scope="session")
+def installed(wheel: pathlib.Path, once: Once) -> dict[str, str]:
+    """The environment of a process that sees the installed wheel, and the checkout nowhere before it.
 
-
-@pytest.fixture(scope="module")
-def installed(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a process that sees the installed wheel, and the checkout nowhere before it."""
-    site = tmp_path_factory.mktemp("site")
+    Its cache is the usual one: kernels that differ from the checkout's by a header that is missing are not found there.
+    """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)
+    site = once("site", lambda site: subprocess.run([*pip, "--target", str(site), str(wheel)], check=True))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("READMAP_", "PYTHON"))}
-    return {**kept, "PYTHONPATH": str(site), "READMAP_CACHE": str(site / "cache")}
+    return {**kept, "PYTHONPATH": str(site), "READMAP_CACHE": str(cache.folder())}
 
 
 def python(environment: dict[str, str], folder: pathlib.Path, *arguments: str) -> str:
@@ -64,10 +65,8 @@ def test_wheel_holds_the_package_and_the_kernels(wheel: pathlib.Path) -> None:
     assert {name.split("/")[0].split("-")[0] for name in names} == {"readmap"}
 
 
-def test_wheel_built_from_the_sdist_is_the_same(
-    wheel: pathlib.Path, sdist: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    with tarfile.open(sdist) as archive:
+def test_wheel_built_from_the_sdist_is_the_same(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with tarfile.open(build("sdist", ROOT, tmp_path / "sdist")) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 has none
         archive.extractall(tmp_path / "source")
     (source,) = (tmp_path / "source").iterdir()
@@ -112,16 +111,17 @@ def test_wheel_maps_reads_outside_the_checkout(installed: dict[str, str], tmp_pa
 
 
 def test_planted_type_error_fails_the_check(tmp_path: pathlib.Path) -> None:
-    """mypy is told to read a spoilt copy in the place of readmap/__init__.py, and finds just that error."""
-    spoilt = tmp_path / "spoilt.py"
-    spoilt.write_text((ROOT / "readmap/__init__.py").read_text() + '\nplanted: int = "not a number"\n')
-    if (ROOT / ".mypy_cache").is_dir():
-        shutil.copytree(ROOT / ".mypy_cache", tmp_path / "cache")
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "readmap"]
-    shadow = ["--shadow-file", "readmap/__init__.py", str(spoilt)]
-    done = subprocess.run([*mypy, *shadow], cwd=ROOT, capture_output=True, text=True)
+    """In a copy, with what mypy knows already of the checkout."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("readmap", ".mypy_cache"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "readmap/cli/__init__.py").open("a") as module:
+        module.write('\nplanted: int = "not a number"\n')
+    command = [sys.executable, "-m", "mypy", "--strict", "readmap"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "readmap/__init__.py" in done.stdout
+    assert "readmap/cli/__init__.py" in done.stdout
     assert "Found 1 error in 1 file" in done.stdout, done.stdout
 
 

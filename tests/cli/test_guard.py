@@ -1,0 +1,87 @@
+"""Signals are heard wherever the main thread is, and leave no lock locked."""
+
+import functools
+import queue
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from readmap.cli.guard import FAILED, INTERRUPTED, guarded, in_background
+
+SECONDS = 20
+
+
+def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    """Another thread catches it, so that it reaches the main thread as one does just before a wait: not at all."""
+
+    def wait(catcher: threading.Thread, wait: functools.partial[object]) -> None:
+        catcher.start()
+        wait()
+
+    lock = threading.Lock()
+    lock.acquire()
+    waits = [
+        functools.partial(lock.acquire, timeout=SECONDS),
+        functools.partial(queue.Queue().get, timeout=SECONDS),
+        functools.partial(queue.SimpleQueue().get, timeout=SECONDS),
+        functools.partial(in_background, lambda: time.sleep(SECONDS)),
+    ]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for each in waits:
+            began = time.monotonic()
+
+            def catch() -> None:
+                time.sleep(0.05)
+                signal.pthread_kill(threading.get_ident(), number)  # noqa: B023
+
+            assert guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True) == INTERRUPTED
+            assert time.monotonic() - began < SECONDS / 2
+    assert capfd.readouterr().err == "readmap: interrupted\n" * 3 * len(waits)
+
+
+def test_a_signal_while_a_lock_is_taken() -> None:
+    """An exception behind the taking and in front of the block would leave the lock locked."""
+    left = []
+    lock = SimpleNamespace(
+        acquire=None,
+        release=None,
+        __enter__=functools.partial(signal.raise_signal, signal.SIGTERM),
+        __exit__=lambda *_: left.append("the lock"),
+    )
+
+    def work() -> None:
+        with threading.Condition(lock):  # type: ignore[arg-type]
+            time.sleep(SECONDS)
+
+    began = time.monotonic()
+    assert guarded(work, debug=True) == INTERRUPTED
+    assert left == ["the lock"]
+    assert time.monotonic() - began < SECONDS / 2
+
+
+def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            raise RuntimeError("release unlocked lock")
+
+    assert guarded(work, debug=True) == INTERRUPTED
+    assert capfd.readouterr().err == "readmap: interrupted\n"
+
+
+def test_handlers_are_as_before() -> None:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    threads = threading.active_count()
+
+    def fail() -> None:
+        raise ValueError
+
+    assert guarded(lambda: 0, debug=False) == 0
+    assert guarded(fail, debug=False) == FAILED
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
+    assert signal.set_wakeup_fd(-1) == -1
+    assert threading.active_count() == threads
