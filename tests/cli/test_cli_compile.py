@@ -44,10 +44,10 @@ def test_prebuilt_code_needs_no_compiler(
 ) -> None:
     folder = tmp_path / "new" / "code"
     assert main(["compile", "--into", str(folder), "--no-gpu", "-t", "2", "--json", str(tmp_path / "json")]) == 0
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     files = sorted(folder.iterdir())
-    assert sorted(told.out.splitlines()) == [str(file) for file in files]
-    assert f"{len(files)} files" in told.err
+    assert sorted(captured.out.splitlines()) == [str(file) for file in files]
+    assert f"{len(files)} files" in captured.err
     assert len(files) == sum(map(variants, modules(for_gpu=False))) * len(compiler.levels())
     assert all(file.stat().st_mode & stat.S_IROTH for file in files)
 
@@ -70,12 +70,12 @@ def test_prebuilt_code_needs_no_compiler(
 
 def test_code_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("cuda.core")
-    monkeypatch.setattr(compile, "modules", lambda **_: ["index"])
+    monkeypatch.setattr(compile, "modules", lambda **_: ["index/index"])
     arguments = ["compile", "--into", str(tmp_path), "--no-cpu", "--arch", "sm_80,sm_90"]
     assert main(arguments) == 0
     files = sorted(map(str, tmp_path.iterdir()))
     assert sorted(capsys.readouterr().out.splitlines()) == files
-    assert len(files) == 2 * variants("index")
+    assert len(files) == 2 * variants("index/index")
     for file in tmp_path.iterdir():
         assert file.read_bytes()[:4] == b"\x7fELF"
         assert file.stat().st_mode & stat.S_IROTH
