@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readmap.cli import numerics as numerics  # isort: split
+from readmap.cli.common import numerics as numerics  # isort: split
 
 import shlex
 import sys
@@ -11,10 +11,13 @@ from typing import Annotated
 
 import typer
 
-from readmap.cli import compare, compile, index, info, scan, search
-from readmap.cli.guard import MISUSED, guarded, leave
-from readmap.cli.options import FLAG
-from readmap.cli.report import Session
+from readmap.cli import compile, index, info
+from readmap.cli.common.guard import MISUSED, guarded, leave
+from readmap.cli.common.options import FLAG
+from readmap.cli.common.report import Session
+from readmap.cli.compare import command as compare
+from readmap.cli.scan import command as scan
+from readmap.cli.search import command as search
 from readmap.version import __version__
 
 app = typer.Typer(

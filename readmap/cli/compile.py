@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,71 +22,55 @@ from readmap.backend.compilation.declarations import GENERIC
 from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cpu import available_processors
-from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
-from readmap.cli.report import Report, in_bytes
+from readmap.cli.common.options import command, option
+from readmap.cli.common.report import Report, ReportOptions
+from readmap.cli.common.resources import Threads
+from readmap.cli.common.wording import in_bytes
 from readmap.errors import UsageError
 
 EXAMPLES = """[bold]Example[/], lines of a Dockerfile
   RUN readmap compile --into /opt/readmap
   ENV READMAP_CACHE=/opt/readmap"""
 
-ARCHITECTURES = ",".join(nvrtc.ARCHITECTURES)
-
 #: Compiles one file, or finds that it is there.
 Job = Callable[[], Path]
 
 
-Into = Annotated[
-    str | None,
-    typer.Option(
-        "--into",
-        metavar="DIR",
-        help="Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).",
-        show_default=False,
-    ),
-]
-Cpu = Annotated[
-    bool,
-    typer.Option(
-        "--cpu/--no-cpu", metavar=FLAG, help="Code for CPUs of this architecture, old and new.", show_default=False
-    ),
-]
-Gpu = Annotated[
-    bool | None,
-    typer.Option(
-        "--gpu/--no-gpu", metavar=FLAG, help="Code for GPUs (default: where NVRTC is installed).", show_default=False
-    ),
-]
-Architectures = Annotated[str, typer.Option("--arch", metavar="SM,...", help="The GPUs' architectures.")]
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap compile."""
+
+    into: Annotated[
+        str | None,
+        option("--into", "Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"),
+    ] = None
+    cpu: Annotated[bool, option("--cpu/--no-cpu", "Code for CPUs of this architecture, old and new.")] = True
+    gpu: Annotated[bool | None, option("--gpu/--no-gpu", "Code for GPUs (default: where NVRTC is installed).")] = None
+    arch: Annotated[str, typer.Option("--arch", metavar="SM,...", help="The GPUs' architectures.")] = ",".join(
+        nvrtc.ARCHITECTURES
+    )
+    threads: Threads = None
+    report: ReportOptions
 
 
-def compile(
-    context: typer.Context,
-    into: Into = None,
-    cpu: Cpu = True,
-    gpu: Gpu = None,
-    arch: Architectures = ARCHITECTURES,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    json: Json = None,
-    debug: Debug = False,
-) -> None:
+@command
+def compile(context: typer.Context, options: Options) -> None:
     """Compile all kernels ahead, for a container image, and print the files' names.
 
     With READMAP_CACHE=DIR neither a C++ compiler nor NVRTC is needed then, and DIR may be read-only.
     """
-    architectures = _architectures(arch)
-    folder = Path(into) if into else cache.folder()
+    architectures = _architectures(options.arch)
+    folder = Path(options.into) if options.into else cache.folder()
     _make_writable(folder)
-    with Report(context.obj, quiet, json) as report:
-        jobs: list[Job] = _cpu_jobs(folder) if cpu else []
-        if gpu or (gpu is None and _has_nvrtc()):
+    with Report(context.obj, options.report) as report:
+        jobs: list[Job] = _cpu_jobs(folder) if options.cpu else []
+        if options.gpu or (options.gpu is None and _has_nvrtc()):
             jobs += _gpu_jobs(folder, architectures)
-        elif gpu is None:
+        elif options.gpu is None:
             report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
         with report.progress() as show:
-            files = _run(jobs, threads or available_processors(), show)
-        if not quiet and json != "-":
+            files = _run(jobs, options.threads or available_processors(), show)
+        if options.report.prints:
             print("\n".join(map(str, files)))
         size = sum(file.stat().st_size for file in files)
         report.say(f"{len(files)} files, {in_bytes(size)}, in {folder}; READMAP_CACHE={folder.resolve()} uses them")

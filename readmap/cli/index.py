@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from readmap.cli.conflicts import refuse
-from readmap.cli.database import AUTO, MakeDatabase, MoleculeName, make_database
-from readmap.cli.guard import in_background
-from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads, device_option, given_options, one_of
-from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record
+from readmap.backend.cpu import available_processors
+from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.folders import (
+    AUTO,
+    DATABASES,
+    Molecule,
+    database_record,
+    molecule_of,
+    reference_checksum,
+    structure_record,
+)
+from readmap.cli.common.guard import in_background
+from readmap.cli.common.options import FLAG, argument, choice, command, option
+from readmap.cli.common.report import Report, ReportOptions
+from readmap.cli.common.resources import Threads, device_option
+from readmap.cli.common.wording import counted, in_bytes, printable
 from readmap.database import folder as database_folder
+from readmap.database.database import build_database
 from readmap.errors import UsageError
-from readmap.formats.array_folder import FolderKind, sizes
+from readmap.formats.array_folder import sizes
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
@@ -30,58 +43,46 @@ EXAMPLES = """[bold]Examples[/]
 #: What stages of build_index are called in the progress where that is not their name.
 STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes"}
 
-#: What Linux tells of its memory.
+#: Where Linux says what memory is available.
 MEMORY_FACTS = Path("/proc/meminfo")
 
 
-Fasta = Annotated[
-    str,
-    typer.Argument(
-        metavar="REF", help="FASTA: plain, gzip or bgzip; - is standard input, and needs -o.", show_default=False
-    ),
-]
-FolderName = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="The folder (default: REF.readmap, without REF's .gz).",
-        show_default=False,
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", metavar=FLAG, help="Replace what is there of the kind.", show_default=False)
-]
-StructureName = Annotated[
-    str,
-    typer.Option(
-        "--structure",
-        metavar="NAME",
-        callback=one_of(Structure),
-        help="array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
-        "(default: array).",
-        show_default=False,
-    ),
-]
-Device = Annotated[str, device_option("a GPU for a tree that fits its memory")]
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap index."""
+
+    fasta: Annotated[str, argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")]
+    folder: Annotated[
+        str | None, option("-o --output", "The folder (default: REF.readmap, without REF's .gz).", "DIR")
+    ] = None
+    structure: Annotated[
+        str,
+        choice(
+            "--structure",
+            "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
+            "(default: array).",
+            Structure,
+        ),
+    ] = Structure.ARRAY
+    database: Annotated[
+        bool,
+        option(
+            "--database",
+            "Make a database for readmap scan, of proteins or nucleotides: REF.readmapdb, without REF's .gz.",
+            FLAG,
+            DATABASES,
+        ),
+    ] = False
+    molecule: Molecule = AUTO
+    force: Annotated[bool, option("--force", "Replace what is there of the kind.")] = False
+    force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False
+    device: Annotated[str, device_option("a GPU for a tree that fits its memory")] = "auto"
+    threads: Threads = None
+    report: ReportOptions
 
 
-def index(
-    context: typer.Context,
-    fasta: Fasta,
-    output: FolderName = None,
-    structure: StructureName = Structure.ARRAY,
-    database: MakeDatabase = False,
-    molecule: MoleculeName = AUTO,
-    force: Force = False,
-    force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False,
-    device: Device = "auto",
-    threads: Threads = None,
-    quiet: Quiet = False,
-    json: Json = None,
-    debug: Debug = False,
-) -> None:
+@command
+def index(context: typer.Context, options: Options) -> None:
     """Index a reference, for readmap search, or make a database, for readmap scan.
 
     The index takes about 5 bytes a base on disk, building it up to 14 bytes of memory a base.
@@ -90,76 +91,89 @@ def index(
 
     A database takes a byte a letter on disk, building it about 3 bytes of memory, besides its headers.
     """
-    _refuse_conflicts(context)
-    if database:
-        target = _target(fasta, database_folder.default_folder(fasta), database_folder.KIND, output, force)
-        with Report(context.obj, quiet, json) as report:
-            make_database(fasta, target, molecule, force, threads, report)
-        return
-    target = _target(fasta, folder.default_folder(fasta), folder.KIND, output, force)
-    with Report(context.obj, quiet, json) as report:
-        with report.progress() as show:
-
-            def progress(stage: str, done: int) -> None:
-                show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else ""))
-
-            needed = 0
-
-            def tell_memory(count: int) -> None:
-                nonlocal needed
-                needed = count
-                report.say(_memory_line(count))
-
-            began = report.seconds
-            built = in_background(
-                lambda: build_index(
-                    fasta,
-                    structure=structure,
-                    device=device,
-                    threads=threads,
-                    force_64_bits=force_64_bits,
-                    progress=progress,
-                    tell_memory=tell_memory,
-                )
-            )
-            ready = report.seconds
-            show("writing")
-            built.write(target, force)
-            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-        record = _record(built, target) | {"memory_bytes": needed}
-        tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
-        report.say(
-            f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
-            f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
-        )
-        report.say(report.cost())
-        report.finish(record | {"seconds": seconds})
-
-
-def _refuse_conflicts(context: typer.Context) -> None:
-    is_database = context.params["database"]
     without = "not with --database, which sorts no suffixes and needs no device"
     conflicts = (
-        (["structure", "force_64_bits", "device"], is_database, without),
-        (["molecule"], not is_database, "only with --database"),
+        (("structure", "force_64_bits", "device"), options.database, without),
+        (("molecule",), not options.database, "only with --database"),
     )
-    refuse(given_options(context), conflicts)
+    refuse(context, conflicts)
+    target = _target(options)
+    with Report(context.obj, options.report) as report:
+        record = (_make_database if options.database else _make_index)(options, target, report)
+        report.say(report.cost())
+        report.finish(record)
 
 
-def _target(fasta: str, default: Path, kind: FolderKind, output: str | None, force: bool) -> Path:
-    """Where the folder goes; raises before any work where it cannot."""
-    if output is None and fasta == "-":
-        raise UsageError(f"standard input has no name to call the {kind.noun} after: -o names its folder")
-    target = default if output is None else Path(output)
-    kind.refuse_existing(target, force)
-    kind.expect_writable(target)
+def _target(options: Options) -> Path:
+    """The path of the folder; raises before any work where it cannot be made."""
+    fasta, home = options.fasta, database_folder if options.database else folder
+    if options.folder is None and fasta == "-":
+        raise UsageError(f"standard input has no name to call the {home.KIND.noun} after: -o names its folder")
+    target = home.default_folder(fasta) if options.folder is None else Path(options.folder)
+    home.KIND.refuse_existing(target, options.force)
+    home.KIND.expect_writable(target)
     if fasta != "-":
         os.stat(fasta)
     return target
 
 
+def _make_index(options: Options, target: Path, report: Report) -> dict[str, Any]:
+    """Build an index and keep it in a folder; the record for programs."""
+    needed = 0
+
+    def report_memory(count: int) -> None:
+        nonlocal needed
+        needed = count
+        report.say(_memory_line(count))
+
+    with report.progress() as show:
+        began = report.seconds
+        built = in_background(
+            lambda: build_index(
+                options.fasta,
+                structure=options.structure,
+                device=options.device,
+                threads=options.threads,
+                force_64_bits=options.force_64_bits,
+                progress=lambda stage, done: show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else "")),
+                tell_memory=report_memory,
+            )
+        )
+        ready = report.seconds
+        show("writing")
+        built.write(target, options.force)
+        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+    record = _index_record(built, target)
+    tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
+    report.say(
+        f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
+        f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
+    )
+    return record | {"memory_bytes": needed, "seconds": seconds}
+
+
+def _make_database(options: Options, target: Path, report: Report) -> dict[str, Any]:
+    """Build a database and keep it in a folder; the record for programs."""
+    workers, molecule = options.threads or available_processors(), molecule_of(options.molecule)
+    began = report.seconds
+    with report.progress() as show:
+        built = in_background(
+            lambda: build_database(options.fasta, workers, molecule, lambda done: show(f"reading {in_bytes(done)}"))
+        )
+        ready = report.seconds
+        show("writing")
+        built.write(target, options.force)
+    seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+    record = database_record(built, target)
+    report.say(
+        f"{record['database']}: {counted(len(built), f'{built.molecule} sequence')}, "
+        f"{counted(built.letters, 'letter')}, {built.longest:,} the longest; {in_bytes(record['bytes'])} on disk"
+    )
+    return record | {"seconds": seconds}
+
+
 def _memory_line(needed: int) -> str:
-    """What building needs of the memory that is available."""
+    """The memory that building needs, beside that which is available."""
     available = _available_memory()
     line = f"building needs up to {in_bytes(needed)} of memory"
     if available is None:
@@ -170,7 +184,7 @@ def _memory_line(needed: int) -> str:
 
 
 def _available_memory() -> int | None:
-    """The bytes that new work may take without swapping; None where the system does not tell."""
+    """The bytes that new work may take without swapping; None where the system does not say."""
     try:
         found = re.search(r"^MemAvailable:\s*(\d+) kB$", MEMORY_FACTS.read_text(), re.MULTILINE)
     except OSError:
@@ -178,7 +192,7 @@ def _available_memory() -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _record(built: Index, target: Path) -> dict[str, Any]:
+def _index_record(built: Index, target: Path) -> dict[str, Any]:
     reference = built.reference
     return {
         "index": printable(str(target)),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from readmap.backend import open_backend
-from readmap.cli.database import database_named, tell_of_database
-from readmap.cli.guard import in_background
-from readmap.cli.options import FLAG, Debug, Json, Quiet, Threads
-from readmap.cli.report import Report, counted, in_bytes, printable, reference_checksum, structure_record, table
+from readmap.cli.common.folders import database_named, database_record, reference_checksum, structure_record
+from readmap.cli.common.guard import in_background
+from readmap.cli.common.options import argument, command, option
+from readmap.cli.common.report import Report, ReportOptions
+from readmap.cli.common.resources import Threads
+from readmap.cli.common.wording import counted, in_bytes, printable, table
+from readmap.database import folder as database_folder
+from readmap.database.database import Database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.index import folder
@@ -34,55 +39,70 @@ STRUCTURES = {
 LISTED = 20
 
 
-def info(
-    context: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap info."""
+
     named: Annotated[
         str | None,
-        typer.Argument(
-            metavar="INDEX",
-            help="The folder of an index or of a database, or the FASTA that it was made from "
+        argument(
+            "INDEX",
+            "The folder of an index or of a database, or the FASTA that it was made from "
             "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
-            show_default=False,
         ),
-    ] = None,
+    ] = None
     check: Annotated[
-        bool,
-        typer.Option(
-            "--check",
-            metavar=FLAG,
-            help="Verify every file's checksum, the suffixes' order and the suffix tree.",
-            show_default=False,
-        ),
-    ] = False,
-    contigs: Annotated[
-        bool,
-        typer.Option("--contigs", metavar=FLAG, help=f"List all contigs, not the first {LISTED}.", show_default=False),
-    ] = False,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    json: Json = None,
-    debug: Debug = False,
-) -> None:
+        bool, option("--check", "Verify every file's checksum, the suffixes' order and the suffix tree.")
+    ] = False
+    contigs: Annotated[bool, option("--contigs", f"List all contigs, not the first {LISTED}.")] = False
+    threads: Threads = None
+    report: ReportOptions
+
+
+@command
+def info(context: typer.Context, options: Options) -> None:
     """Show what an index or a database holds and, with --check, whether it is whole: exit code 1 where it is not."""
-    shown = json != "-" and not quiet
-    if database := database_named(named):
-        if contigs:
+    if database := database_named(options.named):
+        if options.contigs:
             raise UsageError("--contigs: a database has none, leave it out")
-        with Report(context.obj, quiet, json) as report:
-            tell_of_database(database, check, shown, report)
+        with Report(context.obj, options.report) as report:
+            _report_database(database, options, report)
         return
-    path = folder.find(named, "INDEX")
+    path = folder.find(options.named, "INDEX")
     index = Index.open(path)
-    with Report(context.obj, quiet, json) as report:
-        if check:
-            _check(path, index, threads, report)
-        record = _record(index, path) | {"checked": check}
-        if shown:
-            _show(record, None if contigs else LISTED)
-        if check:
+    with Report(context.obj, options.report) as report:
+        if options.check:
+            _check(path, index, options.threads, report)
+        record = _record(index, path) | {"checked": options.check}
+        if options.report.prints:
+            _show(record, None if options.contigs else LISTED)
+        if options.check:
             tree = ", and the tree agrees with them" if index.nodes else ""
             report.say(f"whole: all checksums are right, the suffixes are in order{tree}")
         report.finish(record)
+
+
+def _report_database(path: Path, options: Options, report: Report) -> None:
+    """Show what a database holds and, if that is to be checked, raise DatabaseFolderError where it is not whole."""
+    database = Database.open(path)
+    if options.check:
+        with report.progress() as show:
+            show("verifying checksums")
+            in_background(lambda: database_folder.KIND.verify_checksums(path))
+    files = sizes(path)
+    record = database_record(database, path) | {"files": files, "checked": options.check}
+    if options.report.prints:
+        facts = [
+            ("database", f"{record['database']} (format {record['format_version']}, made from {record['source']})"),
+            ("molecule", record["molecule"]),
+            ("letters", f"{database.letters:,} in {counted(len(database), 'sequence')}"),
+            ("longest", counted(database.longest, "letter")),
+            ("on disk", f"{in_bytes(record['bytes'])} in {counted(len(files), 'file')}"),
+        ]
+        print("\n\n".join([table(facts, "<<"), _table_of(files)]))
+    if options.check:
+        report.say("whole: all checksums are right")
+    report.finish(record)
 
 
 def _check(path: Path, index: Index, threads: int | None, report: Report) -> None:
@@ -126,9 +146,13 @@ def _show(record: dict[str, Any], most: int | None) -> None:
         ("checksum", record["reference_checksum"]),
         ("on disk", f"{in_bytes(record['bytes'])} in {counted(len(files), 'file')}"),
     ]
-    sizes = [("FILE", "SIZE"), *((name, in_bytes(size)) for name, size in files.items())]
     listed = [(contig["name"], f"{contig['length']:,}", contig["md5"]) for contig in contigs[:most]]
-    tables = [table(facts, "<<"), table(sizes, "<>"), table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
+    tables = [table(facts, "<<"), _table_of(files), table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
     if len(listed) < len(contigs):
         tables[-1] += f"\n... and {len(contigs) - len(listed):,} more, which --contigs lists"
     print("\n\n".join(tables))
+
+
+def _table_of(files: dict[str, int]) -> str:
+    """A table of files and their sizes in bytes."""
+    return table([("FILE", "SIZE"), *((name, in_bytes(size)) for name, size in files.items())], "<>")

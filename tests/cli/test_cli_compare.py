@@ -1,4 +1,4 @@
-"""readmap compare in this process: what it writes, tells and refuses."""
+"""readmap compare in this process: what it writes, reports and refuses."""
 
 import errno
 import gzip
@@ -14,7 +14,9 @@ from typing import Any
 import pysam
 import pytest
 
-from readmap.cli import compare, main
+from readmap.cli import main
+from readmap.cli.common import alignments
+from readmap.cli.compare import command
 from readmap.pairwise import aligners
 
 QUERIES = {"q1": "ACGTTTGACCA", "q2": "GGGGGAACCC"}
@@ -39,24 +41,24 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails tells, which is one line; it writes nothing else, and leaves no file behind."""
+    """What a run that fails reports, which is one line; it writes nothing else, and leaves no file behind."""
     before = sorted(os.listdir())
     assert run(*arguments) == code
-    told = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
-    assert told.out == ""
+    captured = capfd.readouterr()
+    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
+    assert captured.out == ""
     assert sorted(os.listdir()) == before
-    return told.err.removeprefix("readmap: error: ").strip()
+    return captured.err.removeprefix("readmap: error: ").strip()
 
 
 def test_every_query_with_every_target(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("a.fa", "b.fa", "--format", "tsv", "--strand", "both", "--json", "report.json") == 0
-    told = capfd.readouterr()
-    rows = table(told.out)
+    captured = capfd.readouterr()
+    rows = table(captured.out)
     assert [(row["query"], row["target"]) for row in rows] == [("q1", "t1"), ("q1", "t2"), ("q2", "t1"), ("q2", "t2")]
     assert [row["strand"] for row in rows if row["query"][1] == row["target"][1]] == ["+", "-"]
     cells = 2 * sum(map(len, QUERIES.values())) * sum(map(len, TARGETS.values()))
-    assert re.search(rf"4 pairs, 4 aligned: {cells:,} cells in [\d.]+ s, [\d.]+ GCUPS on cpu", told.err)
+    assert re.search(rf"4 pairs, 4 aligned: {cells:,} cells in [\d.]+ s, [\d.]+ GCUPS on cpu", captured.err)
     report = json.loads(Path("report.json").read_text())
     assert report["counts"] == {"pairs": 4, "aligned": 4, "cells": cells}
     facts = {"mode": "local", "strand": "both", "format": "tsv", "in_pairs": False, "score_only": False}
@@ -71,12 +73,12 @@ def test_every_query_with_every_target(capfd: pytest.CaptureFixture[str]) -> Non
 
 def test_pairs(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--pairs", "a.fa", "b.fa", "--format", "tsv", "-q") == 0
-    told = capfd.readouterr()
-    assert [(row["query"], row["target"], row["score"]) for row in table(told.out)] == [
+    captured = capfd.readouterr()
+    assert [(row["query"], row["target"], row["score"]) for row in table(captured.out)] == [
         ("q1", "t1", "11"),
         ("q2", "t2", "3"),
     ]
-    assert told.err == ""
+    assert captured.err == ""
     assert run("--pairs", "a.fa", "b.fa", "--format", "tsv", "-q", "--mode", "global") == 0
     rows = table(capfd.readouterr().out)
     assert rows[0]["cigar"] == "2D11=2D"
@@ -88,8 +90,8 @@ def test_scores(capfd: pytest.CaptureFixture[str]) -> None:
     Path("b.fa").write_text(">t\nACGTACGGTTTGACC\n")
     scores = ("--match", "5", "--mismatch", "4", "--gap-first", "10", "--gap-extend", "1")
     assert run("a.fa", "b.fa", "--format", "json", "-q", *scores) == 0
-    (told,) = json.loads(capfd.readouterr().out)
-    assert (told["score"], told["cigar"]) == (60, "6=1D8=")
+    (alignment,) = json.loads(capfd.readouterr().out)
+    assert (alignment["score"], alignment["cigar"]) == (60, "6=1D8=")
 
 
 @pytest.mark.parametrize(
@@ -126,9 +128,14 @@ def test_sam_is_read_by_pysam() -> None:
 
 def test_scores_alone(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("a.fa", "b.fa", "--score-only", "--format", "json", "-q", "--strand", "reverse") == 0
-    told = json.loads(capfd.readouterr().out)[3]
-    assert (told["score"], told["query_start"], told["query_end"], told["target_end"]) == (7, 4, None, 7)
-    assert told["target_start"] is told["cigar"] is told["identity"] is None
+    alignment = json.loads(capfd.readouterr().out)[3]
+    assert (alignment["score"], alignment["query_start"], alignment["query_end"], alignment["target_end"]) == (
+        7,
+        4,
+        None,
+        7,
+    )
+    assert alignment["target_start"] is alignment["cigar"] is alignment["identity"] is None
     assert run("--pairs", "a.fa", "b.fa", "--score-only", "-q") == 0
     assert "query      q1, 11 letters, aligned to 11\n" in capfd.readouterr().out
 
@@ -193,9 +200,9 @@ def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_misuse(capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
     os.link("b.fa", "link.png")
     assert main(["compare", "a.fa", "b.fa", *options]) == 2
-    told = capfd.readouterr()
-    assert message in told.err
-    assert (told.err.count("\n"), told.out) == (1, "")
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert (captured.err.count("\n"), captured.out) == (1, "")
     assert sorted(os.listdir()) == ["a.fa", "b.fa", "link.png"]
 
 
@@ -236,7 +243,7 @@ def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], mon
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "readmap: interrupted\n"),
         (MemoryError(), 1, "readmap: error: the memory does not suffice\n"),
@@ -244,14 +251,14 @@ def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], mon
     ],
 )
 def test_failing_work_leaves_no_file(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str
 ) -> None:
     def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(aligners, "align_long", fail)
     assert run("a.fa", "b.fa", "-o", "out.paf", "--json", "report.json", "--plot", "out.png") == code
-    assert capfd.readouterr().err == told
+    assert capfd.readouterr().err == message
     assert sorted(os.listdir()) == ["a.fa", "b.fa"]
 
 
@@ -283,9 +290,9 @@ class Terminal(io.StringIO):
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     shown: list[str] = []
-    line = compare.progress_line
-    monkeypatch.setattr(compare, "progress_line", lambda *facts: shown.append(line(*facts)) or shown[-1])
-    monkeypatch.setattr(compare, "is_terminal", lambda output: True)
+    line = command.progress_line
+    monkeypatch.setattr(command, "progress_line", lambda *facts: shown.append(line(*facts)) or shown[-1])
+    monkeypatch.setattr(alignments, "is_terminal", lambda output: True)
     assert run("a.fa", "b.fa", "--format", "tsv") == 0
     # What goes to the same terminal comes behind the progress, and is the same.
     assert len(table(capfd.readouterr().out)) == 4

@@ -45,10 +45,10 @@ def test_prebuilt_code_needs_no_compiler(
 ) -> None:
     folder = tmp_path / "new" / "code"
     assert main(["compile", "--into", str(folder), "--no-gpu", "-t", "2", "--json", str(tmp_path / "json")]) == 0
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     files = sorted(folder.iterdir())
-    assert sorted(told.out.splitlines()) == [str(file) for file in files]
-    assert f"{len(files)} files" in told.err
+    assert sorted(captured.out.splitlines()) == [str(file) for file in files]
+    assert f"{len(files)} files" in captured.err
     assert len(files) == sum(map(variants, modules(for_gpu=False))) * len(compiler.levels())
     assert all(file.stat().st_mode & stat.S_IROTH for file in files)
 

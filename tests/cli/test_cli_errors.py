@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from readmap.cli import main, search
+from readmap.cli import main
+from readmap.search import stream
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"
@@ -35,13 +36,13 @@ def run(*arguments: str | Path) -> int:
 
 
 def failure(capfd: pytest.CaptureFixture[str], *arguments: str | Path, code: int) -> str:
-    """What a run that fails tells, which is one line; it writes nothing else, and leaves no file behind."""
+    """What a run that fails reports, which is one line; it writes nothing else, and leaves no file behind."""
     before = sorted(os.listdir())
     assert run(*arguments) == code
-    told = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
+    captured = capfd.readouterr()
+    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
     assert sorted(os.listdir()) == before
-    return told.err.removeprefix("readmap: error: ").strip()
+    return captured.err.removeprefix("readmap: error: ").strip()
 
 
 def test_no_index(few_reads: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,9 +152,9 @@ def test_misuse(
 ) -> None:
     before = sorted(os.listdir())
     assert main(["search", few_reads, "-x", str(demo_index), *options]) == 2
-    told = capfd.readouterr()
-    assert message in told.err
-    assert (told.err.count("\n"), told.out) == (1, "")
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert (captured.err.count("\n"), captured.out) == (1, "")
     assert sorted(os.listdir()) == before
 
 
@@ -187,8 +188,8 @@ GOOD = b"@a\nACGT\n+\nIIII\n"
 )
 def test_bad_reads(demo_index: Path, capfd: pytest.CaptureFixture[str], content: bytes, message: str) -> None:
     Path("reads").write_bytes(content)
-    told = failure(capfd, "search", "reads", "-x", demo_index, "-o", "out.sam", "--json", "report.json", code=1)
-    assert told.startswith(message)
+    found = failure(capfd, "search", "reads", "-x", demo_index, "-o", "out.sam", "--json", "report.json", code=1)
+    assert found.startswith(message)
 
 
 def test_places_that_cannot_be_read_or_written(
@@ -208,12 +209,12 @@ def test_a_folder_without_permission(demo_index: Path, few_reads: str, capfd: py
     Path("folder").mkdir(0o555)
     if os.access("folder", os.W_OK):
         pytest.skip("this user, as root does, may write everywhere")
-    told = failure(capfd, "search", few_reads, "-x", demo_index, "-o", "folder/out.sam", code=1)
-    assert told.startswith("folder/out.sam: Permission denied")
+    message = failure(capfd, "search", few_reads, "-x", demo_index, "-o", "folder/out.sam", code=1)
+    assert message.startswith("folder/out.sam: Permission denied")
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "readmap: interrupted\n"),
         (BrokenPipeError(32, "Broken pipe", "standard output"), 1, ""),
@@ -234,14 +235,14 @@ def test_failing_work_leaves_no_file(
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
     code: int,
-    told: str,
+    message: str,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(search.stream, "run", fail)
+    monkeypatch.setattr(stream, "run", fail)
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--json", "report.json") == code
-    assert capfd.readouterr().err == told
+    assert capfd.readouterr().err == message
     assert os.listdir() == []
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--debug") == code
-    assert ("Traceback" in capfd.readouterr().err) == (code == 1 and told != "")
+    assert ("Traceback" in capfd.readouterr().err) == (code == 1 and message != "")

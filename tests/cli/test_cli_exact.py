@@ -1,4 +1,4 @@
-"""readmap search --exact in this process: its formats, what it tells, and what it answers to every slip."""
+"""readmap search --exact in this process: its formats, what it reports, and what it answers to every slip."""
 
 import gzip
 import json
@@ -77,14 +77,14 @@ def rows(path: str) -> Iterator[list[str]]:
 
 
 def failure(capfd: pytest.CaptureFixture[str], index: str, *arguments: str, code: int) -> str:
-    """What a run that fails tells, which is one line; it leaves no file behind."""
+    """What a run that fails reports, which is one line; it leaves no file behind."""
     before = sorted(os.listdir())
     assert main(["search", "reads.fq", "-x", index, "--device", "cpu", *arguments]) == code
-    told = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
-    assert told.out == ""
+    captured = capfd.readouterr()
+    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
+    assert captured.out == ""
     assert sorted(os.listdir()) == before
-    return told.err.removeprefix("readmap: error: ").strip()
+    return captured.err.removeprefix("readmap: error: ").strip()
 
 
 @pytest.mark.parametrize("structure", ["array", "tree"])
@@ -175,16 +175,16 @@ def test_an_index_without_what_is_asked_for(indexes: dict[str, str], capfd: pyte
 
 def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert run(indexes["both"], "-o", "out.sam", "--json", "report.json", "--structure", "tree") == 0
-    told = capfd.readouterr().err
+    messages = capfd.readouterr().err
     counts = in_counts(find())
     found = sum(count > 0 for count in counts.values())
     once = sum(count == 1 for count in counts.values())
     total = sum(counts.values())
     assert 0 < once < found
-    assert f"8 reads, {found} found ({found / 8:.2%}), {once} of them once; {total} occurrences\n" in told
-    assert re.search(r"^[\d,]+ reads/s on cpu.*, by the suffix tree$", told, re.MULTILINE)
-    assert "\n2 reads with an ambiguous base occur nowhere\n" in told
-    assert "\n2 ambiguous letters of the reads are written as N\n" in told
+    assert f"8 reads, {found} found ({found / 8:.2%}), {once} of them once; {total} occurrences\n" in messages
+    assert re.search(r"^[\d,]+ reads/s on cpu.*, by the suffix tree$", messages, re.MULTILINE)
+    assert "\n2 reads with an ambiguous base occur nowhere\n" in messages
+    assert "\n2 ambiguous letters of the reads are written as N\n" in messages
     report = json.loads(Path("report.json").read_text())
     assert report["counts"] == {
         "reads": 8,
@@ -201,10 +201,10 @@ def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.Capture
     assert report["reference"]["bases"] == sum(map(len, CONTIGS.values()))
     # Tables hold no letters of the reads.
     assert run(indexes["both"], "-o", "out.tsv", "--strand", "forward", "--no-prefix-table") == 0
-    told = capfd.readouterr().err
-    assert "written as N" not in told
-    assert f"; {len(find('+'))} occurrences, forward strand only\n" in told
-    assert "by the suffix array without its table of first bases" in told
+    messages = capfd.readouterr().err
+    assert "written as N" not in messages
+    assert f"; {len(find('+'))} occurrences, forward strand only\n" in messages
+    assert "by the suffix array without its table of first bases" in messages
 
 
 def test_most_hits_cap_what_is_written_and_not_what_is_counted(
@@ -261,9 +261,9 @@ def test_no_reads_give_a_header(
 ) -> None:
     Path("reads.fq").write_text("")
     assert run(indexes["both"], *options) == 0
-    told = capfd.readouterr()
-    assert [line.split("\t")[0] for line in told.out.splitlines()] == header
-    assert told.err.startswith("no reads\n")
+    captured = capfd.readouterr()
+    assert [line.split("\t")[0] for line in captured.out.splitlines()] == header
+    assert captured.err.startswith("no reads\n")
 
 
 def test_read_group(indexes: dict[str, str]) -> None:

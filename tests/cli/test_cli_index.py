@@ -17,7 +17,7 @@ import pytest
 import readmap
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import index, main
-from readmap.cli.report import in_bytes
+from readmap.cli.common.wording import in_bytes
 from readmap.database.database import Database
 from readmap.index.device import Structure
 from readmap.index.index import Index, building_bytes
@@ -36,13 +36,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails tells, which is one line behind that of the memory; it leaves no file behind."""
+    """What a run that fails reports, which is one line behind that of the memory; it leaves no file behind."""
     before = sorted(os.listdir())
     assert main([*arguments]) == code
-    told = re.sub(r"\Abuilding needs .+\n", "", capfd.readouterr().err)
-    assert re.fullmatch(r"readmap: error: .+\n", told), told
+    message = re.sub(r"\Abuilding needs .+\n", "", capfd.readouterr().err)
+    assert re.fullmatch(r"readmap: error: .+\n", message), message
     assert sorted(os.listdir()) == before
-    return told.removeprefix("readmap: error: ").strip()
+    return message.removeprefix("readmap: error: ").strip()
 
 
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
@@ -56,17 +56,17 @@ def test_help_fits_a_terminal_and_gives_examples(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main([command, "--help"]) == 0
-    told = capfd.readouterr().out
-    assert max(map(len, told.splitlines())) <= 80
-    assert "Example" in told
+    printed = capfd.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "Example" in printed
     assert main([command, "-h"]) == (2 if command in ("search", "map") else 0)  # theirs is bwa mem's
 
 
 def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    told = capfd.readouterr()
-    assert "search" in told.out
-    assert told.err == ""
+    captured = capfd.readouterr()
+    assert "search" in captured.out
+    assert captured.err == ""
 
 
 def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None:
@@ -81,12 +81,12 @@ def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "--json", "report.json", "-t", "1"]) == 0
-    told = capfd.readouterr()
-    assert told.out == ""
-    lines = told.err.splitlines()
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
     assert lines[0].startswith(f"building needs up to {in_bytes(MEMORY)} of memory")
     assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
-    assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", told.err)
+    assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", captured.err)
     report = json.loads(Path("report.json").read_text())
     size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
     expected = {
@@ -110,12 +110,12 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("structure", ["tree", "both"])
-def test_a_suffix_tree_is_built_told_and_checked(capfd: pytest.CaptureFixture[str], structure: str) -> None:
+def test_a_suffix_tree_is_built_reported_and_checked(capfd: pytest.CaptureFixture[str], structure: str) -> None:
     assert main(["index", "ref.fa", "--structure", structure, "--device", "cpu", "--json", "report.json"]) == 0
-    told = capfd.readouterr().err
+    messages = capfd.readouterr().err
     edges = np.load("ref.fa.readmap/edges.npy")
     nodes = len(edges) // 4
-    assert f" of them ambiguous; a suffix tree of {nodes} nodes; " in told
+    assert f" of them ambiguous; a suffix tree of {nodes} nodes; " in messages
     report = json.loads(Path("report.json").read_text())
     facts = (report["structure"], report["nodes"], report["suffix_tree_bytes"], report["table_bases"])
     assert facts == (structure, nodes, edges.nbytes, 6 if structure == "both" else 0)
@@ -130,7 +130,7 @@ def test_a_suffix_tree_is_built_told_and_checked(capfd: pytest.CaptureFixture[st
     assert json.loads(capfd.readouterr().out)["nodes"] == nodes
 
 
-def test_damage_of_the_tree_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_damage_of_the_tree_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "--structure", "tree", "-q"]) == 0
     path = Path("ref.fa.readmap/edges.npy")
     whole = path.read_bytes()
@@ -163,7 +163,7 @@ def test_damage_of_the_tree_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     ],
     ids=["enough", "too little", "unknown", "no file"],
 )
-def test_memory_is_told_before_it_is_taken(
+def test_memory_is_reported_before_it_is_taken(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, facts: str | None, line: str
 ) -> None:
     if facts is not None:
@@ -287,19 +287,19 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     Path("ref.fa").write_text(contigs)
     assert main(["index", "ref.fa", "-q"]) == 0
     assert main(["info"]) == 0
-    told = capfd.readouterr()
-    assert "ref.fa.readmap (format 1, made from ref.fa)" in told.out
-    assert "184 in 23 contigs" in told.out
-    assert "HLA:01:02[19] " in told.out
-    assert "HLA:01:02[20] " not in told.out
-    assert told.out.endswith("... and 3 more, which --contigs lists\n")
-    assert told.err == ""
+    captured = capfd.readouterr()
+    assert "ref.fa.readmap (format 1, made from ref.fa)" in captured.out
+    assert "184 in 23 contigs" in captured.out
+    assert "HLA:01:02[19] " in captured.out
+    assert "HLA:01:02[20] " not in captured.out
+    assert captured.out.endswith("... and 3 more, which --contigs lists\n")
+    assert captured.err == ""
     assert main(["info", "ref.fa", "--contigs"]) == 0
     assert "HLA:01:02[22] " in capfd.readouterr().out
     assert main(["info", "ref.fa.readmap", "--check", "--json", "-"]) == 0
-    told = capfd.readouterr()
-    report = json.loads(told.out)
-    assert told.err.startswith("whole: ")
+    captured = capfd.readouterr()
+    report = json.loads(captured.out)
+    assert captured.err.startswith("whole: ")
     assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (1, True, 184, 32)
     assert report["contigs"][22]["name"] == "HLA:01:02[22]"
     assert report["bytes"] == sum(report["files"].values())
@@ -315,7 +315,7 @@ def test_equal_sequences_have_equal_checksums(capfd: pytest.CaptureFixture[str])
     assert sums[3] != sums[0]
 
 
-def test_damage_is_told(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def damaged(name: str, change: Any) -> Path:
         shutil.rmtree("x.readmap", ignore_errors=True)
         shutil.copytree(demo_index, "x.readmap")
@@ -361,9 +361,9 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     name = "db.fa.gz" if compressed else "db.fa"
     Path(name).write_bytes(gzip.compress(PROTEINS.encode()) if compressed else PROTEINS.encode())
     assert main(["index", "--database", name, "--json", "report.json", "-t", "1"]) == 0
-    told = capfd.readouterr()
-    assert told.out == ""
-    lines = told.err.splitlines()
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
     assert re.fullmatch(
         r"db.fa.readmapdb: 3 protein sequences, 16 letters, 10 the longest; \d+ (bytes|KiB) on disk", lines[0]
     )
@@ -425,7 +425,7 @@ def test_a_database_that_is_there_is_refused_before_the_work(
         raise AssertionError("it began to build")
 
     with monkeypatch.context() as patch:
-        patch.setattr("readmap.cli.database.build_database", work)
+        patch.setattr("readmap.cli.index.build_database", work)
         message = failure(capfd, "index", "--database", "ref.fa", code=1)
         assert message == "ref.fa.readmapdb exists already: --force replaces it"
         options = ["--database", "ref.fa", "--force", "-o"]
@@ -454,16 +454,17 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "--database", "db.fa", "-q"]) == 0
     for named in ("db.fa.readmapdb", "db.fa.readmapdb/", "db.fa"):
         assert main(["info", named]) == 0
-        told = capfd.readouterr()
+        captured = capfd.readouterr()
         assert (
-            "db.fa.readmapdb (format 1, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n" in told.out
+            "db.fa.readmapdb (format 1, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n"
+            in captured.out
         )
-        assert re.search(r"^codes\.npy +\d+ bytes$", told.out, re.MULTILINE)
-        assert told.err == ""
+        assert re.search(r"^codes\.npy +\d+ bytes$", captured.out, re.MULTILINE)
+        assert captured.err == ""
     assert main(["info", "db.fa.readmapdb", "--check", "--json", "-"]) == 0
-    told = capfd.readouterr()
-    report = json.loads(told.out)
-    assert told.err == "whole: all checksums are right\n"
+    captured = capfd.readouterr()
+    report = json.loads(captured.out)
+    assert captured.err == "whole: all checksums are right\n"
     assert (report["checked"], report["molecule"], report["longest"]) == (True, "protein", 10)
     assert report["bytes"] == sum(report["files"].values())
     assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2).startswith("--contigs: a database has none")
@@ -473,7 +474,7 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
     assert "suffix array" in capfd.readouterr().out
 
 
-def test_damage_of_a_database_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_damage_of_a_database_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     Path("db.fa").write_text(PROTEINS)
     assert main(["index", "--database", "db.fa", "-q"]) == 0
     codes, manifest = Path("db.fa.readmapdb/codes.npy"), Path("db.fa.readmapdb/manifest.json")

@@ -1,4 +1,4 @@
-"""readmap search of pairs: its options, what it tells, records of split and repeated reads, reads without a place."""
+"""readmap search of pairs: its options, what it reports, records of split and repeated reads, reads without a place."""
 
 import gzip
 import json
@@ -14,8 +14,7 @@ from examples import Read, below, fasta, fasta_reads, fastq, random_bases, rando
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
-from readmap.cli.pairing import pairing_of
-from readmap.cli.reporting import reporting_of
+from readmap.cli.search.options import PairOptions, RecordOptions
 from readmap.errors import UsageError
 from readmap.search.parameters import Pairing, Reporting
 
@@ -42,7 +41,7 @@ def _ends(contig: str, start: int, size: int) -> tuple[str, str]:
 
 
 def _pairs() -> list[tuple[str, str, str]]:
-    """Names that tell of what kind a pair is, and both mates."""
+    """Names that say of what kind a pair is, and both mates."""
     pairs = []
     for number in range(150):
         contig = ("one", "two")[below(DRAW, 2)]
@@ -122,17 +121,17 @@ def lines(path: str) -> list[str]:
 
 
 def failure(world: Path, capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
-    """What a run that fails tells, which is one line; it leaves no file behind."""
+    """What a run that fails reports, which is one line; it leaves no file behind."""
     assert run(world, *arguments) == code
-    told = capfd.readouterr()
-    assert (told.err.count("\n"), told.out) == (1, "")
+    captured = capfd.readouterr()
+    assert (captured.err.count("\n"), captured.out) == (1, "")
     assert not list(Path().iterdir())
-    return told.err.removeprefix("readmap: error: ").strip()
+    return captured.err.removeprefix("readmap: error: ").strip()
 
 
 def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(world, "r1.fq", "r2.fq", "-o", "out.sam", "--json", "report.json") == 0
-    told = capfd.readouterr().err
+    messages = capfd.readouterr().err
     report = json.loads(Path("report.json").read_text())
     with pysam.AlignmentFile("out.sam") as file:
         records: list[Any] = list(file)
@@ -148,36 +147,38 @@ def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.Ca
     assert (size["direction"], abs(size["mean"] - INSERT) < 5, abs(size["deviation"] - 12) < 4) == ("FR", True, True)
     assert size["low"] < INSERT - DEVIATION < INSERT + DEVIATION < size["high"]
     shown = f"FR {size['mean']:.0f} ± {size['deviation']:.0f} ({size['low']}-{size['high']})"
-    assert f"\n{len(PAIRS)} pairs, {proper // 2} proper ({proper / 2 / len(PAIRS):.2%}), insert size {shown}\n" in told
-    assert f"\n{supplementary} supplementary and 0 secondary alignments beside the primary ones\n" in told
-    told_bases = (
+    assert (
+        f"\n{len(PAIRS)} pairs, {proper // 2} proper ({proper / 2 / len(PAIRS):.2%}), insert size {shown}\n" in messages
+    )
+    assert f"\n{supplementary} supplementary and 0 secondary alignments beside the primary ones\n" in messages
+    expected_line = (
         f"\nthe sample is expected to differ from the reference in one of {report['bases_a_difference']:,} bases\n"
     )
-    assert told_bases in told
-    assert "warning" not in told
+    assert expected_line in messages
+    assert "warning" not in messages
 
 
-def test_single_reads_have_no_pairs_to_tell(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_single_reads_have_no_pairs_to_report(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(world, "r1.fq", "-o", "out.sam", "--json", "report.json") == 0
     assert "pairs" not in capfd.readouterr().err
     report = json.loads(Path("report.json").read_text())
     assert (report["insert_sizes"], report["counts"]["properly_paired"]) == (None, 0)
 
 
-def test_few_pairs_do_not_tell_the_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_few_pairs_do_not_show_the_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(world, "few1.fq", "few2.fq", "-o", "out.sam", "--json", "report.json") == 0
-    told = capfd.readouterr().err
-    assert "\n7 pairs, 0 proper (0.00%), insert size unknown\n" in told
-    assert "\nwarning: fewer than 10 pairs show the insert size, so mates were placed" in told
-    assert "-I MEAN,SD" in told
+    messages = capfd.readouterr().err
+    assert "\n7 pairs, 0 proper (0.00%), insert size unknown\n" in messages
+    assert "\nwarning: fewer than 10 pairs show the insert size, so mates were placed" in messages
+    assert "-I MEAN,SD" in messages
     assert json.loads(Path("report.json").read_text())["insert_sizes"] == []
 
 
 def test_a_given_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(world, "few1.fq", "few2.fq", "-I", "300,20", "-o", "out.sam", "--json", "report.json") == 0
-    told = capfd.readouterr().err
-    assert "insert size FR 300 ± 20 (220-380)\n" in told
-    assert "warning" not in told
+    messages = capfd.readouterr().err
+    assert "insert size FR 300 ± 20 (220-380)\n" in messages
+    assert "warning" not in messages
     report = json.loads(Path("report.json").read_text())
     assert report["insert_sizes"] == [{"direction": "FR", "mean": 300.0, "deviation": 20.0, "low": 220, "high": 380}]
     assert report["counts"]["properly_paired"] > 0
@@ -188,7 +189,7 @@ def of_kind(records: list[Any], kind: str) -> Iterator[Any]:
 
 
 def test_mates_are_placed_together(world: Path) -> None:
-    """The partner tells which copy of the repeat a read is from, unless -P says not to ask it."""
+    """The partner shows which copy of the repeat a read is from, unless -P says not to ask it."""
     repeated = [record for record in of_kind(search(world), "repeat") if record.is_read1]
     assert len(repeated) == 12
     assert all(
@@ -204,27 +205,28 @@ def test_mates_are_placed_together(world: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((None, False, False), Pairing()),
-        (("400,60.5", True, False), Pairing(joint=False, insert_size=(400.0, 60.5))),
-        ((None, False, True), Pairing(rescue=False)),
+        (PairOptions(), Pairing()),
+        (PairOptions(insert_size="400,60.5", no_pairing=True), Pairing(joint=False, insert_size=(400.0, 60.5))),
+        (PairOptions(no_rescue=True), Pairing(rescue=False)),
     ],
 )
-def test_pairing(options: tuple[str | None, bool, bool], expected: Pairing) -> None:
-    assert pairing_of(*options) == expected
+def test_pairing(options: PairOptions, expected: Pairing) -> None:
+    assert options.pairing() == expected
 
 
 @pytest.mark.parametrize("size", ["300", "300,20,4", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"])
 def test_what_is_no_insert_size(size: str) -> None:
     with pytest.raises(UsageError, match="expected a mean and a standard deviation"):
-        pairing_of(size, False, False)
+        PairOptions(insert_size=size).pairing()
 
 
 def test_reporting() -> None:
-    assert reporting_of(False, None, None, False, False, False) == Reporting()
-    assert reporting_of(True, None, None, False, False, False).most_places > 0
-    assert reporting_of(True, 3, None, False, False, False).most_places == 3
+    assert RecordOptions().reporting() == Reporting()
+    assert RecordOptions(all_places=True).reporting().most_places > 0
+    assert RecordOptions(all_places=True, max_secondary=3).reporting().most_places == 3
     expected = Reporting(most_mentions=9, soft_clipped=True, pieces_secondary=True, leftmost_primary=True)
-    assert reporting_of(False, None, 9, True, True, True) == expected
+    options = RecordOptions(max_alternatives=9, soft_clip=True, mark_secondary=True, leftmost_primary=True)
+    assert options.reporting() == expected
 
 
 def test_other_places(world: Path) -> None:

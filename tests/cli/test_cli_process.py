@@ -86,7 +86,7 @@ def test_reference_and_reads_from_standard_input(environment: dict[str, str], tm
 def test_a_signal_ends_a_search_that_waits(
     environment: dict[str, str], tmp_path: Path, demo_index: Path, number: int, packed: bool
 ) -> None:
-    """The reads come to a halt in the middle; the output's temporary file tells that the work has begun."""
+    """The reads come to a halt in the middle; the output's temporary file shows that the work has begun."""
     (tmp_path / "out.sam").write_text("before")
     arguments = ("search", "-", "-x", demo_index, "-o", "out.sam", "--device", "cpu", "--json", "report.json")
     process = started(environment, tmp_path, *arguments, stdin=subprocess.PIPE)
@@ -128,7 +128,7 @@ def test_an_ignored_signal_stays_ignored(environment: dict[str, str], tmp_path: 
 
 
 def test_a_signal_ends_a_build_in_the_middle_of_sorting(environment: dict[str, str], tmp_path: Path) -> None:
-    """The sorter is one call of C, of some seconds here; the progress tells that it runs."""
+    """The sorter is one call of C, of some seconds here; the progress shows that it runs."""
     (tmp_path / "ref.fa").write_bytes(b">a\n" + b"ACGTTGCA" * 4_000_000 + b"\n")
     reader, terminal = pty.openpty()
     process = started(environment, tmp_path, "index", "ref.fa", stderr=terminal)
@@ -165,7 +165,7 @@ def test_full_and_closed_streams(environment: dict[str, str], tmp_path: Path, de
         code, _, err = ended(started(environment, tmp_path, "info", demo_index, stdout=full))
         assert (code, err.count(b"\n")) == (1, 1)
         assert b"No space left on device" in err
-        # What cannot be told does not stop the work.
+        # What cannot be said does not stop the work.
         arguments = ("search", READS, "-x", demo_index, "-o", "out.sam", "--device", "cpu")
         assert ended(started(environment, tmp_path, *arguments, stderr=full))[0] == 0
     assert len(records((tmp_path / "out.sam").read_bytes())) == 5000

@@ -1,4 +1,4 @@
-"""readmap scan in this process: what it writes, tells and refuses."""
+"""readmap scan in this process: what it writes, reports and refuses."""
 
 import gzip
 import importlib.util
@@ -51,9 +51,9 @@ def run(*arguments: str) -> int:
 
 def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert run(*arguments, "-q") == 0
-    told = capfd.readouterr()
-    assert told.err == ""
-    return told.out
+    captured = capfd.readouterr()
+    assert captured.err == ""
+    return captured.out
 
 
 def rows(text: str) -> list[list[str]]:
@@ -61,23 +61,25 @@ def rows(text: str) -> list[list[str]]:
 
 
 def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails tells, which is one line; it writes nothing else, and leaves no file behind."""
+    """What a run that fails reports, which is one line; it writes nothing else, and leaves no file behind."""
     before = sorted(os.listdir())
     assert run(*arguments) == code
-    told = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", told.err), told.err
-    assert told.out == ""
+    captured = capfd.readouterr()
+    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
+    assert captured.out == ""
     assert sorted(os.listdir()) == before
-    return told.err.removeprefix("readmap: error: ").strip()
+    return captured.err.removeprefix("readmap: error: ").strip()
 
 
-def test_hits_and_what_is_told_of_them(capfd: pytest.CaptureFixture[str]) -> None:
+def test_hits_and_what_is_reported_of_them(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("q.fa", "db.fa", "--format", "tab", "--json", "report.json", "--evalue", "1e-3") == 0
-    told = capfd.readouterr()
-    assert [row[:2] for row in rows(told.out)] == [["q1", "like_q1"], ["q2", "like_q2"]]
-    assert rows(told.out)[1][2:10] == ["100.000", "40", "0", "0", "1", "40", "1", "40"]
+    captured = capfd.readouterr()
+    assert [row[:2] for row in rows(captured.out)] == [["q1", "like_q1"], ["q2", "like_q2"]]
+    assert rows(captured.out)[1][2:10] == ["100.000", "40", "0", "0", "1", "40", "1", "40"]
     cells = sum(map(len, QUERIES.values())) * sum(map(len, SUBJECTS.values()))
-    assert re.search(rf"3 queries and 5 sequences, 2 hits: {cells:,} cells in [\d.]+ s, [\d.]+ GCUPS on cpu", told.err)
+    assert re.search(
+        rf"3 queries and 5 sequences, 2 hits: {cells:,} cells in [\d.]+ s, [\d.]+ GCUPS on cpu", captured.err
+    )
     report = json.loads(Path("report.json").read_text())
     assert report["counts"] == {"hits": 2, "cells": cells}
     facts = {"matrix": "BLOSUM62", "gap_open": 11, "gap_extend": 1, "evalue": 1e-3, "devices": ["cpu"], "strand": None}
@@ -152,10 +154,10 @@ def test_matrices_of_files_and_unknown_statistics(capfd: pytest.CaptureFixture[s
     assert rows(
         output(capfd, "w.fa", "w.fa", "--matrix", "own.mat", "--molecule", "protein", "--outfmt", "6 score evalue")
     ) == [["30", "NA"]]
-    told = failure(
+    message = failure(
         capfd, "q.fa", "db.fa", "--matrix", "blosum50", "--gap-open", "8", "--gap-extend", "2", "--evalue", "1", code=2
     )
-    assert told.startswith("E-values are not known for BLOSUM50 with gap costs 8/2: they are for 13/3, ")
+    assert message.startswith("E-values are not known for BLOSUM50 with gap costs 8/2: they are for 13/3, ")
     costs = ["--matrix", "BLOSUM50", "--gap-open", "8", "--gap-extend", "2"]
     assert {row[0] for row in rows(output(capfd, "q.fa", "db.fa", "--outfmt", "6 evalue", *costs))} == {"NA"}
 

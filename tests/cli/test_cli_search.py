@@ -1,4 +1,4 @@
-"""readmap search in this process: what it writes and tells, and what it answers to every slip."""
+"""readmap search in this process: what it writes and reports, and what it answers to every slip."""
 
 import dataclasses
 import gzip
@@ -12,11 +12,12 @@ from typing import Any
 import pysam
 import pytest
 
-from readmap.cli import main, resources
-from readmap.cli.inputs import alternates_beside, is_older_than_source
-from readmap.cli.mapping import MappingTask
-from readmap.cli.options import parse_size
-from readmap.cli.report import Report, Session
+from readmap.cli import main
+from readmap.cli.common.options import parse_size
+from readmap.cli.common.report import Report, ReportOptions, Session
+from readmap.cli.search.alignment import AlignmentMode
+from readmap.cli.search.command import report_memory
+from readmap.cli.search.files import alternates_beside, is_older_than_source
 from readmap.errors import UsageError
 from readmap.index.device import Structure
 from readmap.index.index import Index
@@ -57,13 +58,13 @@ def test_file_and_standard_output_are_the_same(
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "-q") == 0
     assert capfd.readouterr() == ("", "")
     assert run("map", few_reads, "-x", demo_index) == 0
-    told = capfd.readouterr()
-    assert records(told.out) == records(Path("out.sam").read_text())
-    assert len(records(told.out)) == 100
-    assert "\x1b" not in told.err
-    assert "\r" not in told.err
+    captured = capfd.readouterr()
+    assert records(captured.out) == records(Path("out.sam").read_text())
+    assert len(records(captured.out)) == 100
+    assert "\x1b" not in captured.err
+    assert "\r" not in captured.err
     assert run("search", few_reads, "-x", demo_index, "-o", "-", "-t", "1", "--batch-reads", "7", "-q") == 0
-    assert records(capfd.readouterr().out) == records(told.out)
+    assert records(capfd.readouterr().out) == records(captured.out)
 
 
 @pytest.mark.parametrize("threads", ["1", "3"])
@@ -125,15 +126,15 @@ def test_header_tells_the_command_as_typed(demo_index: Path, few_reads: str) -> 
 
 def test_summary_and_record_agree(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("search", READS, "-x", demo_index, "-o", "out.sam", "--json", "report.json", "-t", "2") == 0
-    told = capfd.readouterr().err
+    messages = capfd.readouterr().err
     report = json.loads(Path("report.json").read_text())
     counts = report["counts"]
     assert counts["reads"] == 5000
     assert counts["mapped"] + counts["unmapped"] == 5000
-    assert f"5,000 reads, {counts['mapped']:,} mapped" in told
+    assert f"5,000 reads, {counts['mapped']:,} mapped" in messages
     assert sum(report["mapq_histogram"]) == counts["mapped"]
     assert len(report["mapq_histogram"]) == 61
-    shown = re.search(r"^MAPQ  0: ([\d,]+)  1-9: ([\d,]+) .*  60: ([\d,]+)$", told, re.MULTILINE)
+    shown = re.search(r"^MAPQ  0: ([\d,]+)  1-9: ([\d,]+) .*  60: ([\d,]+)$", messages, re.MULTILINE)
     assert shown is not None
     histogram = report["mapq_histogram"]
     assert [int(count.replace(",", "")) for count in shown.groups()] == [
@@ -141,7 +142,7 @@ def test_summary_and_record_agree(demo_index: Path, capfd: pytest.CaptureFixture
         sum(histogram[1:10]),
         histogram[60],
     ]
-    assert "peak memory" in told
+    assert "peak memory" in messages
     with pysam.AlignmentFile("out.sam") as sam:
         assert sum(not record.is_unmapped for record in sam) == counts["mapped"]
 
@@ -166,9 +167,9 @@ def test_record_for_programs(demo_index: Path, few_reads: str, capfd: pytest.Cap
 def test_short_reads_and_ambiguous_letters_are_counted(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("reads.fa").write_text(">short\nACGTACGTAC\n>empty\n\n>letters\n" + "ACGTRYN" * 10 + "\n")
     assert run("search", "reads.fa", "-x", demo_index, "-o", "out.sam", "--json", "report.json") == 0
-    told = capfd.readouterr().err
-    assert "2 reads are too short to reach the score 30 (-T)" in told
-    assert "20 ambiguous letters of the reads are written as N" in told
+    messages = capfd.readouterr().err
+    assert "2 reads are too short to reach the score 30 (-T)" in messages
+    assert "20 ambiguous letters of the reads are written as N" in messages
     counts = json.loads(Path("report.json").read_text())["counts"]
     assert (counts["reads"], counts["too_short"], counts["replaced_letters"]) == (3, 2, 20)
 
@@ -177,9 +178,9 @@ def test_short_reads_and_ambiguous_letters_are_counted(demo_index: Path, capfd: 
 def test_no_reads_give_a_header(demo_index: Path, capfd: pytest.CaptureFixture[str], content: bytes) -> None:
     Path("reads.fq").write_bytes(content)
     assert run("search", "reads.fq", "-x", demo_index) == 0
-    told = capfd.readouterr()
-    assert [line[:3] for line in told.out.splitlines()] == ["@HD", *["@SQ"] * 4, "@PG"]
-    assert told.err.startswith("no reads\n")
+    captured = capfd.readouterr()
+    assert [line[:3] for line in captured.out.splitlines()] == ["@HD", *["@SQ"] * 4, "@PG"]
+    assert captured.err.startswith("no reads\n")
 
 
 def scoring_of(*options: str, index: Path, reads: str) -> dict[str, int]:
@@ -218,7 +219,7 @@ def test_index_is_found(
     assert len({tuple(records(output)) for output in outputs}) == 1
 
 
-def test_a_changed_reference_is_told(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_reference_is_reported(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(demo_index, "ref.fa.readmap")
     Path("ref.fa").write_text(">a\nACGT\n")
     assert not is_older_than_source(Path("ref.fa.readmap"), "ref.fa.readmap")
@@ -227,7 +228,7 @@ def test_a_changed_reference_is_told(demo_index: Path, few_reads: str, capfd: py
     assert "warning: ref.fa is newer than ref.fa.readmap" in capfd.readouterr().err
 
 
-def test_alternate_contigs_are_told(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_alternate_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(demo_index, "ref.fa.readmap")
     Path("ref.fa").write_text(">a\nACGT\n")
     assert run("search", few_reads, "-x", "ref.fa.readmap", "-o", "/dev/null") == 0
@@ -262,7 +263,9 @@ def test_comments_that_are_no_tags(demo_index: Path, capfd: pytest.CaptureFixtur
     assert not Path("none.sam").exists()
 
 
-def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_memory_of_a_device_is_reported_where_it_has_its_own(
+    demo_index: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     class Device:
         name = "cuda:0"
         chunk_bytes = 128 << 20
@@ -270,17 +273,17 @@ def test_memory_of_a_device_is_told_where_it_has_its_own(demo_index: Path, capfd
         def memory(self) -> tuple[int, int]:
             return 3 << 30, 4 << 30
 
-    report: Any = Report(Session("readmap", 0.0), False, None)
+    report: Any = Report(Session("readmap", 0.0), ReportOptions())
     device: Any = Device()
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        resources.say_memory(index.searched(MappingTask.structure).nbytes, device, report)
-        told = capfd.readouterr().err
-        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in told
-        assert "3.00 GiB of 4.00 GiB are free" in told
+        report_memory(index.searched(AlignmentMode.structure).nbytes, device, report)
+        messages = capfd.readouterr().err
+        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in messages
+        assert "3.00 GiB of 4.00 GiB are free" in messages
     device.memory = lambda: None
-    resources.say_memory(1, device, report)
+    report_memory(1, device, report)
     assert capfd.readouterr().err == ""
 
 

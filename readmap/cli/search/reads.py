@@ -1,61 +1,24 @@
-"""The files of reads, open, and what of them goes into the header and the tags: the options that say so."""
+"""The files of reads, open, and what of them goes into the header and the tags."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any
 
-import typer
-
-from readmap.cli.options import FLAG
+from readmap.cli.search.options import Options
 from readmap.errors import UsageError
 from readmap.formats.compression import ByteSource
 from readmap.reads.alignment_reads import ALL_TAGS, AlignmentReads, open_reads
 from readmap.reads.chunks import Layout
 
-PANEL = "Tags"
-
-#: Of a header of the reads: what has been done to them, and what is known of them.
+#: Lines of a header of the reads that are kept: what has been done to them, and what is known of them.
 KEPT_LINES = ("@PG", "@CO")
-
-
-def _option(*names: str, what: str, metavar: str = FLAG) -> Any:
-    return typer.Option(*names, metavar=metavar, help=what, show_default=False, rich_help_panel=PANEL)
-
-
-Comments = Annotated[
-    bool,
-    _option("-C", "--comments", what="Append FASTQ comments, which must be tags such as RX:Z:ACGT, to the records."),
-]
-KeepTags = Annotated[
-    str | None,
-    _option(
-        "--keep-tags", what="Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", metavar="TAGS"
-    ),
-]
-ReplaceReadGroup = Annotated[bool, _option("--replace-rg", what="Let -R replace the read groups of BAM or CRAM reads.")]
-
-
-@dataclass(frozen=True)
-class Additions:
-    """What the options ask for beside alignments.
-
-    header: lines. comments: whether those of FASTQ are tags. keep_tags: as the option has it. read_group: whether -R
-    gives one, which replaces others only where replace_read_group says so.
-    """
-
-    header: Sequence[str]
-    comments: bool
-    keep_tags: str | None
-    read_group: bool
-    replace_read_group: bool
 
 
 @dataclass
 class OpenReads:
-    """The files of reads, and what they bring along.
+    """The files of reads, and what they bring along; not frozen: each file of alignments adds to it.
 
     layout: how mates lie in them.
     header: lines to add to the output's: what is kept of theirs, and those of the options.
@@ -75,43 +38,45 @@ class OpenReads:
 
 
 @contextlib.contextmanager
-def open_all(
-    paths: Sequence[str], layout: Layout, additions: Additions, aligns: bool, threads: int
-) -> Iterator[OpenReads]:
+def open_all(options: Options, layout: Layout, header: list[str]) -> Iterator[OpenReads]:
     """The files of reads, open. In the end those of alignments are closed, and the others that have not been taken.
 
-    layout: that of the options; a file of alignments tells itself whether it holds pairs.
-    aligns: whether the reads are to be aligned: then mates belong together, and tags are kept.
+    layout: that of the options; a file of alignments shows itself whether it holds pairs.
+    header: lines of the options.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
-    reads = OpenReads(layout, [], additions.comments)
+    reads, tags = OpenReads(layout, [], options.tags.comments), options.tags.keep_tags
     with contextlib.ExitStack() as alignments, reads._unread:
-        for path in paths:
-            source = open_reads(path, threads)
+        for path in options.reads:
+            source = open_reads(path, options.resources.workers)
             if isinstance(source, AlignmentReads):
-                _begin(alignments.enter_context(source), reads, additions, aligns)
+                _begin(alignments.enter_context(source), reads, options)
             else:
                 reads._unread.enter_context(source)
-                if additions.keep_tags is not None:
+                if tags is not None:
                     raise UsageError(f"--keep-tags: {source.name} is no BAM or CRAM; -C takes tags of FASTQ comments")
             reads._sources.append(source)
-        reads.header += additions.header
+        reads.header += header
         yield reads
 
 
-def _begin(source: AlignmentReads, reads: OpenReads, additions: Additions, aligns: bool) -> None:
-    """Keep what is to be kept of alignments, and have their reads made."""
-    if source.is_paired and aligns:
+def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
+    """Keep what is to be kept of alignments, and have their reads made.
+
+    Where reads are aligned, mates belong together, and tags are kept.
+    """
+    is_exact, has_group = options.exact.is_exact, options.output.read_group is not None
+    if source.is_paired and not is_exact:
         if reads.layout is Layout.TWO_FILES:
             raise UsageError(f"{source.name} holds pairs, and another file of reads is given: name {source.name} alone")
         reads.layout = Layout.INTERLEAVED
     groups = [line for line in source.header if line.startswith("@RG")]
-    if groups and additions.read_group and not additions.replace_read_group:
+    if groups and has_group and not options.tags.replace_rg:
         raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")
-    if additions.read_group or not aligns:
+    if has_group or is_exact:
         groups = []
     reads.header += [*groups, *(line for line in source.header if line.startswith(KEPT_LINES))]
-    tags = _named_tags(additions.keep_tags, ("RG",) if groups else ()) if aligns else ()
+    tags = () if is_exact else _named_tags(options.tags.keep_tags, ("RG",) if groups else ())
     reads.comments |= bool(tags)
     source.start(tags)
 

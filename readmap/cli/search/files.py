@@ -1,4 +1,4 @@
-"""What is wrong with the names of a search's files, told before any work."""
+"""The files of a search: wrong ones are refused before any work, and doubtful ones are found."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from readmap.cli.report import refuse_same_output
+from readmap.cli.common.conflicts import refuse_same_output
+from readmap.cli.common.output import BAM_ENDING
+from readmap.cli.search.options import Options
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
 from readmap.formats.compression import open_bytes
+from readmap.formats.samtools_output import CRAM_ENDING
 from readmap.index import folder
 from readmap.reads.bad_records import LONGEST_READ
 from readmap.reads.chunks import Layout
@@ -20,8 +23,18 @@ from readmap.reads.chunks import Layout
 START_BYTES = 1 << 16
 
 
-def layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
-    """How the reads lie in the files; raises UsageError where they are too many for that."""
+def check_files(options: Options) -> Layout:
+    """How the reads lie in their files.
+
+    Raises UsageError where files are too many, no reads, or those of another option, OSError where one cannot be read.
+    """
+    _check_reads(options.reads, options.index is not None)
+    layout = _layout_of(options.reads, options.pairs.interleaved, options.exact.is_exact)
+    _check_outputs(options.output.path, options.output.unmapped, options.report.json, options.reads)
+    return layout
+
+
+def _layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and exact:
         raise UsageError(f"{several}, and --exact takes one: join them with cat and search -")
@@ -34,11 +47,8 @@ def layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
     return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if interleaved else Layout.SINGLE
 
 
-def check_reads(paths: Sequence[str], index_named: bool) -> None:
-    """Raise UsageError where the first file holds no reads, OSError where one cannot be read.
-
-    index_named: by -x; without it, a reference as the first file is taken for a slip.
-    """
+def _check_reads(paths: Sequence[str], index_named: bool) -> None:
+    """index_named: by -x; without it, a reference as the first file is taken for a slip."""
     first = paths[0]
     if not index_named and (reason := _why_reference(first)):
         whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
@@ -51,8 +61,10 @@ def check_reads(paths: Sequence[str], index_named: bool) -> None:
             os.stat(path)
 
 
-def check_outputs(output: str | None, unmapped: str | None, record: str | None, reads: Sequence[str]) -> None:
-    """Raise UsageError where an output would replace the reads, or two outputs go to one file; record: of --json."""
+def _check_outputs(output: str | None, unmapped: str | None, record: str | None, reads: Sequence[str]) -> None:
+    """record: what --json names."""
+    if unmapped is not None and unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
+        raise UsageError(f"--unmapped {unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
     for option, path in (("-o", output), ("--unmapped", unmapped)):
         if path is not None and os.path.isfile(path) and any(_are_same(path, each) for each in reads):
             raise UsageError(f"{option} {path} is a file of the reads")
@@ -70,13 +82,13 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
 
 
 def alternates_beside(index: Path, source: str) -> str | None:
-    """The file that tells bwa of alternate contigs, beside the index or the FASTA file that it was made from."""
+    """The file that names alternate contigs for bwa, beside the index or the FASTA file that it was made from."""
     names = (str(index).removesuffix(".readmap"), source, source.removesuffix(".gz"))
     return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)
 
 
 def _why_reference(path: str) -> str | None:
-    """What tells that a file is a reference; None where nothing does."""
+    """The reason to take a file for a reference; None where there is none."""
     if folder.KIND.is_there(Path(path)):
         return "is an index"
     if not _is_regular(path):

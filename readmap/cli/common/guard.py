@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 def guarded(command: Callable[[], object], debug: bool) -> int:
     """The exit code of a command: 0, 1 for bad data or a failing machine, 2 for usage, 130 for an interrupt.
 
-    A broken pipe is told by the code 1 alone: whoever closed it knows, and what they have is not all.
+    A broken pipe gives the code 1 and no line: whoever closed it knows, and what they have is not all.
     """
     try:
         with signals_interrupt():
@@ -56,14 +56,15 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        code, message = _told(error)
-        _tell(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # a compiler's lines are kept
+        code, message = _described(error)
+        _print(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # a compiler's lines are kept
     if code == INTERRUPTED:
-        _tell("interrupted")
+        _print("interrupted")
     return code
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _described(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and what to say of it."""
     if isinstance(error, UsageError):
         return MISUSED, str(error)
     if isinstance(error, ReadmapError):
@@ -73,7 +74,7 @@ def _told(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         reason = error.strerror or str(error) or type(error).__name__
         return FAILED, reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
-    # Told by what it has and not by its class, which moved from click to typer.
+    # Known by its method and not by its class, which moved from click to typer.
     if message := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)
         return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help tells more)"
@@ -83,7 +84,7 @@ def _told(error: Exception) -> tuple[int, str]:
     )
 
 
-def _tell(message: str, kept: str = "") -> None:
+def _print(message: str, kept: str = "") -> None:
     """Print on standard error, where there is one, without control characters other than those that are kept."""
     shown = "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in message)
     if sys.stderr is not None:

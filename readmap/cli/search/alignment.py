@@ -1,4 +1,4 @@
-"""The alignment of reads as readmap search does and tells it: the header, the lines and the record."""
+"""The aligning mode of readmap search: its header, its work and its report."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.cli.report import counted, share, speed
+from readmap.cli.common.wording import counted, percent
+from readmap.cli.search.mode import speed
+from readmap.cli.search.options import Options
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import header
+from readmap.formats.sam import Form, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.search.context import Context
+from readmap.search.exact import Format
 from readmap.search.inserts import LEAST_PAIRS, InsertSize
 from readmap.search.mapping import Mapping, MappingSummary
-from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
 from readmap.version import __version__
 
@@ -22,22 +24,22 @@ from readmap.version import __version__
 BINS = (0, 1, 10, 20, 30, 40, 50, 60)
 
 
-class MappingTask:
-    """Reads to alignments; see cli/task.py."""
+class AlignmentMode:
+    """Reads to alignments; not frozen: `start` sets the summary that is reported."""
 
     structure = Structure.ARRAY
     prefix_table = True
-    aligns = True
 
-    def __init__(self, scoring: Scoring, pairing: Pairing, reporting: Reporting, style: Style) -> None:
-        self._scoring = scoring
-        self._pairing = pairing
-        self._reporting = reporting
-        self._style = style
+    def __init__(self, options: Options) -> None:
+        """options: raises UsageError where the read group or the insert size is none."""
+        form = Form.BINARY if options.format is Format.BAM else Form.TEXT
+        self._style = Style(form, options.output.group(), unmapped=options.output.unmapped is not None)
+        self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
+        self._reporting = options.records.reporting()
         self._summary = MappingSummary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
-        """That of SAM or BAM."""
+        """The header of SAM or BAM."""
         style = self._style
         return header(contigs, __version__, command_line, style.read_group.line, style.form, lines)
 
@@ -49,14 +51,14 @@ class MappingTask:
         return work
 
     def progress(self) -> str:
-        """How many reads have a place so far."""
-        return f"{share(self._summary.mapped, self._summary.reads)} mapped"
+        """Counts so far, in words."""
+        return f"{percent(self._summary.mapped, self._summary.reads)} mapped"
 
     def lines(self, backend: Backend) -> list[str]:
         """The summary in words."""
         summary = self._summary
         lines = [
-            f"{summary.reads:,} reads, {summary.mapped:,} mapped ({share(summary.mapped, summary.reads)}), "
+            f"{summary.reads:,} reads, {summary.mapped:,} mapped ({percent(summary.mapped, summary.reads)}), "
             f"{speed(summary, backend)}",
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
@@ -96,12 +98,12 @@ class MappingTask:
 
 
 def _pair_lines(summary: MappingSummary) -> list[str]:
-    """What there is to tell of pairs, and a warning where they do not show the library's insert size."""
+    """Pairs in words, and a warning where they do not show the library's insert size."""
     if summary.insert_sizes is None:
         return []
     pairs, proper = summary.reads // 2, summary.properly_paired // 2
     sizes = "; ".join(map(_in_words, summary.insert_sizes)) or "unknown"
-    lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({share(proper, pairs)}), insert size {sizes}"]
+    lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)}), insert size {sizes}"]
     if not summary.insert_sizes:
         lines.append(
             f"warning: fewer than {LEAST_PAIRS} pairs show the insert size, so mates were placed without regard to "

@@ -1,0 +1,163 @@
+"""Parts that compare and scan share: files of sequences, the output and the plot, and the speed of cells."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.util
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.cli.common.conflicts import Conflict, refuse_same_output
+from readmap.cli.common.options import option
+from readmap.cli.common.output import BAM_ENDING, open_plain
+from readmap.cli.common.report import is_terminal
+from readmap.cli.common.wording import percent
+from readmap.errors import ReadmapError, UsageError
+from readmap.formats.output import ByteSink, open_output
+from readmap.formats.samtools_output import CRAM_ENDING
+
+#: Endings of plots.
+ENDINGS = (".png", ".svg", ".pdf")
+
+Item = TypeVar("Item")
+
+OutputPath = Annotated[
+    str | None, option("-o --output", "The output file (default: standard output); .gz compresses with bgzip.", "FILE")
+]
+
+
+class Timer:
+    """The seconds that iterators took to give their items."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def timed(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The items; the time between them, which the caller takes, does not count."""
+        while True:
+            began = time.perf_counter()
+            item = next(items, None)
+            self.seconds += time.perf_counter() - began
+            if item is None:
+                return
+            yield item
+
+
+class HeldOutput(ByteSink):
+    """An output that is written in the end: its terminal shows the progress meanwhile."""
+
+    def __init__(self, output: ByteSink) -> None:
+        self.name = output.name
+        self._output = output
+        self._held: list[bytes] = []
+
+    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+        """Keep a copy."""
+        self._held.append(bytes(data))
+
+    def finish(self) -> None:
+        """Write all, and finish the output behind."""
+        for data in self._held:
+            self._output.write(data)
+        self._held.clear()
+        self._output.finish()
+
+    def commit(self) -> None:
+        """Commit the output behind, which is finished."""
+        self.finish()
+        self._output.commit()
+
+    def abort(self) -> None:
+        """Abort the output behind."""
+        self._output.abort()
+
+
+@contextlib.contextmanager
+def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator[dict[str, ByteSink]]:
+    """The outputs by their names in the record. What has not been committed in the end is aborted."""
+    with contextlib.ExitStack() as stack:
+        plain = stack.enter_context(open_plain(output, threads))
+        outputs = {"output": HeldOutput(plain) if is_terminal(output) else plain}
+        if plot is not None:
+            outputs["plot"] = stack.enter_context(open_output(plot))
+        yield outputs
+
+
+class Drawing(Protocol):
+    """A plot that is drawn in the end."""
+
+    def draw(self, form: str) -> bytes:
+        """The picture; form: png, svg or pdf."""
+
+
+def write_plot(drawing: Drawing, sink: ByteSink, show: Callable[[str], None]) -> None:
+    """Draw, in the form by which the output's name ends."""
+    show("drawing")
+    sink.write(drawing.draw(os.path.splitext(sink.name)[1][1:]))
+
+
+def output_conflicts(output: str | None, plot: str | None) -> tuple[Conflict, ...]:
+    """Names of outputs by which something else would be written than is."""
+    return (
+        (
+            ["plot"],
+            plot is not None and not plot.endswith(ENDINGS),
+            f"{plot}: expected a name that ends with {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
+        ),
+        (
+            ["path"],
+            (output or "").endswith((BAM_ENDING, CRAM_ENDING)),
+            f"{output}: SAM is written: name it so, or pipe --format sam to samtools view",
+        ),
+    )
+
+
+def check_files(query: str, target: str, output: str | None, plot: str | None, record: str | None) -> None:
+    """Raise UsageError where one file is asked to be two, OSError where a file of sequences cannot be read.
+
+    output, plot, record: what -o, --plot and --json name. Raises ReadmapError where nothing is there to draw a plot.
+    """
+    if query == target == "-":
+        raise UsageError("- and - are one file: only one of the two can be standard input")
+    for path in (query, target):
+        if path != "-":
+            os.stat(path)
+    for name, written in {"-o": output, "--plot": plot, "--json": record}.items():
+        if (
+            written is not None
+            and os.path.isfile(written)
+            and any(_are_same(written, path) for path in (query, target))
+        ):
+            raise UsageError(f"{name} {written} is a file of the sequences")
+    refuse_same_output("--json", record, output)
+    refuse_same_output("--plot", plot, output)
+    if plot is not None:  # None is the standard output, where no plot goes
+        refuse_same_output("--json", record, plot, "the plot goes")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise ReadmapError(f"--plot {plot}: matplotlib is not installed: pip install 'readmap[plot]'")
+
+
+def _are_same(one: str, other: str) -> bool:
+    return other != "-" and os.path.samefile(one, other)
+
+
+def gcups(cells: int, seconds: float) -> float:
+    """Cells a second, in thousand millions."""
+    return cells / max(seconds, 1e-9) / 1e9
+
+
+def progress_line(done: int, total: int, seconds: float) -> str:
+    """How many cells are done, how fast, and how long the rest takes."""
+    left = datetime.timedelta(seconds=round(seconds * (total - done) / max(done, 1)))
+    return f"{percent(done, total)} of {total:.3g} cells, {gcups(done, seconds):,.1f} GCUPS, {left} left"
+
+
+def cells_line(cells: int, seconds: float, devices: str) -> str:
+    """The cells that were computed, the speed, and the devices, in words."""
+    return f"{cells:,} cells in {seconds:.2f} s, {gcups(cells, seconds):,.2f} GCUPS on {devices}"

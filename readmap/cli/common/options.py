@@ -1,0 +1,132 @@
+"""Options as fields of dataclasses, and the checks of their values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+import typer
+
+from readmap.errors import UsageError
+
+#: The metavar of an option that takes no value, which typer would otherwise call <bool>.
+FLAG = ""
+
+#: Largest score or penalty that an option takes.
+LARGEST_SCORE = 1000
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def command(run: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
+    """The function that typer makes a command of: `run` with a parameter for each of its options.
+
+    The options of `run` are a frozen dataclass. A field of it is an option, annotated as typer wants it, or a group:
+    another such dataclass, whose options come in its place. The help shows them in the panel that the class names.
+    """
+    kind = get_type_hints(run)["options"]
+
+    def call(context: typer.Context, **values: Any) -> None:
+        run(context, _options_of(kind, values))
+
+    functools.update_wrapper(call, run)
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    vars(call)["__signature__"] = inspect.Signature([context, *_parameters(kind)])
+    return call
+
+
+def names_of(kind: type) -> list[str]:
+    """The names of all options of a dataclass."""
+    return [parameter.name for parameter in _parameters(kind)]
+
+
+def _parameters(kind: type) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(kind, include_extras=True)
+    for name, default in ((field.name, field.default) for field in fields(kind)):
+        if is_dataclass(types[name]):
+            yield from _parameters(types[name])
+            continue
+        shown = get_args(types[name])[1]
+        shown.rich_help_panel = shown.rich_help_panel or getattr(kind, "panel", None)
+        default = inspect.Parameter.empty if default is MISSING else default
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+
+
+def _options_of(kind: type, values: dict[str, Any]) -> Any:
+    """The dataclass of the values; values: by the names of all options."""
+    types = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    return kind(
+        **{name: _options_of(types[name], values) if is_dataclass(types[name]) else values[name] for name in names}
+    )
+
+
+def argument(metavar: str, help: str) -> Any:
+    """An argument of a command."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def option(names: str, help: str, metavar: str = FLAG, panel: str | None = None, check: Any = None) -> Any:
+    """An option of a command.
+
+    names: with blanks between. panel: None for that of the class. check: called with the value, and gives it back.
+    """
+    return typer.Option(
+        *names.split(), metavar=metavar, help=help, show_default=False, rich_help_panel=panel, callback=check
+    )
+
+
+def number(names: str, help: str, least: int, most: int, panel: str | None = None) -> Any:
+    """An option whose value is an integer in a range; typer's own min and max would crowd the help."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not least <= value <= most:
+            raise typer.BadParameter(f"{value} is not in the range {least} to {most}.")
+        return value
+
+    return option(names, help, "N", panel, check)
+
+
+def score(names: str, help: str, default: int, least: int, most: int = LARGEST_SCORE) -> Any:
+    """An option whose value is a score or a penalty."""
+    return number(names, f"{help} (default: {default}).", least, most)
+
+
+def choice(names: str, help: str, values: Iterable[str], panel: str | None = None) -> Any:
+    """An option whose value is one of a few; an enumeration's names would crowd the help as well."""
+    known = tuple(values)
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in known:
+            raise typer.BadParameter(f"expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}.")
+        return value
+
+    return option(names, help, "NAME", panel, check)
+
+
+def size(name: str, help: str, panel: str | None = None) -> Any:
+    """An option whose value is a number of bytes, which parse_size gives."""
+
+    def check(value: str | None) -> str | None:
+        parse_size(name, value)
+        return value
+
+    return option(name, help, "SIZE", panel, check)
+
+
+def parse_size(name: str, text: str | None) -> int | None:
+    """The bytes of a size such as 500M or 1.5G, in powers of 1024; raises UsageError where it is none.
+
+    name: of the option, whose value is None where it is not given.
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    bytes = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if bytes < 1:
+        raise UsageError(f"{name} {text}: expected a size such as 8G or 500M")
+    return bytes

@@ -1,0 +1,17 @@
+"""Outputs of commands by their names."""
+
+from __future__ import annotations
+
+from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.output import ByteSink, open_output
+
+BAM_ENDING = ".bam"
+
+#: Endings of names of compressed outputs, BAM among them.
+COMPRESSED = (BAM_ENDING, ".gz", ".bgz")
+
+
+def open_plain(path: str | None, threads: int) -> ByteSink:
+    """The output as it is written, or compressed where its name says so."""
+    plain = open_output(path)
+    return BgzfOutput(plain, threads) if path and path.endswith(COMPRESSED) else plain

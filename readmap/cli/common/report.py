@@ -1,0 +1,137 @@
+"""Reports of commands: lines and progress on standard error, and a record for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from readmap.cli.common.options import option
+from readmap.cli.common.wording import in_bytes
+from readmap.formats.output import Output, open_output
+from readmap.version import __version__
+
+#: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
+SCHEMA = 1
+
+STANDARD_OUTPUT = (None, "-")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of readmap: the command line as it was typed, and when it began (time.perf_counter)."""
+
+    command_line: str
+    began: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """The reports that are wanted; readmap.cli.main looks for --debug itself, since parsing the options may fail."""
+
+    panel: ClassVar = "Reports"
+
+    quiet: Annotated[bool, option("-q --quiet", "Errors and nothing else.")] = False
+    json: Annotated[
+        str | None, option("--json", "Write the report for programs there; - is standard output.", "FILE")
+    ] = None
+    debug: Annotated[bool, option("--debug", "Show an error's traceback.")] = False
+
+    @property
+    def prints(self) -> bool:
+        """Whether standard output is for what people read."""
+        return self.json != "-" and not self.quiet
+
+
+class Report:
+    """The reports of one command; a context manager, which drops the record of a command that fails.
+
+    The record's file is opened first, so that a place that cannot be written is known before the work.
+    """
+
+    def __init__(self, session: Session, options: ReportOptions) -> None:
+        self._session = session
+        self._quiet = options.quiet
+        self._record: Output | None = open_output(options.json) if options.json is not None else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._record:
+            self._record.abort()
+
+    @property
+    def command_line(self) -> str:
+        """The command line as it was typed."""
+        return self._session.command_line
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the call began."""
+        return time.perf_counter() - self._session.began
+
+    def say(self, line: str) -> None:
+        """Print a line on standard error, unless that is to be quiet, closed or full."""
+        if not self._quiet and sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                print(line, file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def progress(self, shares_terminal: bool = False) -> Iterator[Callable[[str], None]]:
+        """A function that shows where the work is, on a terminal that shows nothing else."""
+        if self._quiet or shares_terminal or sys.stderr is None or not sys.stderr.isatty():
+            yield lambda text: None
+            return
+        columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+            task = shown.add_task("starting", total=None)
+            yield lambda text: shown.update(task, description=text)
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Write the record, with what all commands report, to its file if one is wanted."""
+        if self._record is None:
+            return
+        common = {
+            "schema": SCHEMA,
+            "command": self._session.command_line,
+            "versions": versions(),
+            "total_seconds": round(self.seconds, 4),
+            "peak_memory_bytes": peak_memory(),
+        }
+        self._record.write(json.dumps(common | record, indent=1).encode() + b"\n")
+        self._record.commit()
+
+    def cost(self) -> str:
+        """The time since the call began and the most memory, in words."""
+        return f"{self.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
+
+
+def is_terminal(output: str | None) -> bool:
+    """Whether what is written there appears on the terminal."""
+    return output in STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of readmap and of what its results or its speed depend on; CuPy's where it was loaded."""
+    cupy = getattr(sys.modules.get("cupy"), "__version__", None)
+    return {"readmap": __version__, "python": platform.python_version(), "numpy": np.__version__, "cupy": cupy}
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,1 @@
+"""readmap compare: two files of sequences to alignments."""

@@ -1,0 +1,166 @@
+"""The options of readmap compare, by the panels of its help, and which of them contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from readmap.cli.common.alignments import OutputPath, output_conflicts
+from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.options import LARGEST_SCORE, argument, choice, names_of, option, parse_size, score, size
+from readmap.cli.common.report import ReportOptions
+from readmap.cli.common.resources import Resources
+from readmap.pairwise.formats import Format, promised
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.strand import Strand
+
+SCORES = Scores()
+GAP_FIRST = SCORES.gap_open + SCORES.gap_extend
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongOptions:
+    """How long sequences are compared."""
+
+    panel: ClassVar = "Every query with every target"
+
+    no_pruning: Annotated[
+        bool, option("--no-pruning", "Compute also what cannot reach the best score: slower, the output is the same.")
+    ] = False
+    memory: Annotated[
+        str | None,
+        size(
+            "--memory",
+            "Memory for rows from which an alignment is traced back, as 8G or 500M (default: a quarter "
+            "of what the GPU has free, or 1G on the CPU). The output is the same.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        option(
+            "--checkpoint",
+            "A folder to keep the work in, from which the same command goes on when it was interrupted.",
+            "DIR",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """Pairs: whether the sequences are such, and which parts of them are aligned."""
+
+    panel: ClassVar = "Pairs"
+
+    in_pairs: Annotated[
+        bool, option("--pairs", "Align each query with the target of the same number, and no other.")
+    ] = False
+    mode: Annotated[
+        str,
+        choice(
+            "--mode",
+            "local (any part of both), global (all of both) or semiglobal (all of the query, any part of the target) "
+            "(default: local).",
+            Mode,
+        ),
+    ] = Mode.LOCAL
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentOptions:
+    """The scores of alignments, their strands, and whether scores suffice."""
+
+    panel: ClassVar = "Alignments"
+
+    match: Annotated[int, score("--match", "Score of a match", SCORES.match, 1)] = SCORES.match
+    mismatch: Annotated[int, score("--mismatch", "Penalty of a mismatch", SCORES.mismatch, 0)] = SCORES.mismatch
+    gap_first: Annotated[
+        int, score("--gap-first", "Penalty of a gap's first letter", GAP_FIRST, 1, 2 * LARGEST_SCORE)
+    ] = GAP_FIRST
+    gap_extend: Annotated[
+        int,
+        score("--gap-extend", "Penalty of each further letter", SCORES.gap_extend, 1),
+    ] = SCORES.gap_extend
+    strand: Annotated[
+        str,
+        choice(
+            "--strand",
+            "forward (the queries as they are), reverse (their reverse complements) or both, of which the better one "
+            "is told (default: forward).",
+            Strand,
+        ),
+    ] = Strand.FORWARD
+    score_only: Annotated[
+        bool, option("--score-only", "Find the scores and where they end, without the alignments.")
+    ] = False
+
+    def scores(self) -> Scores:
+        """The scores; raises UsageError where a gap's first letter costs less than a further one."""
+        return Scores.of_first_gap(self.match, self.mismatch, self.gap_first, self.gap_extend)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """The outputs and their format."""
+
+    panel: ClassVar = "Output"
+
+    path: OutputPath = None
+    named_format: Annotated[
+        str | None,
+        choice(
+            "--format",
+            "summary, text (all columns), paf, sam, tsv or json (default: by -o's ending, .txt being text, else "
+            "summary).",
+            Format,
+        ),
+    ] = None
+    plot: Annotated[
+        str | None,
+        option("--plot", "Draw the alignments there as a dot plot: .png, .svg or .pdf (needs matplotlib).", "FILE"),
+    ] = None
+
+    @property
+    def format(self) -> Format:
+        """The format of the output."""
+        return Format(self.named_format) if self.named_format else promised(self.path) or Format.SUMMARY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap compare."""
+
+    query: Annotated[str, argument("QUERY", "FASTA or FASTQ: plain, gzip or bgzip; - is standard input.")]
+    target: Annotated[str, argument("TARGET", "Likewise.")]
+    long: LongOptions
+    pairs: PairOptions
+    alignment: AlignmentOptions
+    output: OutputOptions
+    resources: Resources
+    report: ReportOptions
+
+    def settings(self) -> Settings:
+        """How long sequences are compared; raises UsageError where the scores contradict each other."""
+        long, alignment = self.long, self.alignment
+        folder = Path(long.checkpoint) if long.checkpoint else None
+        memory = parse_size("--memory", long.memory)
+        return Settings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
+
+
+def refuse_conflicts(context: typer.Context, options: Options) -> None:
+    """Raise UsageError where options contradict each other."""
+    in_pairs, score_only, output = options.pairs.in_pairs, options.alignment.score_only, options.output
+    conflicts = (
+        (names_of(LongOptions), in_pairs, "not with --pairs, which are short"),
+        (["mode"], not in_pairs, "only with --pairs; without them alignments are local"),
+        (
+            ["score_only"],
+            output.format.needs_operations,
+            f"{output.format} tells alignments: choose summary, tsv or json",
+        ),
+        (["plot"], score_only, "not with --score-only: there is no alignment to draw"),
+        *output_conflicts(output.path, output.plot),
+    )
+    refuse(context, conflicts)

@@ -1,0 +1,76 @@
+"""The comparison of two files of sequences, and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from readmap.backend import Backend
+from readmap.cli.common.alignments import Timer, cells_line, gcups
+from readmap.cli.common.wording import counted, device_in_words, printable
+from readmap.cli.compare.options import Options
+from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
+from readmap.pairwise.parameters import Mode
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
+
+
+class ComparisonRun:
+    """A comparison of the sequences of two files; `results` counts what it gives."""
+
+    def __init__(self, options: Options, queries: Sequences, targets: Sequences, backend: Backend) -> None:
+        self.queries, self.targets = queries, targets
+        self._options, self._backend = options, backend
+        self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
+        self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
+        self._cells = cells_of(queries, targets, self._strand, self._in_pairs)
+        self._pairs, self._aligned, self._timer = 0, 0, Timer()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the results took so far."""
+        return self._timer.seconds
+
+    def results(self, progress: Callable[[int, int], None]) -> Iterator[Results]:
+        """The results of all pairs; progress: takes the cells that are done, and all of them."""
+        queries, targets, settings = self.queries, self.targets, self._settings
+        if self._in_pairs:
+            found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._backend, progress)
+        else:
+            found = compare_all(queries, targets, settings, self._strand, self._backend, progress)
+        for results in self._timer.timed(found):
+            self._pairs += len(results.queries)
+            self._aligned += int((results.places[3] >= 0).sum())
+            yield results
+
+    def line(self) -> str:
+        """The summary in words."""
+        cells = cells_line(self._cells, self.seconds, device_in_words(self._backend))
+        return f"{counted(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
+
+    def record(self) -> dict[str, Any]:
+        """The summary for programs."""
+        settings = self._settings
+        scores = asdict(settings.scores)
+        scores["gap_first"] = scores.pop("gap_open") + scores["gap_extend"]
+        return {
+            "query": _file(self._options.query, self.queries),
+            "target": _file(self._options.target, self.targets),
+            "device": self._backend.name,
+            "threads": self._backend.threads,
+            "in_pairs": self._in_pairs,
+            "mode": str(self._mode),
+            "strand": str(self._strand),
+            "score_only": settings.score_only,
+            "scores": scores,
+            "pruning": settings.pruning,
+            "memory_bytes": settings.memory,
+            "counts": {"pairs": self._pairs, "aligned": self._aligned, "cells": self._cells},
+            "gcups": round(gcups(self._cells, self.seconds), 4),
+        }
+
+
+def _file(path: str, sequences: Sequences) -> dict[str, Any]:
+    return {"source": printable(path), "sequences": len(sequences), "letters": len(sequences.letters)}

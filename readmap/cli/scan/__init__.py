@@ -1,0 +1,1 @@
+"""readmap scan: queries and a database to hits."""

@@ -1,0 +1,85 @@
+"""readmap scan: queries and a database to hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import typer
+
+from readmap.backend import Backend, device_names, open_backend
+from readmap.cli.common.alignments import check_files, open_outputs
+from readmap.cli.common.folders import molecule_of
+from readmap.cli.common.options import command, parse_size
+from readmap.cli.common.report import Report
+from readmap.cli.common.wording import printable
+from readmap.cli.scan.options import Options, Resources, layout_of
+from readmap.cli.scan.run import ScanRun
+from readmap.database.database import Database, open_database
+from readmap.database.device_pool import open_crew
+from readmap.database.formats import writer
+from readmap.database.parameters import Limits, costs_of
+from readmap.database.search import Scan
+from readmap.formats.output import commit_together
+from readmap.reads.sequences import read_sequences
+from readmap.version import __version__
+
+EXAMPLES = r"""[bold]Examples[/]
+  $ readmap scan query.fa proteins.fa.gz
+  $ readmap index --database proteins.fa.gz && readmap scan query.fa proteins.fa.readmapdb -o hits.tsv
+  $ readmap scan query.fa proteins.readmapdb --matrix BLOSUM50 --gap-open 13 --gap-extend 2 --outfmt 6
+  $ readmap scan genes.fa genome.fa --evalue 1e-10 --format sam | samtools sort -o hits.bam
+  $ readmap scan query.fa proteins.readmapdb --columns std,qcovs,cigar -o hits.tsv --plot scores.png"""
+
+
+@command
+def scan(context: typer.Context, options: Options) -> None:
+    """Align queries with every sequence of a database by Smith-Waterman, exactly, and tell the best hits.
+
+    Proteins by a substitution matrix, nucleotides on both strands; E-values are BLAST's.
+
+    The output is the same on every device, for any number of them and of threads.
+    """
+    format, columns = layout_of(context, options)
+    output, workers = options.output, options.resources.workers
+    check_files(options.query, options.database, output.path, output.plot, options.report.json)
+    with (
+        Report(context.obj, options.report) as report,
+        open_outputs(output.path, output.plot, workers) as outputs,
+    ):
+        devices = _devices(options.resources)
+        with report.progress() as show:
+            show(f"reading {printable(options.database)}")
+            database = open_database(options.database, workers, molecule_of(options.molecule))
+            scores, limits = options.scores, _limits(options, database)
+            costs = costs_of(
+                database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
+            )
+            show(f"reading {printable(options.query)}")
+            queries = read_sequences(options.query, workers, database.molecule)
+            records = writer(format, database, __version__, report.command_line, columns)
+            reading = report.seconds
+            with open_crew(database, devices) as pool:
+                # Of no index: the types that its suffixes decide are any.
+                pool.do(lambda: pool.backend.prepare((), report.say))
+                run = ScanRun(Scan(database, costs, limits, pool), queries)
+                run.write(records, outputs, show)
+        commit_together(list(outputs.values()))
+        for line in [run.line(), report.cost()]:
+            report.say(line)
+        sinks = {name: printable(sink.name) for name, sink in outputs.items()}
+        seconds = {"read": round(reading, 4), "scan": round(run.seconds, 4)}
+        report.finish(run.record(options, format) | {"seconds": seconds} | sinks)
+
+
+def _devices(resources: Resources) -> list[Callable[[], Backend]]:
+    """Functions that open the devices."""
+    memory = parse_size("--gpu-memory", resources.gpu_memory)
+    names = device_names(resources.device, resources.gpus)
+    return [partial(open_backend, name, resources.threads, memory) for name in names]
+
+
+def _limits(options: Options, database: Database) -> Limits:
+    """The limits of the hits that are reported; raises UsageError where the database's molecule has no strands."""
+    hits, strand = options.hits, Limits.strand_of(database.molecule, options.scores.strand)
+    return Limits(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)

@@ -1,0 +1,186 @@
+"""The options of readmap scan, by the panels of its help, and which of them contradict each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from readmap.backend.cpu import available_processors
+from readmap.cli.common.alignments import OutputPath, output_conflicts
+from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.folders import AUTO, Molecule
+from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
+from readmap.cli.common.report import ReportOptions
+from readmap.cli.common.resources import PANEL, Device, GpuMemory, Threads
+from readmap.database.formats import Format, promised, tab
+from readmap.database.matrices import STANDARD
+from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
+from readmap.errors import UsageError
+from readmap.strand import Strand
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """The scores of alignments, and the strands that are aligned."""
+
+    panel: ClassVar = "Scores"
+
+    matrix: Annotated[
+        str | None,
+        option(
+            "--matrix",
+            f"{', '.join(STANDARD)}, or a file in NCBI's format (default: {MATRIX}; of nucleotides a match and a "
+            "mismatch).",
+            "NAME",
+        ),
+    ] = None
+    match: Annotated[
+        int | None, number("--match", f"Of nucleotides, the score of a match (default: {MATCH}).", 1, LARGEST_SCORE)
+    ] = None
+    mismatch: Annotated[
+        int | None,
+        number("--mismatch", f"Of nucleotides, the penalty of a mismatch (default: {MISMATCH}).", 0, LARGEST_SCORE),
+    ] = None
+    gap_open: Annotated[
+        int | None,
+        number(
+            "--gap-open",
+            "Penalty of a gap, beside that of its letters: a gap of k letters costs this and k times --gap-extend "
+            "(default: as BLAST's, 11 with BLOSUM62, 5 with +2/-3).",
+            0,
+            LARGEST_SCORE,
+        ),
+    ] = None
+    gap_extend: Annotated[
+        int | None,
+        number("--gap-extend", "Penalty of each letter of a gap (default: as BLAST's, 1 and 2).", 1, LARGEST_SCORE),
+    ] = None
+    strand: Annotated[
+        str | None,
+        choice("--strand", "Of nucleotides, the database's strands: forward, reverse or both (default: both).", Strand),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HitOptions:
+    """The limits of the hits that are reported."""
+
+    panel: ClassVar = "Hits"
+
+    evalue: Annotated[float | None, option("--evalue", f"Highest E-value of a hit (default: {EVALUE:g}).", "X")] = None
+    max_hits: Annotated[
+        int, number("--max-hits", f"Most hits of a query, the best ones (default: {MOST_HITS}).", 1, 1 << 31)
+    ] = MOST_HITS
+    min_score: Annotated[int, number("--min-score", "Lowest score of a hit (default: 1).", 1, 1 << 30)] = 1
+    dbsize: Annotated[
+        int | None,
+        number(
+            "--dbsize", "Letters of the database that E-values count with (default: those that it has).", 1, 1 << 60
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """The outputs, their format and its columns."""
+
+    panel: ClassVar = "Output"
+
+    path: OutputPath = None
+    format: Annotated[
+        str | None,
+        choice(
+            "--format",
+            "text (pairwise alignments), tab (BLAST's table), json or sam (default: by -o's ending, else text).",
+            Format,
+        ),
+    ] = None
+    outfmt: Annotated[
+        str | None,
+        option(
+            "--outfmt",
+            "As BLAST's: 6 is --format tab, 0 is --format text; '6 qseqid sseqid evalue' names columns too.",
+            "N",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        option(
+            "--columns",
+            "Columns of --format tab, by BLAST's names, as qseqid,sseqid,evalue,score,cigar; std is the usual twelve.",
+            "NAMES",
+        ),
+    ] = None
+    plot: Annotated[
+        str | None,
+        option(
+            "--plot",
+            "Draw the scores of all subjects there, the hits marked: .png, .svg or .pdf (needs matplotlib).",
+            "FILE",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """The devices, the threads and the memory of a scan."""
+
+    panel: ClassVar = PANEL
+
+    device: Device = "auto"
+    gpus: Annotated[
+        int | None, number("--gpus", "GPUs that share the work (default: all). The output is the same.", 1, 1024)
+    ] = None
+    threads: Threads = None
+    gpu_memory: GpuMemory = None
+
+    @property
+    def workers(self) -> int:
+        """The number of CPU threads."""
+        return self.threads or available_processors()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap scan."""
+
+    query: Annotated[
+        str, argument("QUERY", "FASTA (of nucleotides FASTQ too): plain, gzip or bgzip; - is standard input.")
+    ]
+    database: Annotated[str, argument("DB", "A database of readmap index --database, or FASTA likewise.")]
+    scores: ScoreOptions
+    molecule: Molecule = AUTO
+    hits: HitOptions
+    output: OutputOptions
+    resources: Resources
+    report: ReportOptions
+
+
+def layout_of(context: typer.Context, options: Options) -> tuple[Format, tuple[str, ...]]:
+    """The format of the output and the columns of a table; raises UsageError where options contradict each other."""
+    output = options.output
+    named, columns = output.format, output.columns
+    if output.outfmt is not None:
+        number, more = _numbered(output.outfmt)
+        refuse(context, [(["format"], True, "not with --outfmt, which says the same")])
+        refuse(context, [(["columns"], more is not None, "not with the columns of --outfmt")])
+        named, columns = number, more or columns
+    format = Format(named) if named else promised(output.path) or Format.TEXT
+    conflicts = (
+        (["columns"], format is not Format.TAB, f"only with --format tab, and {format} is written"),
+        (["match", "mismatch"], options.scores.matrix is not None, "not with --matrix, which scores all letters"),
+        *output_conflicts(output.path, output.plot),
+    )
+    refuse(context, conflicts)
+    return format, tab.parse_columns(columns) if columns is not None else tab.STANDARD
+
+
+def _numbered(option: str) -> tuple[Format, str | None]:
+    """The format and the columns that --outfmt names."""
+    found = re.fullmatch(r"\s*(0|6)(?:\s+(\S.*?))?\s*", option)
+    if not found or (found[1] == "0" and found[2]):
+        raise UsageError(f"--outfmt {option}: expected 0 (text), 6 (table), or 6 and names of columns")
+    return (Format.TEXT if found[1] == "0" else Format.TAB), found[2]

@@ -1,0 +1,100 @@
+"""The scan with the queries of a file, and its report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from readmap.cli.common.alignments import Timer, cells_line, gcups, progress_line, write_plot
+from readmap.cli.common.wording import counted, printable
+from readmap.cli.scan.options import Options
+from readmap.database.formats import Format, Writer
+from readmap.database.results import Query, Results
+from readmap.database.search import Scan
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.output import ByteSink
+from readmap.reads.sequences import Sequences
+
+
+class ScanRun:
+    """A scan with the queries of one file; `write` counts what it finds."""
+
+    def __init__(self, scan: Scan, queries: Sequences) -> None:
+        self._scan, self._queries = scan, queries
+        self._cells = scan.cells(queries)
+        self._hits, self._timer, self._devices = 0, Timer(), scan.crew.names
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that finding took so far."""
+        return self._timer.seconds
+
+    def write(self, records: Writer, outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
+        """Scan with all queries, and write the results."""
+        scan, write, drawing = self._scan, outputs["output"].write, None
+        if "plot" in outputs:
+            from readmap.database.plot import Plot, count_scores  # nothing else needs matplotlib
+
+            highest = scan.limits.highest_evalue(scan.costs)
+            drawing = Plot("" if highest is None else f"E = {highest:g}")
+        write(records.begin)
+        for scanned in self._timer.timed(scan(self._queries, self._progress(show))):
+            hits = scanned.hits
+            query = self._query(hits.query)
+            records.write(Results(query, hits, scan.database, scan.costs.matrix.scores), hits.query == 0, write)
+            self._hits += len(hits)
+            if drawing:
+                drawing.add(query.name, count_scores(scanned.scores), hits.scores, scanned.threshold)
+        write(records.end)
+        if drawing:
+            write_plot(drawing, outputs["plot"], show)
+
+    def _progress(self, show: Callable[[str], None]) -> Callable[[int], None]:
+        """A function that takes the cells computed since its last call, and shows the progress."""
+        done, began = 0, time.perf_counter()
+
+        def progress(cells: int) -> None:
+            nonlocal done
+            done += cells
+            show(progress_line(done, self._cells, time.perf_counter() - began))
+
+        return progress
+
+    def _query(self, number: int) -> Query:
+        queries = self._queries
+        letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
+        return Query(queries.names[number], queries.titles[number], letters)
+
+    def line(self) -> str:
+        """The summary in words."""
+        queries, sequences = counted(len(self._queries), "query", "queries"), len(self._scan.database)
+        cells = cells_line(self._cells, self.seconds, ", ".join(self._devices))
+        return f"{queries} and {counted(sequences, 'sequence')}, {counted(self._hits, 'hit')}: {cells}"
+
+    def record(self, options: Options, format: Format) -> dict[str, Any]:
+        """The summary for programs."""
+        queries, database = self._queries, self._scan.database
+        costs, limits = self._scan.costs, self._scan.limits
+        return {
+            "query": {"source": printable(options.query), "sequences": len(queries), "letters": len(queries.letters)},
+            "database": {
+                "source": printable(options.database),
+                "sequences": len(database),
+                "letters": database.letters,
+            },
+            "molecule": str(database.molecule),
+            "devices": self._devices,
+            "threads": options.resources.workers,
+            "matrix": costs.matrix.name,
+            "gap_open": costs.gap_open,
+            "gap_extend": costs.gap_extend,
+            "strand": str(limits.strand) if database.molecule is Alphabet.NUCLEOTIDES else None,
+            "evalue": limits.highest_evalue(costs),
+            "min_score": limits.min_score,
+            "max_hits": limits.most_hits,
+            "dbsize": limits.database_letters,
+            "format": str(format),
+            "counts": {"hits": self._hits, "cells": self._cells},
+            "gcups": round(gcups(self._cells, self.seconds), 4),
+        }

@@ -1,0 +1,1 @@
+"""readmap search: reads to SAM, or to tables of exact occurrences."""

@@ -1,0 +1,135 @@
+"""readmap search: reads to SAM, or to tables of exact occurrences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from readmap.backend import Backend
+from readmap.cli.common.folders import reference_checksum
+from readmap.cli.common.options import command
+from readmap.cli.common.report import Report
+from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.search.alignment import AlignmentMode
+from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
+from readmap.cli.search.exact import ExactMode
+from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
+from readmap.cli.search.mode import SearchMode, rate
+from readmap.cli.search.options import Options
+from readmap.cli.search.output import open_outputs
+from readmap.cli.search.reads import open_all
+from readmap.errors import IndexFolderError
+from readmap.formats.header import program_name
+from readmap.formats.output import commit_together
+from readmap.index import folder
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index
+from readmap.index.suffix_array import kernel_types
+from readmap.search import stream
+
+EXAMPLES = r"""[bold]Examples[/]
+  $ readmap search reads.fq.gz -x ref.fa -o out.sam
+  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa -o sorted.bam --sort
+  $ cat *.fq.gz | readmap search - --interleaved -x ref.fa -o out.cram
+  $ readmap search reads.fq -x ref.fa -R '@RG\tID:run1\tSM:sample' -o out.sam
+  $ readmap search unaligned.bam -x ref.fa -o out.bam --keep-tags RX
+  $ readmap search reads.fq -x ref.fa --exact -o places.bed
+  $ readmap search primers.fa -x ref.fa --exact --count-only"""
+
+
+@command
+def search(context: typer.Context, options: Options) -> None:
+    """Map reads or pairs of reads and write SAM, BAM or CRAM, or find all their exact occurrences (--exact).
+
+    The output is in the order of the reads (but for --sort), the same on every device and for any number of threads.
+
+    Also called: readmap map
+    """
+    refuse_conflicts(context, options)
+    layout, header = check_files(options), options.output.header_lines()
+    path = folder.find(options.index)
+    index = Index.open(path)
+    mode: SearchMode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
+    with (
+        Report(context.obj, options.report) as report,
+        open_outputs(options.output, index.reference, options.resources.workers) as outputs,
+        open_all(options, layout, header) as reads,
+    ):
+        refuse_for_single(context, reads.layout)
+        _warn(path, index, options.index, report)
+        backend = options.resources.open_backend()
+        sinks = list(outputs.values())
+        with report.progress(options.output.shares_terminal) as show:
+            backend.prepare(kernel_types(index.suffixes), report.say)
+            show("loading the index")
+            began = report.seconds
+            device_index = _load(path, index, mode, backend, report)
+            loading = report.seconds - began
+            sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
+            work = mode.start(device_index, backend, program_name(reads.header), reads.comments)
+            summary = work.summary
+
+            def progress() -> None:
+                show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}")
+
+            sources, layout, most_reads = reads.take(), reads.layout, options.resources.batch_reads
+            stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
+        commit_together(sinks)
+        for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), report.cost()]:
+            report.say(line)
+        files = {"index": printable(str(path)), "reads": [*map(printable, options.reads)]}
+        files |= {name: printable(sink.name) for name, sink in outputs.items()}
+        report.finish(files | _record(summary, index, backend, loading) | mode.record())
+
+
+def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
+    """Say where the index may not be what the user takes it for; named: as the user names it."""
+    if is_older_than_source(path, named):
+        report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
+    if alternates := alternates_beside(path, index.source):
+        report.say(f"warning: {alternates} names alternate contigs, which are mapped to as all others are")
+
+
+def _load(path: Path, index: Index, mode: SearchMode, backend: Backend, report: Report) -> DeviceIndex:
+    """The part of an index that a mode searches, on the device; path: the index's, for errors."""
+    try:
+        needed = index.searched(mode.structure, mode.prefix_table).nbytes
+    except IndexFolderError as error:
+        raise IndexFolderError(f"{path}: {error}") from error
+    report_memory(needed, backend, report)
+    return index.place(backend, mode.structure, mode.prefix_table)
+
+
+def report_memory(needed: int, backend: Backend, report: Report) -> None:
+    """Say what a device's memory has to hold, where the device has its own; needed: by the index."""
+    memory = backend.memory()
+    if memory is not None:
+        free, total = memory
+        batch = stream.fitting_chunk(backend) * stream.WORKING_BYTES
+        report.say(
+            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to {in_bytes(batch)} "
+            f"for a batch of reads; {in_bytes(free)} of {in_bytes(total)} are free"
+        )
+
+
+def _record(summary: stream.Summary, index: Index, backend: Backend, loading: float) -> dict[str, Any]:
+    """The record for programs but for the parts of one mode."""
+    reference = index.reference
+    return {
+        "device": backend.name,
+        "threads": backend.threads,
+        "reference": {
+            "source": printable(index.source),
+            "contigs": len(reference.contigs),
+            "bases": reference.bases,
+            "checksum": reference_checksum(reference.contigs),
+        },
+        "reads_per_second": round(rate(summary), 1),
+        "seconds": {
+            "load_index": round(loading, 4),
+            "search": round(summary.seconds, 4),
+            **{f"waiting_{what}": round(seconds, 4) for what, seconds in summary.waiting.items()},
+        },
+    }

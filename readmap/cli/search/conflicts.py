@@ -1,0 +1,58 @@
+"""Options of readmap search that contradict each other."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.options import names_of
+from readmap.cli.search.options import ExactOptions, Options, PairOptions, RecordOptions, ScoringOptions, TagOptions
+from readmap.reads.chunks import Layout
+from readmap.search.exact import Format
+
+
+def refuse_conflicts(context: typer.Context, options: Options) -> None:
+    """Raise UsageError where options contradict each other."""
+    exact, output, is_exact = options.exact, options.output, options.exact.is_exact
+    named = exact.format or output.format
+    is_table = exact.count_only or named in (Format.TSV, Format.BED)
+    ending = os.path.splitext(output.path or "")[1]
+    conflicts = (
+        (names_of(ExactOptions), not is_exact, "only with --exact"),
+        (names_of(PairOptions), is_exact, "not with --exact, which takes every read for itself: leave it out"),
+        (names_of(ScoringOptions), is_exact, "not with --exact, which scores no alignments"),
+        (names_of(RecordOptions), is_exact, "not with --exact, which tells all places (--max-hits)"),
+        (names_of(TagOptions), is_exact, "not with --exact, which writes no tags of the reads"),
+        (["unmapped"], is_exact, "not with --exact, whose tables tell what occurs nowhere (--count-only)"),
+        (
+            ["max_alternatives"],
+            options.records.all_places or options.records.max_secondary is not None,
+            "not with -a or --max-secondary, which give other places records of their own",
+        ),
+        (["replace_rg"], output.read_group is None, "only with -R"),
+        (
+            ["path"],
+            not is_exact and is_table,
+            f"{output.path} is a name for {named}, which is written only with --exact",
+        ),
+        (
+            ["format"],
+            output.format is Format.BAM and named != output.format,
+            f"{output.path} is a name for {ending[1:]}, not for {named}",
+        ),
+        (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
+        (["read_group"], is_table, "only SAM, BAM and CRAM have read groups"),
+        (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
+        (["sort_memory"], not output.sort, "only with --sort"),
+        (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
+        (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),
+    )
+    refuse(context, conflicts)
+
+
+def refuse_for_single(context: typer.Context, layout: Layout) -> None:
+    """Raise UsageError where an option is about pairs, and the reads are none."""
+    message = "only for pairs: give two files of reads, or -p where mates alternate"
+    refuse(context, [(names_of(PairOptions), not layout.paired, message)])

@@ -1,0 +1,90 @@
+"""The exact mode of readmap search: its header, its work and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from readmap.backend import Backend
+from readmap.cli.common.wording import counted, percent
+from readmap.cli.search.mode import speed
+from readmap.cli.search.options import Options
+from readmap.formats.fasta import Contig
+from readmap.formats.sam import header
+from readmap.index.device import DeviceIndex, Structure
+from readmap.index.index import Index
+from readmap.search.exact import ALL, ExactSearch, Format, Parameters, Summary
+from readmap.strand import Strand
+from readmap.version import __version__
+
+WORDS = {Structure.ARRAY: "suffix array", Structure.TREE: "suffix tree"}
+
+
+class ExactMode:
+    """Reads to their exact occurrences; not frozen: `start` sets the summary that is reported."""
+
+    def __init__(self, options: Options, index: Index) -> None:
+        """options: raises UsageError where the read group is none. index: the array finds reads where it has both."""
+        exact = options.exact
+        usual = Structure.ARRAY if index.structure.has_array else Structure.TREE
+        self.structure = Structure(exact.structure) if exact.structure else usual
+        self.prefix_table = not exact.no_prefix_table
+        self._parameters = Parameters(
+            Strand(exact.strand), self.structure, options.format, exact.max_hits or ALL, options.output.group()
+        )
+        self._summary = Summary()
+
+    def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
+        """The header of SAM or BAM, or a table's first line."""
+        parameters = self._parameters
+        if parameters.format in (Format.SAM, Format.BAM):
+            return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form, lines)
+        return parameters.format.header
+
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> ExactSearch:
+        """The work on batches of reads, whose comments are not looked at."""
+        work = ExactSearch(index, replace(self._parameters, program=program), backend)
+        self._summary = work.summary
+        return work
+
+    def progress(self) -> str:
+        """Counts so far, in words."""
+        summary = self._summary
+        return f"{percent(summary.found, summary.reads)} found, {counted(summary.occurrences, 'occurrence')}"
+
+    def lines(self, backend: Backend) -> list[str]:
+        """The summary in words."""
+        summary = self._summary
+        plain = "" if self.prefix_table else " without its table of first bases"
+        strand = "" if self._parameters.strand is Strand.BOTH else f", {self._parameters.strand} strand only"
+        lines = [
+            f"{counted(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
+            f"{summary.unique:,} of them once; {counted(summary.occurrences, 'occurrence')}{strand}",
+            f"{speed(summary, backend)}, by the {WORDS[self.structure]}{plain}",
+        ]
+        if summary.ambiguous:
+            verb = "occurs" if summary.ambiguous == 1 else "occur"
+            lines.append(f"{counted(summary.ambiguous, 'read')} with an ambiguous base {verb} nowhere")
+        if summary.replaced and self._parameters.format in (Format.SAM, Format.BAM):
+            lines.append(f"{summary.replaced:,} ambiguous letters of the reads are written as N")
+        return lines
+
+    def record(self) -> dict[str, Any]:
+        """The summary for programs."""
+        summary, parameters = self._summary, self._parameters
+        return {
+            "structure": str(self.structure),
+            "prefix_table": self.prefix_table,
+            "strand": str(parameters.strand),
+            "format": str(parameters.format),
+            "max_hits": parameters.most_hits if parameters.most_hits < ALL else None,
+            "counts": {
+                "reads": summary.reads,
+                "found": summary.found,
+                "unique": summary.unique,
+                "occurrences": summary.occurrences,
+                "ambiguous": summary.ambiguous,
+                "replaced_letters": summary.replaced,
+            },
+        }

@@ -1,0 +1,333 @@
+"""The options of readmap search, by the panels of its help."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import Annotated, ClassVar
+
+from readmap.cli.common import resources
+from readmap.cli.common.options import argument, choice, number, option, parse_size, score, size
+from readmap.cli.common.report import ReportOptions, is_terminal
+from readmap.errors import UsageError
+from readmap.formats.header import parse_header_lines
+from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
+from readmap.index.device import Structure
+from readmap.search.exact import Format
+from readmap.search.inserts import given_insert_size
+from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting, Scoring
+from readmap.strand import Strand
+
+#: So that -A times the largest default stays within what Scoring takes.
+LARGEST_MATCH = 33
+
+#: Formats by the endings of names; CRAM is made of BAM.
+ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
+
+#: For sorting, as text that is an option's value.
+SORT_MEMORY = "2G"
+
+SCORING, REPORTING = Scoring(), Reporting()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How mates are read and placed."""
+
+    panel: ClassVar = "Pairs"
+
+    interleaved: Annotated[
+        bool,
+        option("-p --interleaved", "The reads of one file are pairs: mates alternate."),
+    ] = False
+    insert_size: Annotated[
+        str | None,
+        option(
+            "-I --insert-size",
+            "Mean and standard deviation of the insert sizes, FR, as 400,60 (default: estimated from the first pairs).",
+            "MEAN,SD",
+        ),
+    ] = None
+    no_pairing: Annotated[
+        bool, option("-P --no-pairing", "Choose the places of mates without regard to each other, as for Hi-C.")
+    ] = False
+    no_rescue: Annotated[bool, option("-S --no-rescue", "Do not look for a mate where its partner expects it.")] = False
+
+    def pairing(self) -> Pairing:
+        """How mates are placed; raises UsageError where the insert size is none."""
+        return Pairing(not self.no_pairing, not self.no_rescue, self._mean_and_deviation())
+
+    def _mean_and_deviation(self) -> tuple[float, float] | None:
+        if self.insert_size is None:
+            return None
+        try:
+            mean, deviation = map(float, self.insert_size.split(","))
+        except ValueError:
+            raise UsageError(f"-I {self.insert_size}: expected a mean and a standard deviation, as 400,60") from None
+        given_insert_size(mean, deviation)
+        return mean, deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """The outputs, their order and the lines of their header."""
+
+    panel: ClassVar = "Output"
+
+    path: Annotated[
+        str | None,
+        option(
+            "-o --output",
+            "The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
+            ".gz compresses with bgzip.",
+            "FILE",
+        ),
+    ] = None
+    sort: Annotated[bool, option("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")] = False
+    sort_memory: Annotated[
+        str | None,
+        size(
+            "--sort-memory",
+            "Memory to sort in, as 8G or 500M (default: 2G); more goes to $TMPDIR, else beside the output.",
+        ),
+    ] = None
+    unmapped: Annotated[
+        str | None,
+        option(
+            "--unmapped",
+            "A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
+            "FILE",
+        ),
+    ] = None
+    read_group: Annotated[
+        str | None, option("-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        option(
+            "-H --header",
+            r"A line to add to the header, as '@CO\ttext', or a file of lines; @HD, and @SQ of the same contigs, "
+            "replace readmap's. May be repeated.",
+            "LINE",
+        ),
+    ] = None
+
+    @property
+    def format(self) -> Format | None:
+        """The format other than SAM by which the output's name ends."""
+        plain = (self.path or "").removesuffix(".gz").removesuffix(".bgz")
+        return ENDINGS.get(os.path.splitext(plain)[1])
+
+    @property
+    def bytes_to_sort(self) -> int | None:
+        """The memory to sort in, in bytes; None where nothing is sorted."""
+        return parse_size("--sort-memory", self.sort_memory or SORT_MEMORY) if self.sort else None
+
+    @property
+    def shares_terminal(self) -> bool:
+        """Whether records or reads appear on the terminal."""
+        return is_terminal(self.path) or (self.unmapped is not None and is_terminal(self.unmapped))
+
+    def group(self) -> ReadGroup:
+        """The read group of all reads; raises UsageError where the line is none."""
+        return NO_READ_GROUP if self.read_group is None else parse_read_group(self.read_group)
+
+    def header_lines(self) -> list[str]:
+        """Lines to add to the header, those of files among them; raises what parse_header_lines does."""
+        return [line for given in self.header or () for line in parse_header_lines(given)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions:
+    """The records that a read has beside its primary alignment."""
+
+    panel: ClassVar = "Records"
+
+    all_places: Annotated[
+        bool, option("-a --all", "Write all other places that reach -T too, as secondary alignments.")
+    ] = False
+    max_secondary: Annotated[
+        int | None,
+        number(
+            "--max-secondary",
+            "Most secondary alignments of each part of a read, the best ones; implies -a.",
+            0,
+            1 << 30,
+        ),
+    ] = None
+    max_alternatives: Annotated[
+        int,
+        number(
+            "-h --max-alternatives",
+            f"Tell other places in the tag XA, where they are at most N (default: {REPORTING.most_xa_hits}).",
+            0,
+            1 << 30,
+        ),
+    ] = REPORTING.most_xa_hits
+    soft_clip: Annotated[
+        bool, option("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
+    ] = False
+    mark_secondary: Annotated[
+        bool, option("-M --mark-secondary", "Mark the lesser parts of a split read secondary, not supplementary.")
+    ] = False
+    leftmost_primary: Annotated[
+        bool, option("-5 --leftmost-primary", "Make that part of a split read primary that begins first in the read.")
+    ] = False
+
+    def reporting(self) -> Reporting:
+        """The choice of records, as the search takes it."""
+        most_secondary = EVERY_PLACE if self.all_places else 0
+        return Reporting(
+            most_secondary=most_secondary if self.max_secondary is None else self.max_secondary,
+            most_xa_hits=self.max_alternatives,
+            leftmost_primary=self.leftmost_primary,
+            soft_clipped=self.soft_clip,
+            supplementary_as_secondary=self.mark_secondary,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagOptions:
+    """Tags of the reads that their records keep."""
+
+    panel: ClassVar = "Tags"
+
+    comments: Annotated[
+        bool, option("-C --comments", "Append FASTQ comments, which must be tags such as RX:Z:ACGT, to the records.")
+    ] = False
+    keep_tags: Annotated[
+        str | None,
+        option("--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"),
+    ] = None
+    replace_rg: Annotated[bool, option("--replace-rg", "Let -R replace the read groups of BAM or CRAM reads.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactOptions:
+    """The exact search: whether there is one, by which structure and strands, and the form of its output."""
+
+    panel: ClassVar = "Exact search"
+
+    is_exact: Annotated[
+        bool, option("--exact", "Find all exact occurrences of the reads instead of aligning them.")
+    ] = False
+    strand: Annotated[
+        str,
+        choice(
+            "--strand",
+            "forward (the reads as they are), reverse (their reverse complements) or both (default: both).",
+            Strand,
+        ),
+    ] = Strand.BOTH
+    format: Annotated[
+        str | None,
+        choice(
+            "--format",
+            "sam, tsv (query, count, contig, start, end, strand; from 1) or bed (default: by -o's ending, else sam).",
+            (Format.SAM, Format.TSV, Format.BED),
+        ),
+    ] = None
+    max_hits: Annotated[
+        int | None,
+        number("--max-hits", "Most occurrences of a read to write (default: all); counts are of all.", 1, 1 << 31),
+    ] = None
+    count_only: Annotated[
+        bool,
+        option("--count-only", "Write how often each read occurs, as tsv (query, count)."),
+    ] = False
+    structure: Annotated[
+        str | None,
+        choice(
+            "--structure",
+            "array or tree: what finds them (default: what the index holds, the array first). The output is the same.",
+            (Structure.ARRAY, Structure.TREE),
+        ),
+    ] = None
+    no_prefix_table: Annotated[
+        bool,
+        option("--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """The scores of alignments and of pairs, named as bwa mem's where it has them, and as the fields of Scoring."""
+
+    panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
+
+    match: Annotated[int, score("-A --match", "Score of a match", SCORING.match, 1, LARGEST_MATCH)] = SCORING.match
+    mismatch: Annotated[int | None, score("-B --mismatch", "Penalty of a mismatch", SCORING.mismatch, 0)] = None
+    gap_open: Annotated[int | None, score("-O --gap-open", "Penalty of a gap, beside -E", SCORING.gap_open, 0)] = None
+    gap_extend: Annotated[int | None, score("-E --gap-extend", "Penalty of a gap's base", SCORING.gap_extend, 1)] = None
+    long_gap: Annotated[int | None, score("--long-gap", "Most that a gap costs", SCORING.long_gap, 1)] = None
+    clip_penalty: Annotated[
+        int | None, score("-L --clip-penalty", "Penalty of a clipped end", SCORING.clip_penalty, 0)
+    ] = None
+    unpaired_penalty: Annotated[
+        int | None, score("-U --unpaired-penalty", "Penalty of unpaired mates", SCORING.unpaired_penalty, 0)
+    ] = None
+    min_score: Annotated[
+        int | None,
+        score(
+            "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", SCORING.min_score, 0
+        ),
+    ] = None
+
+    def scoring(self) -> Scoring:
+        """The scores that are given; the others are the defaults times that of a match, as bwa does it."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        defaults = {name: getattr(SCORING, name) * self.match for name in given}
+        return Scoring(**{name: defaults[name] if value is None else value for name, value in given.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources(resources.Resources):
+    """The device, the threads and the memory of a search."""
+
+    batch_reads: Annotated[
+        int | None,
+        number(
+            "--batch-reads",
+            "Most reads to search together (default: by their bytes). The output is the same.",
+            1,
+            1 << 31,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap search."""
+
+    reads: Annotated[
+        list[str],
+        argument(
+            "READS",
+            "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
+            "- is standard input.",
+        ),
+    ]
+    pairs: PairOptions
+    index: Annotated[
+        str | None,
+        option(
+            "-x --index",
+            "The index folder, or the FASTA that it was made from "
+            "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
+            "INDEX",
+        ),
+    ] = None
+    output: OutputOptions
+    records: RecordOptions
+    tags: TagOptions
+    exact: ExactOptions
+    scoring: ScoringOptions
+    resources: Resources
+    report: ReportOptions
+
+    @property
+    def format(self) -> Format:
+        """The format of the output."""
+        if self.exact.count_only:
+            return Format.COUNTS
+        return Format(self.exact.format) if self.exact.format else self.output.format or Format.SAM
