@@ -89,7 +89,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the command has something to say before NumPy is (cli/numerics.py).
+    # Loaded when asked for: the command has something to say before NumPy is (cli/common/numerics.py).
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

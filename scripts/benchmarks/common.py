@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from readmap.backend import Backend
-from readmap.cli.report import versions
+from readmap.cli.common.report import versions
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()

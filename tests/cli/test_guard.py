@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from readmap.cli.guard import FAILED, INTERRUPTED, guarded, in_background
+from readmap.cli.common.guard import FAILED, INTERRUPTED, guarded, in_background
 
 SECONDS = 20
 

@@ -129,7 +129,7 @@ def test_the_command_keeps_the_threads_of_numpys_libraries_to_one() -> None:
     """Said before NumPy is loaded, and only by the command."""
     program = "import sys, os, readmap{}; print('numpy' in sys.modules, os.environ.get('OPENBLAS_NUM_THREADS'))"
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    for module, expected in (("", "False None"), (".cli.numerics", "True 1"), (", numpy", "True None")):
+    for module, expected in (("", "False None"), (".cli.common.numerics", "True 1"), (", numpy", "True None")):
         command = [sys.executable, "-c", program.format(module)]
         told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
         assert told.strip() == expected
