@@ -136,17 +136,17 @@ def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
 
 def test_borders_are_the_matrix(backend: Backend) -> None:
     draw = random.Random(6)
-    query, target = random_bases(draw, 700), random_bases(draw, 900)
+    query, target = random_bases(draw, 300), random_bases(draw, 450)
     comparison = Comparison(query, target, Scores(), Mode.GLOBAL)
     matrix = Matrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
     borders, host = outer_borders(matrix), backend.to_host
-    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 200)
+    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 100)
     table: NDArray[Any] = np.array(comparison.matrices[0])
     assert np.array_equal(host(borders.row_h), table[-1, 1:])
     for number in range(len(swept.rows_h)):
         assert np.array_equal(host(swept.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
     for number in range(4):
-        assert np.array_equal(host(swept.columns_h)[number], table[:, (number + 1) * 200])
+        assert np.array_equal(host(swept.columns_h)[number], table[:, (number + 1) * 100])
     insertions = np.array(comparison.matrices[2])
     below = np.maximum(insertions[-1, 1:] - 2, table[-1, 1:] - 5)
     assert np.array_equal(host(borders.row_f), below)

@@ -81,8 +81,17 @@ def search_pairs(world: World, pairs: list[tuple[Read, Read]], folder: Path, **o
 
 
 @pytest.mark.parametrize("sample", [None, SAMPLE])
-@pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVED])
-@pytest.mark.parametrize(("batch", "threads"), [(2, 1), (2, 4), (14, 3), (100, 1), (1_000, 4), (None, 4)])
+@pytest.mark.parametrize(
+    ("batch", "threads", "layout"),
+    [
+        (2, 4, Layout.TWO_FILES),
+        (14, 3, Layout.INTERLEAVED),
+        (100, 1, Layout.TWO_FILES),
+        (1_000, 4, Layout.INTERLEAVED),
+        (None, 4, Layout.TWO_FILES),
+        (None, 1, Layout.INTERLEAVED),
+    ],
+)
 def test_same_bytes_for_any_batch_threads_and_layout(
     world: World,
     tmp_path: Path,

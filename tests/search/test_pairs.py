@@ -339,8 +339,13 @@ def draw_mate(
     return reverse_complement(mate) if reverse else mate
 
 
-@pytest.mark.parametrize("library", [name for name, sizes in LIBRARIES.items() if sizes])
-@pytest.mark.parametrize("genome", ["random", "ambiguous", "repetitive"])
+@pytest.mark.parametrize(
+    ("genome", "library"),
+    [
+        *(("random", name) for name, sizes in LIBRARIES.items() if sizes),
+        *((genome, name) for genome in ("ambiguous", "repetitive") for name in ("FR", "all")),
+    ],
+)
 def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, genome: str) -> None:
     """All diagonals at which a mate may be, and no other; the best KEPT where there are more."""
     generator = random.Random(117)

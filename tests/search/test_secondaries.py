@@ -255,11 +255,8 @@ def many_reads() -> list[Read]:
     return READS + draw_reads(random.Random(182), CONTIGS, 36) + again
 
 
-@pytest.mark.parametrize("most", [400, 10_000])
 @pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
-def test_same_bytes_in_parts(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, most: int
-) -> None:
+def test_same_bytes_in_parts(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout) -> None:
     """However few matches fit into memory, and however few reads come together."""
     reads = many_reads()
     if layout.paired:
@@ -275,9 +272,9 @@ def test_same_bytes_in_parts(
 
     whole = records()
     assert records(2) == whole
-    monkeypatch.setattr(matches, "MATCH_BYTES", backend.scratch_bytes // most)
-    assert records() == whole
-    assert records(20) == whole
+    for most, batch_reads in ((400, None), (10_000, 20)):
+        monkeypatch.setattr(matches, "MATCH_BYTES", backend.scratch_bytes // most)
+        assert records(batch_reads) == whole
 
 
 def test_same_bytes_on_any_number_of_threads(world: World, tmp_path: Path) -> None:
