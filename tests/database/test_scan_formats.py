@@ -302,10 +302,10 @@ def many() -> Results:
 def test_hits_take_microseconds(format: Format) -> None:
     found = many()
     maker = writer(format, found.subjects, "1", "")
-    began = time.perf_counter()
+    began = time.process_time()
     maker.write(found, True, lambda written: None)
     # Some ten times what it takes.
-    assert time.perf_counter() - began < 500 * 2e-3
+    assert time.process_time() - began < 500 * 2e-3
 
 
 def test_names_that_are_no_text() -> None:
