@@ -155,3 +155,8 @@ HOST_DEVICE Broad if_equal(Broad a, Broad b, Broad x, Broad y) {
     return Broad{if_equal(a.low, b.low, x.low, y.low), if_equal(a.high, b.high, x.high, y.high)};
 }
 HOST_DEVICE bool any(Broad mask) { return any(mask.low) || any(mask.high); }
+
+const i32 ALIGNMENT = 64;  // bytes, of the CPU's vectors
+
+// The first place of a buffer where vectors may lie.
+template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & (ALIGNMENT - 1))); }

@@ -2,11 +2,10 @@
 // goes along the columns, on the CPU some columns go along the rows.
 #pragma once
 #include "database/scan_recurrence.cuh"
+#include "pairwise/substitution.cuh"
 
-const i32 LETTERS = 27;    // A to Z and *
-const i32 CODES = 32;      // with room for
-const i32 NO_LETTER = 31;  // where a subject has ended
-const i32 LOWEST = -128;   // what that scores, in a byte and in 32 bits
+const i32 LETTERS = 27;   // A to Z and *; where a subject has ended is NO_CODE
+const i32 LOWEST = -128;  // what that scores, in a byte and in 32 bits
 const i32 FAR_BELOW = -(1 << 20);
 
 // Scores beside a strip or a block of columns: of the cell, and of a gap that goes on from there.
@@ -14,20 +13,27 @@ template <class Lane> struct Border {
     Lane held, through;
 };
 
-// Vectors of the CPU want to be aligned.
-template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & 63)); }
-
 // Looks at the cells of every step. This one does not.
 struct Unseen {
     template <class Lane, i32 CELLS> HOST_DEVICE void look(const Front<Lane, CELLS>&, i32, i32, i32, i32) const {}
+};
+
+// Where the best alignments of subjects end, of which there may be several of each.
+struct EndCells {
+    u64* firsts OF(subjects);  // the first end by the convention of comparison.cuh, as a number
+    i32* last_rows OF(subjects);
+    i32* last_columns OF(subjects);
+
+    HOST_DEVICE EndCells from(i64 subject) const {
+        return EndCells{firsts + subject, last_rows + subject, last_columns + subject};
+    }
 };
 
 // Finds the cells where the best alignments of a group's subjects end, whose scores are known.
 template <class Lane> struct Ends {
     Lane scores;       // of each subject, which no other cell has
     i32 first_column;  // of the stretch in its subjects
-    u64* firsts;       // of each subject the first end by the convention of comparison.cuh, as a number
-    i32 *last_rows, *last_columns;
+    EndCells ends;
 
     // The place of the first cell, and how far the next one is away.
     template <i32 CELLS>
@@ -42,23 +48,23 @@ template <class Lane> struct Ends {
                     note(lane, row + k * row_step, first_column + column + k * column_step);
     }
     HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
-        atomic_min(firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
-        atomic_max(last_rows + lane, row);
-        atomic_max(last_columns + lane, column);
+        atomic_min(ends.firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
+        atomic_max(ends.last_rows + lane, row);
+        atomic_max(ends.last_columns + lane, column);
     }
 };
 
 struct Query {
-    const u8* codes;
+    const u8* codes OF(rows);
+    const i32* matrix OF(CODES* CODES);  // [query's letter, subject's letter]
     i32 rows;
-    const i32* matrix;  // [query's letter, subject's letter]
+    i32 gap_open, gap_extend;
 
     HOST_DEVICE const i32* scores(i32 row) const { return matrix + CODES * codes[row]; }
 };
 
 #ifdef __CUDACC__
 
-const i32 BLOCK_COLUMNS = 1;
 const i32 STRIP_ROWS = 512;  // of whole words, at most: their profile is in the memory that a block shares
 
 HOST_DEVICE i64 place_of(i64 column, i32 lane) { return column * Narrow::width + lane; }
@@ -96,7 +102,7 @@ template <i32 CELLS> struct Profile<Narrow, CELLS> {
             bool exists = first_row + row < query.rows;
             const i32* scores = query.scores(exists ? first_row + row : 0);
             for (i32 letter = 0; letter < CODES; ++letter)
-                bytes[letter * letter_bytes] = (u8)(exists && letter != NO_LETTER ? scores[letter] : LOWEST);
+                bytes[letter * letter_bytes] = (u8)(exists && letter != NO_CODE ? scores[letter] : LOWEST);
         }
         __syncthreads();
         own = shared + 8 * (group_lane() & (width - 1));
@@ -128,7 +134,7 @@ template <i32 CELLS> struct Profile<Broad, CELLS> {
     HOST_DEVICE void look_up(i32 found) { letters = found; }
     HOST_DEVICE Broad at(i32 k) const { return Broad{{score(k, letters & 255)}, {score(k, letters >> 8)}}; }
     HOST_DEVICE i32 score(i32 k, i32 letter) const {
-        return rows[k] && letter != NO_LETTER ? rows[k][letter] : FAR_BELOW;
+        return rows[k] && letter != NO_CODE ? rows[k][letter] : FAR_BELOW;
     }
 };
 
@@ -150,7 +156,7 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
 
     HOST_DEVICE void fetch(i32 column) {
         bool exists = (u32)column < (u32)columns;
-        next.letters = exists ? words[column] : NO_LETTER * 0x101;
+        next.letters = exists ? words[column] : NO_CODE * 0x101;
         next.border = Border<Lane>{Lane::all(0), Lane::all(0)};
         if (BORDERED && reads && exists) next.border = borders[column];
     }
@@ -247,7 +253,7 @@ template <> struct Profile<Narrow> {
     HOST_DEVICE Profile(const Query& query) {
         for (i32 code = 0; code < LETTERS; ++code)
             for (i32 letter = 0; letter < CODES; ++letter)
-                table[code][letter] = (i8)(letter == NO_LETTER ? LOWEST : query.matrix[CODES * code + letter]);
+                table[code][letter] = (i8)(letter == NO_CODE ? LOWEST : query.matrix[CODES * code + letter]);
     }
     HOST_DEVICE void look_up(const u8* letters) {
         for (i32 k = 0; k < BLOCK_COLUMNS; k += 2) {
@@ -272,7 +278,7 @@ template <> struct Profile<Broad> {
             for (i32 k = 0; k < BLOCK_COLUMNS; ++k) {
                 for (i32 lane = 0; lane < Broad::width; ++lane) {
                     i32 letter = letters[place_of(k, lane)];
-                    scores[code][k].set(lane, letter == NO_LETTER ? FAR_BELOW : query.matrix[CODES * code + letter]);
+                    scores[code][k].set(lane, letter == NO_CODE ? FAR_BELOW : query.matrix[CODES * code + letter]);
                 }
             }
         }

@@ -1,9 +1,33 @@
 // Batches of pairs: the score and the end of every alignment, then its path. Pairs come in an order in which neighbours are
 // alike. Lane::width of them are a group, which is what a thread takes; the groups of a warp are a block, which has a frame
-// and scratch memory (orders.cu).
+// and scratch memory (pair_schedule.cu).
 #pragma once
 #include "pairwise/pair_paths.cuh"
 #include "pairwise/pair_scores.cuh"
+
+// An order of pairs, and its blocks.
+struct Blocks {
+    const i64* order OF(count);
+    const Frame* frames OF(blocks);
+    const i64* memory_ends OF(blocks);  // where each one's scratch memory ends, that of the first begins at 0
+    i64 count;                          // of pairs
+};
+
+// Where each pair's alignment ends, and what it scores.
+struct AlignmentEnds {
+    i32* scores OF(pairs);
+    i64* query_ends OF(pairs);
+    i64* target_ends OF(pairs);
+};
+
+// The way of each pair's alignment to its end.
+struct AlignmentPaths {
+    i64* query_starts OF(pairs);
+    i64* target_starts OF(pairs);
+    u32* moves OF(some);  // of a pair from first_word on
+    i32* move_counts OF(pairs);
+    i64* run_counts OF(pairs);  // operations of a CIGAR
+};
 
 // Less than any H that a path needs.
 HOST_DEVICE i64 never_of(i64 query_length, i64 target_length, Mode mode, const Limits& limits) {
@@ -17,69 +41,83 @@ HOST_DEVICE i32 never_of(const Group<Lane>& group, const Pairs& pairs, Mode mode
     i64 never = 0;
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
-        never = minimum(never, never_of(pairs.query_length(pair), pairs.target_length(pair), mode, limits));
+        never = minimum(never, never_of(pairs.queries.length(pair), pairs.targets.length(pair), mode, limits));
     }
     return (i32)never;
 }
 
 // Where the moves of a pair begin: sixteen a word, and no word has moves of two pairs.
 HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
-    return (pairs.query_offsets[pair] + pairs.target_offsets[pair]) / 16 + pair;
+    return (pairs.queries.offsets[pair] + pairs.targets.offsets[pair]) / 16 + pair;
 }
 
-// An item is a group of the blocks from first_block on, in an order of `count` pairs; the header of
-// a scheme says what SCHEME is.
-#define SCORE_PAIRS(name, Lane)                                                                                        \
-    KERNEL void name(i64 begin, i64 end, PAIR_ARGUMENTS, const i64* order, const Frame* frames, const i64* block_ends, \
-                     u8* scratch, i32* scores, i64* query_ends, i64* target_ends, i64 first_block, i64 count,          \
-                     i32 mode, SCHEME_ARGUMENTS) {                                                                     \
-        Pairs pairs = PAIRS;                                                                                           \
-        FOR_EACH(item, begin, end) {                                                                                   \
-            i64 number = first_block * GROUP_WIDTH + item, block = number / GROUP_WIDTH;                               \
-            Lane* memory = block_memory<Lane>(scratch, block_ends, first_block, block) + number % GROUP_WIDTH;         \
-            auto group = Group<Lane>::of(pairs, order, number, count);                                                 \
-            Frame frame = frames[block];                                                                               \
-            End found[Lane::width];                                                                                    \
-            i32 never = never_of(group, pairs, (Mode)mode, SCHEME);                                                    \
-            score_group(group, frame, memory, (Mode)mode, SCHEME, never, found);                                       \
-            for (i32 lane = 0; lane < Lane::width; ++lane) {                                                           \
-                i64 pair = group.pairs[lane];                                                                          \
-                scores[pair] = found[lane].score;                                                                      \
-                query_ends[pair] = found[lane].query;                                                                  \
-                target_ends[pair] = found[lane].target;                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
+// Of group `number`, in a launch over the blocks from first_block on.
+template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
+    i64 block = number / GROUP_WIDTH, begin = block ? blocks.memory_ends[block - 1] : 0;
+    i64 before = first_block ? blocks.memory_ends[first_block - 1] : 0;
+    return aligned<Lane>(scratch) + (begin - before) / (i64)sizeof(Lane) + number % GROUP_WIDTH;
+}
+
+template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pairs, const Scheme& scheme,
+                                                                 const Blocks& blocks, Lane* memory,
+                                                                 const AlignmentEnds& ends, i64 number, Mode mode) {
+    auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
+    Frame frame = blocks.frames[number / GROUP_WIDTH];
+    End found[Lane::width];
+    score_group(group, frame, memory, mode, scheme, never_of(group, pairs, mode, scheme), found);
+    for (i32 lane = 0; lane < Lane::width; ++lane) {
+        i64 pair = group.pairs[lane];
+        ends.scores[pair] = found[lane].score;
+        ends.query_ends[pair] = found[lane].query;
+        ends.target_ends[pair] = found[lane].target;
+    }
+}
+
+template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pairs, const Scheme& scheme,
+                                                                 const Blocks& blocks, Lane* memory,
+                                                                 const AlignmentEnds& ends, const i32* shifts,
+                                                                 const AlignmentPaths& paths, i64 number, Mode mode) {
+    auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
+    i32 never = never_of(group, pairs, mode, scheme);
+    Frame frame = blocks.frames[number / GROUP_WIDTH];
+    for (i32 lane = 0; lane < Lane::width; ++lane) {
+        group.query_ends[lane] = (i32)ends.query_ends[group.pairs[lane]];
+        group.target_ends[lane] = (i32)ends.target_ends[group.pairs[lane]];
+        group.shifts[lane] = shifts[group.pairs[lane]];
+    }
+    Lane* words = direct_group(group, frame, memory, mode, scheme, never);
+    for (i32 lane = 0; lane < Lane::width && number * Lane::width + lane < blocks.count; ++lane) {
+        i64 pair = group.pairs[lane];
+        Moves made = {paths.moves + first_word(pairs, pair), 0, 0, 0, 0};
+        Walk<Lane> walk = {group, frame, words, lane, group.query_ends[lane], group.target_ends[lane]};
+        walk.run(made, ends.scores[pair], mode, scheme);
+        made.finish();
+        paths.query_starts[pair] = walk.i;
+        paths.target_starts[pair] = walk.j;
+        paths.move_counts[pair] = made.count;
+        paths.run_counts[pair] = made.runs;
+    }
+}
+
+// An item is a group of the blocks from first_block on. Who includes this says what Scheme is.
+#define SCORE_PAIRS(name, Lane)                                                                           \
+    KERNEL void name(i64 begin, i64 end, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(some), \
+                     AlignmentEnds ends, i64 first_block, i32 mode) {                                     \
+        FOR_EACH(item, begin, end) {                                                                      \
+            i64 number = first_block * GROUP_WIDTH + item;                                                \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                        \
+            score_pairs(pairs, scheme, blocks, memory, ends, number, (Mode)mode);                         \
+        }                                                                                                 \
     }
 
-// As SCORE_PAIRS. move_counts: of each pair; counts: its operations.
-#define TRACE_PAIRS(name, Lane)                                                                                 \
-    KERNEL void name(i64 begin, i64 end, PAIR_ARGUMENTS, const i32* scores, const i64* query_ends,              \
-                     const i64* target_ends, const i32* shifts, const i64* order, const Frame* frames,          \
-                     const i64* block_ends, u8* scratch, i64* query_starts, i64* target_starts, u32* moves,     \
-                     i32* move_counts, i64* counts, i64 first_block, i64 count, i32 mode, SCHEME_ARGUMENTS) {   \
-        Pairs pairs = PAIRS;                                                                                    \
-        FOR_EACH(item, begin, end) {                                                                            \
-            i64 number = first_block * GROUP_WIDTH + item, block = number / GROUP_WIDTH;                        \
-            Lane* memory = block_memory<Lane>(scratch, block_ends, first_block, block) + number % GROUP_WIDTH;  \
-            auto group = Group<Lane>::of(pairs, order, number, count);                                          \
-            i32 never = never_of(group, pairs, (Mode)mode, SCHEME);                                             \
-            Frame frame = frames[block];                                                                        \
-            for (i32 lane = 0; lane < Lane::width; ++lane) {                                                    \
-                group.query_ends[lane] = (i32)query_ends[group.pairs[lane]];                                    \
-                group.target_ends[lane] = (i32)target_ends[group.pairs[lane]];                                  \
-                group.shifts[lane] = shifts[group.pairs[lane]];                                                 \
-            }                                                                                                   \
-            Lane* words = direct_group(group, frame, memory, (Mode)mode, SCHEME, never);                        \
-            for (i32 lane = 0; lane < Lane::width && number * Lane::width + lane < count; ++lane) {             \
-                i64 pair = group.pairs[lane];                                                                   \
-                Moves made = {moves + first_word(pairs, pair), 0, 0, 0, 0};                                     \
-                Walk<Lane> walk = {group, frame, words, lane, group.query_ends[lane], group.target_ends[lane]}; \
-                walk.run(made, scores[pair], (Mode)mode, SCHEME);                                               \
-                made.finish();                                                                                  \
-                query_starts[pair] = walk.i;                                                                    \
-                target_starts[pair] = walk.j;                                                                   \
-                move_counts[pair] = made.count;                                                                 \
-                counts[pair] = made.runs;                                                                       \
-            }                                                                                                   \
-        }                                                                                                       \
+// As SCORE_PAIRS, whose ends are known.
+#define TRACE_PAIRS(name, Lane)                                                                                \
+    KERNEL void name(i64 begin, i64 end, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,        \
+                     const i32* shifts OF(pairs), u8* scratch OF(some), AlignmentPaths paths, i64 first_block, \
+                     i32 mode) {                                                                               \
+        FOR_EACH(item, begin, end) {                                                                           \
+            i64 number = first_block * GROUP_WIDTH + item;                                                     \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                             \
+            trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);               \
+        }                                                                                                      \
     }

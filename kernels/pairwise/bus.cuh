@@ -1,11 +1,19 @@
-// The horizontal bus of a region: a word a column, in which a strip's last row tells the strip below its H and its F. A word
+// The horizontal bus of a region: a word a column, in which a strip's last row gives the strip below its H and its F. A word
 // is written and read whole and bears its writer's mark, so that strips wait for nothing else: where the mark of the strip
-// above is, all that it had to tell is there.
+// above is, all that it has to give is there.
 #pragma once
 #include "pairwise/wavefront_lanes.cuh"
 
-const i32 MARK_BITS =
-    21;  // more strips are never under way together, and H - F, which no gap's first letter exceeds, fits
+// More strips are never under way together, and H - F, which no gap's first letter exceeds, fits.
+const i32 MARK_BITS = 21;
+
+// What is known above a region and left of it; a sweep leaves what is known below it in row_h and row_f.
+struct Borders {
+    i32* row_h OF(columns);          // of the row above
+    i32* row_f OF(columns);          // of the row below that one
+    const i32* left_h OF(rows + 1);  // of the column before, from the row above on
+    const i32* left_e OF(rows);
+};
 
 HOST_DEVICE u32 bus_mark(i32 strip) { return (u32)(strip + 1) & ((1u << MARK_BITS) - 1); }
 // H - F, the mark, H.

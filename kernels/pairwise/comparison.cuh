@@ -18,9 +18,8 @@ struct Limits {
     HOST_DEVICE i32 first_gap() const { return gap_open + gap_extend; }
 };
 
-#define LIMIT_ARGUMENTS i32 highest, i32 lowest, i32 gap_open, i32 gap_extend
-#define LIMITS \
-    Limits { highest, lowest, gap_open, gap_extend }
+// Operations of a CIGAR, as in BAM: a letter of the query against none, one of the target against none, two letters.
+enum Operation { INSERTED = 1, DELETED = 2, EQUAL = 7, DIFFERENT = 8 };
 
 // Of cells with the same score the one in the lowest anti-diagonal is the end, and in that the rightmost one.
 HOST_DEVICE bool ends_before(i64 i, i64 j, i64 other_i, i64 other_j) {

@@ -36,18 +36,19 @@ struct Reach {
     }
 };
 
-enum Move { EQUAL = 0, DIFFERENT = 1, INSERTED = 2, DELETED = 3 };
+// An operation from its two lowest bits, which no two share.
+HOST_DEVICE u32 operation_of(u32 move) {
+    return (DIFFERENT | INSERTED << 4 | DELETED << 8 | EQUAL << 12) >> 4 * move & 15;
+}
 
-// As BAM numbers it.
-HOST_DEVICE u32 operation_of(u32 move) { return 0x2187 >> 4 * move & 15; }
-
-// The moves of a path from its end, two bits each; `runs` of equal ones.
+// The operations of a path from its end, two bits each; `runs` of equal ones.
 struct Moves {
     u32* words;
     i32 count, runs;
     u32 word, last;
 
-    HOST_DEVICE void add(u32 move) {
+    HOST_DEVICE void add(u32 operation) {
+        u32 move = operation & 3;
         runs += count == 0 || move != last;
         last = move;
         word |= move << 2 * (count & 15);

@@ -21,87 +21,96 @@ HOST_DEVICE i64 class_of(i64 query_length, i64 target_length, i64 most_cells, Mo
 
 // An item is a pair. keys: neighbours in their order are alike; numbers: of pairs that take 32 bits, and of those that are
 // too large.
-KERNEL void key_scores(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, i64* keys, u64* numbers,
-                       i64 most_cells, i32 mode, LIMIT_ARGUMENTS) {
-    Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};
+KERNEL void key_scores(i64 begin, i64 end, Pairs pairs, Limits limits, i64* keys OF(pairs), u64* numbers OF(2),
+                       i64 most_cells, i32 mode) {
     FOR_EACH(pair, begin, end) {
-        i64 rows = pairs.query_length(pair), columns = pairs.target_length(pair);
-        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, LIMITS);
+        i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
+        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, limits);
         if (kind) atomic_add(numbers + (kind == TOO_LARGE), 1);
         keys[pair] = kind | (rows + ROWS - 1) / ROWS << 32 | columns;
     }
 }
 
 // An item is a pair whose end is known. shifts, widths: of its frame.
-KERNEL void key_paths(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, const i32* scores,
-                      const i64* query_ends, const i64* target_ends, i32* shifts, i32* widths, i64* keys,
-                      i64 most_cells, i32 mode, LIMIT_ARGUMENTS) {
-    Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};
+KERNEL void key_paths(i64 begin, i64 end, Pairs pairs, Limits limits, AlignmentEnds ends, i32* shifts OF(pairs),
+                      i32* widths OF(pairs), i64* keys OF(pairs), i64 most_cells, i32 mode) {
     FOR_EACH(pair, begin, end) {
-        Reach reach = {(i32)query_ends[pair], (i32)target_ends[pair], mode == GLOBAL, LIMITS};
-        Diagonals diagonals = reach.diagonals(scores[pair]);
+        Reach reach = {(i32)ends.query_ends[pair], (i32)ends.target_ends[pair], mode == GLOBAL, limits};
+        Diagonals diagonals = reach.diagonals(ends.scores[pair]);
         shifts[pair] = diagonals.low + 1;
         widths[pair] = diagonals.high - diagonals.low + 1;
-        i64 kind = class_of(pairs.query_length(pair), pairs.target_length(pair), most_cells, (Mode)mode, LIMITS);
+        i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
+        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, limits);
         keys[pair] = kind | (i64)(widths[pair] / ROWS) << 32 | reach.query_end;
     }
 }
 
+HOST_DEVICE Frame score_frame(const Pairs& pairs, const i64* order, i64 count) {
+    Frame frame = {0, 0, 0, UNBOUNDED};
+    for (i64 i = 0; i < count; ++i) {
+        frame.rows = maximum(frame.rows, pairs.queries.length(order[i]));
+        frame.columns = maximum(frame.columns, pairs.targets.length(order[i]) + 1);
+    }
+    return frame;
+}
+
+// The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
+// loses the sign of one of three.)
+HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const i64* order,
+                             i64 count) {
+    Frame frame = {0, 0, 0, 0};
+    i32 most_shift = -UNBOUNDED;
+    for (i64 i = 0; i < count; ++i) {
+        i64 pair = order[i];
+        frame.rows = maximum(frame.rows, (i32)ends.query_ends[pair]);
+        frame.columns = maximum(frame.columns, (i32)ends.target_ends[pair] - shifts[pair] + 1);
+        most_shift = maximum(most_shift, shifts[pair]);
+        frame.width = maximum(frame.width, widths[pair]);
+    }
+    frame.left = -most_shift;
+    return frame;
+}
+
 // An item is a block of an order of `count` pairs. bytes: of its scratch memory.
-#define FRAME_SCORES(name, Lane)                                                                                \
-    KERNEL void name(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, const i64* order, \
-                     Frame* frames, i64* bytes, i64 count) {                                                    \
-        Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};                                        \
-        const i64 size = GROUP_WIDTH * Lane::width;                                                             \
-        FOR_EACH(block, begin, end) {                                                                           \
-            Frame frame = {0, 0, 0, Frame::UNBOUNDED};                                                          \
-            for (i64 i = block * size; i < minimum((block + 1) * size, count); ++i) {                           \
-                frame.rows = maximum(frame.rows, pairs.query_length(order[i]));                                 \
-                frame.columns = maximum(frame.columns, pairs.target_length(order[i]) + 1);                      \
-            }                                                                                                   \
-            frames[block] = frame;                                                                              \
-            bytes[block] = Columns<Lane>::size(frame.columns) * (i64)sizeof(Lane);                              \
-        }                                                                                                       \
+#define FRAME_SCORES(name, Lane)                                                                           \
+    KERNEL void name(i64 begin, i64 end, Pairs pairs, const i64* order OF(count), Frame* frames OF(items), \
+                     i64* bytes OF(items), i64 count) {                                                    \
+        const i64 size = GROUP_WIDTH * Lane::width;                                                        \
+        FOR_EACH(block, begin, end) {                                                                      \
+            i64 first = block * size;                                                                      \
+            Frame frame = score_frame(pairs, order + first, minimum(size, count - first));                 \
+            frames[block] = frame;                                                                         \
+            bytes[block] = Columns<Lane>::size(frame.columns) * (i64)sizeof(Lane);                         \
+        }                                                                                                  \
     }
 
 FRAME_SCORES(frame_scores_16, Narrow)
 FRAME_SCORES(frame_scores_32, Wide)
 
-// The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
-// loses the sign of one of three.)
-#define FRAME_PATHS(name, Lane)                                                                                      \
-    KERNEL void name(i64 begin, i64 end, const i64* query_ends, const i64* target_ends, const i32* shifts,           \
-                     const i32* widths, const i64* order, Frame* frames, i64* bytes, i64 count) {                    \
-        const i64 size = GROUP_WIDTH * Lane::width;                                                                  \
-        FOR_EACH(block, begin, end) {                                                                                \
-            Frame frame = {0, 0, 0, 0};                                                                              \
-            i32 most_shift = -Frame::UNBOUNDED;                                                                      \
-            for (i64 i = block * size; i < minimum((block + 1) * size, count); ++i) {                                \
-                i64 pair = order[i];                                                                                 \
-                frame.rows = maximum(frame.rows, (i32)query_ends[pair]);                                             \
-                frame.columns = maximum(frame.columns, (i32)target_ends[pair] - shifts[pair] + 1);                   \
-                most_shift = maximum(most_shift, shifts[pair]);                                                      \
-                frame.width = maximum(frame.width, widths[pair]);                                                    \
-            }                                                                                                        \
-            frame.left = -most_shift;                                                                                \
-            frames[block] = frame;                                                                                   \
-            i64 words = Columns<Lane>::size(frame.columns);                                                          \
-            bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane); \
-        }                                                                                                            \
+#define FRAME_PATHS(name, Lane)                                                                                        \
+    KERNEL void name(i64 begin, i64 end, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs), \
+                     const i64* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {           \
+        const i64 size = GROUP_WIDTH * Lane::width;                                                                    \
+        FOR_EACH(block, begin, end) {                                                                                  \
+            i64 first = block * size;                                                                                  \
+            Frame frame = path_frame(ends, shifts, widths, order + first, minimum(size, count - first));               \
+            frames[block] = frame;                                                                                     \
+            i64 words = Columns<Lane>::size(frame.columns);                                                            \
+            bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane);   \
+        }                                                                                                              \
     }
 
 FRAME_PATHS(frame_paths_16, Narrow)
 FRAME_PATHS(frame_paths_32, Wide)
 
 // An item is a pair: its moves as operations, from its start.
-KERNEL void fill_operations(i64 begin, i64 end, const i64* query_offsets, const i64* target_offsets, const u32* moves,
-                            const i32* move_counts, const i64* counts, const i64* operation_ends, u32* operations) {
-    Pairs pairs = {nullptr, nullptr, query_offsets, target_offsets};
+KERNEL void fill_operations(i64 begin, i64 end, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
+                            u32* operations OF(some)) {
     FOR_EACH(pair, begin, end) {
-        const u32* words = moves + first_word(pairs, pair);
-        u32* next = operations + operation_ends[pair] - counts[pair];
+        const u32* words = paths.moves + first_word(pairs, pair);
+        u32* next = operations + operation_ends[pair] - paths.run_counts[pair];
         u32 run = 0, last = 0;
-        for (i32 i = move_counts[pair] - 1; i >= 0; --i) {
+        for (i32 i = paths.move_counts[pair] - 1; i >= 0; --i) {
             u32 move = words[i / 16] >> 2 * (i % 16) & 3;
             if (run && move != last) *next++ = run << 4 | operation_of(last), run = 0;
             last = move;

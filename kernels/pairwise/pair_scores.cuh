@@ -78,7 +78,7 @@ template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lan
     auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
     group.lay_letters(prices.letters, columns, frame.columns);
     lay_border(group, columns, frame.columns + 2 * ROWS, frame.columns, mode, scheme, never);
-    if constexpr (Scheme::ONLY_LOCAL) find_best_cells(group, frame, columns, scheme, prices, ends);
+    if constexpr (Scheme::only_local()) find_best_cells(group, frame, columns, scheme, prices, ends);
     else if (mode == LOCAL) find_best_cells(group, frame, columns, scheme, prices, ends);
     else find_best_columns(group, frame, columns, mode, scheme, prices, ends);
 }

@@ -1,21 +1,15 @@
 // Pairs of sequences, how they share the lanes and the scratch memory of a launch, and the strips that they are swept in.
 #pragma once
+#include "pairwise/letters.cuh"
 #include "pairwise/strips.cuh"
 
-// The letters of pair p are those from offsets[p] to offsets[p + 1]; behind all letters there is a pad of 16 bytes.
+// Query i is to be aligned with target i.
 struct Pairs {
-    const u8 *queries, *targets;
-    const i64 *query_offsets, *target_offsets;
-
-    HOST_DEVICE i32 query_length(i64 pair) const { return (i32)(query_offsets[pair + 1] - query_offsets[pair]); }
-    HOST_DEVICE i32 target_length(i64 pair) const { return (i32)(target_offsets[pair + 1] - target_offsets[pair]); }
-    HOST_DEVICE const u8* query(i64 pair) const { return queries + query_offsets[pair]; }
-    HOST_DEVICE const u8* target(i64 pair) const { return targets + target_offsets[pair]; }
+    Letters queries, targets;
+    i64 pairs;  // how many there are
 };
 
-#define PAIR_ARGUMENTS const u8 *queries, const i64 *query_offsets, const u8 *targets, const i64 *target_offsets
-#define PAIRS \
-    Pairs { queries, targets, query_offsets, target_offsets }
+const i32 UNBOUNDED = 1 << 29;
 
 // What a block of pairs, one for each lane of the threads of a warp, is swept in. Row r of the frame is letter r of the
 // query; column c of it is column c + shift of the matrix, with a shift for each pair. Of row r the columns from r up to
@@ -24,8 +18,6 @@ struct Frame {
     i32 rows, columns;
     i32 left;  // the first column that is in a matrix
     i32 width;
-
-    static const i32 UNBOUNDED = 1 << 29;
 
     HOST_DEVICE i32 strips() const { return (rows + ROWS - 1) / ROWS; }
     HOST_DEVICE i32 first(i32 strip) const { return width == UNBOUNDED ? 0 : maximum(strip * ROWS, left); }
@@ -50,10 +42,10 @@ template <class Lane> struct Group {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i64 pair = order[minimum(group * Lane::width + lane, count - 1)];
             made.pairs[lane] = pair;
-            made.queries[lane] = pairs.query(pair);
-            made.targets[lane] = pairs.target(pair);
-            made.query_ends[lane] = pairs.query_length(pair);
-            made.target_ends[lane] = pairs.target_length(pair);
+            made.queries[lane] = pairs.queries.sequence(pair);
+            made.targets[lane] = pairs.targets.sequence(pair);
+            made.query_ends[lane] = pairs.queries.length(pair);
+            made.target_ends[lane] = pairs.targets.length(pair);
             made.shifts[lane] = 0;
         }
         return made;
@@ -110,10 +102,4 @@ template <class Lane> HOST_DEVICE void lay_border(const Group<Lane>& group, Colu
         columns.score(column) = scores;
         columns.insertion(column) = Lane::all(never);
     }
-}
-
-// The scratch memory of a block in a launch over those from first_block on; block b has what ends at ends[b].
-template <class Lane> HOST_DEVICE Lane* block_memory(u8* scratch, const i64* ends, i64 first_block, i64 block) {
-    i64 begin = block ? ends[block - 1] : 0, before = first_block ? ends[first_block - 1] : 0;
-    return (Lane*)(scratch + (-(u64)scratch & 63) + (begin - before));  // vectors of the CPU want to be aligned
 }

@@ -1,9 +1,9 @@
 // The way back through a region of which every cell's source is known.
+#include "pairwise/comparison.cuh"
 #include "pairwise/traceback_cells.cuh"
 
 // In which of the three scores of a cell the way back is.
-enum Score { IN_H = 0, IN_E = 1, IN_F = 2, AT_BEGINNING = 3 };
-enum { INSERTED = 1, DELETED = 2, EQUAL = 7, DIFFERENT = 8 };  // as in BAM
+enum CellState { STATE_H = 0, STATE_E = 1, STATE_F = 2, AT_BEGINNING = 3 };
 
 const i32 SAME_LETTER = 16;  // behind the bits of a source
 
@@ -31,36 +31,40 @@ struct Runs {
     }
 };
 
-// An item is the one way back. cell: its row and column and which score it is in, replaced by those with which it leaves
-// the region, above or on the left, or AT_BEGINNING behind the first column of an alignment; cell[3]: operations, from its
-// end on. letters: codes that are some, which equal themselves.
-template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* steps, i32* cell,
+// Where the way back is. It leaves the region above or on the left, or AT_BEGINNING in front of an alignment's first letters.
+struct Position {
+    i32 row, column, state;
+    i32 operations;  // so far
+};
+
+// letters: codes that are some, which equal themselves.
+template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* cells, Position* position,
                                             u32* operations, i32 columns, i32 letters) {
     GROUP_ARRAY(u8, patch, PATCH * PATCH);
-    i32 row = cell[0], column = cell[1], score = cell[2];
+    i32 row = position->row, column = position->column, state = position->state;
     Runs path = {operations, 0, 0};
-    while (row >= 0 && column >= 0 && score != AT_BEGINNING) {
+    while (row >= 0 && column >= 0 && state != AT_BEGINNING) {
         i32 top = maximum(row - PATCH + 1, 0), left = maximum(column - PATCH + 1, 0);
         for (i32 i = group_lane(); i < PATCH * PATCH; i += GROUP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
             if (r > row || c > column) continue;
             bool equal = query[r] == target[c] && query[r] < letters;
-            patch[i] = (u8)(source_of<Lane>(steps, columns, r, c) | (equal ? SAME_LETTER : 0));
+            patch[i] = (u8)(source_of<Lane>(cells, columns, r, c) | (equal ? SAME_LETTER : 0));
         }
         group_sync();
-        while (row >= top && column >= left && score != AT_BEGINNING) {
+        while (row >= top && column >= left && state != AT_BEGINNING) {
             i32 source = patch[(row - top) * PATCH + column - left], from = source & 3;
-            if (score == IN_H && from == BEGINNING) score = AT_BEGINNING;
-            else if (score == IN_H && from == FROM_DIAGONAL) {
+            if (state == STATE_H && from == BEGINNING) state = AT_BEGINNING;
+            else if (state == STATE_H && from == FROM_DIAGONAL) {
                 path.add(source & SAME_LETTER ? EQUAL : DIFFERENT);
                 --row, --column;
-            } else if (score == IN_E || (score == IN_H && from == FROM_E)) {
+            } else if (state == STATE_E || (state == STATE_H && from == FROM_E)) {
                 path.add(DELETED);
-                score = source & E_LONGER ? IN_E : IN_H;
+                state = source & E_LONGER ? STATE_E : STATE_H;
                 --column;
             } else {
                 path.add(INSERTED);
-                score = source & F_LONGER ? IN_F : IN_H;
+                state = source & F_LONGER ? STATE_F : STATE_H;
                 --row;
             }
         }
@@ -68,13 +72,15 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
     }
     path.end();
     if (group_lane()) return;
-    cell[0] = row, cell[1] = column, cell[2] = score, cell[3] = path.count;
+    *position = Position{row, column, state, path.count};
 }
 
-#define WALK(name, Lane)                                                                                       \
-    KERNEL void name(i64 begin, i64 end, const u8* query, const u8* target, const u16* steps, i32* cell,       \
-                     u32* operations, i32 columns, i32 letters) {                                              \
-        FOR_EACH_GROUP(item, begin, end) walk<Lane>(query, target, steps, cell, operations, columns, letters); \
+// An item is the one way back. operations: from its end on.
+#define WALK(name, Lane)                                                                                           \
+    KERNEL void name(i64 begin, i64 end, const u8* query OF(rows), const u8* target OF(columns),                   \
+                     const u16* cells OF(some), Position* position OF(1), u32* operations OF(rows + columns),      \
+                     i32 columns, i32 letters) {                                                                   \
+        FOR_EACH_GROUP(item, begin, end) walk<Lane>(query, target, cells, position, operations, columns, letters); \
     }
 
 WALK(walk_16_bits, Narrow)

@@ -4,14 +4,14 @@
 #include "pairwise/strips.cuh"
 
 template <class Lane> struct StripLetters<Substitution, Lane> {
-    static const i32 NO_QUERY = Substitution::NO_LETTER, NO_TARGET = Substitution::NO_LETTER;
+    static const i32 NO_QUERY = NO_CODE, NO_TARGET = NO_CODE;
     const i32* matrix;
     Lane lifted;
 
     HOST_DEVICE static StripLetters of(const Substitution& scheme, i32 lifted) {
         return StripLetters{scheme.matrix, Lane::all(lifted)};
     }
-    HOST_DEVICE static i32 of_query(i32 code) { return code * Substitution::LETTERS; }
+    HOST_DEVICE static i32 of_query(i32 code) { return code * CODES; }
     HOST_DEVICE static i32 of_target(i32 code) { return code; }
     HOST_DEVICE Lane score(Lane query, Lane target) const {
         Lane places = query + target, scores = lifted;

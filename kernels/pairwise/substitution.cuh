@@ -2,17 +2,16 @@
 #pragma once
 #include "pairwise/comparison.cuh"
 
+// Codes are less than CODES; the last one is no letter, and its scores are the lowest.
+const i32 CODES = 32, NO_CODE = 31;
+
 struct Substitution : Limits {
-    // Codes are less than 32; the last one is no letter, and its scores are the lowest.
-    static const i32 LETTERS = 32, NO_LETTER = 31;
-    static const bool ONLY_LOCAL = true;
-    const i32* matrix;  // [LETTERS, LETTERS], of the query and the target
+    const i32* matrix OF(CODES* CODES);  // [CODES, CODES], of the query and the target
+
+    HOST_DEVICE static constexpr i32 no_letter() { return NO_CODE; }
+    HOST_DEVICE static constexpr bool only_local() { return true; }
 
     HOST_DEVICE static bool equal(i32 query, i32 target) { return query == target; }
-    HOST_DEVICE i32 score(i32 query, i32 target) const { return matrix[query * LETTERS + target]; }
+    HOST_DEVICE i32 score(i32 query, i32 target) const { return matrix[query * CODES + target]; }
     HOST_DEVICE static u64 without_letter(u64) { return 0; }
 };
-
-#define SCHEME_ARGUMENTS const i32 *matrix, LIMIT_ARGUMENTS
-#define SCHEME \
-    Substitution { LIMITS, matrix }

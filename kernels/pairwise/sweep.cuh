@@ -3,15 +3,15 @@
 #pragma once
 #include "pairwise/wavefront.cuh"
 
-// What the waves of a region tell each other.
+// What the waves of a region share.
 struct Meeting {
-    i32* counter;  // strips begun
-    i32* best;     // the highest score that any wave has found
-    bool prunes;   // whether what cannot reach it is skipped
+    i32* counter OF(1);  // strips begun
+    i32* best OF(1);     // the highest score that any wave has found
+    bool prunes;         // whether what cannot reach it is skipped
 };
 
 // A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found. Each
-// thread keeps its state and its share of what came in.
+// thread keeps its state and its part of what came in.
 template <class Sweeping> struct Candidate {
     i32 score, begin, base;
     typename Sweeping::State state;
@@ -48,13 +48,13 @@ SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 b
     return wave.best;
 }
 
-template <class Lane, i32 ROWS, bool LOCALLY, bool STEPS, class Scheme>
+template <class Lane, i32 ROWS, bool LOCALLY, bool TRACES, class Scheme>
 HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const Meeting& meeting, Found* found,
                              u64* skipped) {
-    typedef Wave<Scheme, Lane, ROWS, LOCALLY, STEPS> Sweeping;
+    typedef Wave<Scheme, Lane, ROWS, LOCALLY, TRACES> Sweeping;
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Chunk Chunk;
-    const bool SEARCHES = LOCALLY && !STEPS;
+    const bool SEARCHES = LOCALLY && !TRACES;
     GROUP_ARRAY(Chunk, chunk, 1);
     GROUP_ARRAY(State, states, GROUP_WIDTH);  // with which a chunk begins
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
@@ -112,21 +112,11 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     skipped[strip] = left_out;
 }
 
-#define REGION_ARGUMENTS                                                                                             \
-    const u8 *query, const u8 *target, u64 *bus, i32 *row_h, i32 *row_f, const i32 *left_h, const i32 *left_e,       \
-        i32 *rows_h, i32 *rows_f, i32 *columns_h, i32 *columns_e, u16 *steps, i32 *counter, i32 *best, Found *found, \
-        u64 *skipped, i32 rows, i32 columns, i32 strip_step, i32 column_step, i32 rows_below, i32 blank_left,        \
-        i32 prunes
-#define REGION                                                                                       \
-    Region{query,     target,    bus,   row_h, row_f,   left_h,     left_e,      rows_h,     rows_f, \
-           columns_h, columns_e, steps, rows,  columns, strip_step, column_step, rows_below, blank_left != 0}
-
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
-// with a score of 0 if no other wave's is worse. ROWS: of a lane.
-#define SWEEP(name, Lane, ROWS, LOCALLY, STEPS)                                               \
-    KERNEL void RESIDENT(1) name(i64 begin, i64 end, REGION_ARGUMENTS, SCHEME_ARGUMENTS) {    \
-        Region region = REGION;                                                               \
-        Meeting meeting = {counter, best, prunes != 0};                                       \
-        FOR_EACH_GROUP(item, begin, end)                                                      \
-            sweep_strip<Lane, ROWS, LOCALLY, STEPS>(region, SCHEME, meeting, found, skipped); \
+// with a score of 0 if no other wave's is worse. ROWS: of a lane. Who includes this says what Scheme is.
+#define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                    \
+    KERNEL void RESIDENT(1) name(i64 begin, i64 end, Region region, Scheme scheme, Meeting meeting, \
+                                 Found* found OF(items), u64* skipped OF(items)) {                  \
+        FOR_EACH_GROUP(item, begin, end)                                                            \
+            sweep_strip<Lane, ROWS, LOCALLY, TRACES>(region, scheme, meeting, found, skipped);      \
     }

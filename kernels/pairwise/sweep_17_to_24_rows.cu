@@ -1,6 +1,8 @@
-// As sweep.cu, with more rows a lane: for a GPU, where what a column costs beside its rows is shared by more of them.
+// As sweep_identity.cu, with more rows a lane: for a GPU, where what a column costs beside its rows is shared by more of them.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
+
+using Scheme = Identity;
 
 SWEEP(sweep_local_16_bits_24_rows, Narrow, 24, true, false)
 SWEEP(sweep_local_16_bits_22_rows, Narrow, 22, true, false)

@@ -1,6 +1,8 @@
-// As sweep.cu, with fewer rows a lane: for a GPU, whose groups would not all have a strip in their last turn otherwise.
+// As sweep_identity.cu, with fewer rows a lane: for a GPU, whose groups would not all have a strip in their last turn otherwise.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
+
+using Scheme = Identity;
 
 SWEEP(sweep_local_16_bits_15_rows, Narrow, 15, true, false)
 SWEEP(sweep_whole_16_bits_15_rows, Narrow, 15, false, false)

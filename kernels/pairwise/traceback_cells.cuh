@@ -2,20 +2,20 @@
 #pragma once
 #include "pairwise/wavefront_lanes.cuh"
 
-const i32 STEP_ROWS = 4;  // of a lane, whose cells in a column are a word
+const i32 TRACED_ROWS = 4;  // of a lane, whose cells in a column are a word
 
 // Four bits a cell: where H comes from, and whether E and F are gaps that began before.
 enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_LONGER = 4, F_LONGER = 8 };
 
 // The place of the word of a lane in a step of a strip.
-template <class Lane> HOST_DEVICE i64 step_word(i64 columns, i64 strip, i64 step, i32 lane) {
+template <class Lane> HOST_DEVICE i64 cell_word(i64 columns, i64 strip, i64 step, i32 lane) {
     return (strip * (columns + wave_width<Lane>()) + step) * wave_width<Lane>() + lane;
 }
 
 // The four bits of a cell.
-template <class Lane> HOST_DEVICE i32 source_of(const u16* steps, i64 columns, i32 row, i32 column) {
+template <class Lane> HOST_DEVICE i32 source_of(const u16* cells, i64 columns, i32 row, i32 column) {
     const i32 width = wave_width<Lane>();
-    i32 lane = row / STEP_ROWS % width;
-    return steps[step_word<Lane>(columns, row / (width * STEP_ROWS), column + lane, lane)] >> 4 * (row % STEP_ROWS) &
-           15;
+    i32 lane = row / TRACED_ROWS % width;
+    u16 word = cells[cell_word<Lane>(columns, row / (width * TRACED_ROWS), column + lane, lane)];
+    return word >> 4 * (row % TRACED_ROWS) & 15;
 }

@@ -13,8 +13,9 @@
 #include "pairwise/comparison.cuh"
 #include "pairwise/traceback_cells.cuh"
 
-const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? 16 : 32;  // of a lane
-const i32 CHUNK = 64;                             // columns that a wave goes before it tells how far it has come
+const i32 GPU_ROWS = 16, CPU_ROWS = 32;  // of a lane
+const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
+const i32 CHUNK = 64;  // columns that a wave goes before it reports how far it has come
 const i32 NO_SCORE = -(1 << 30);
 
 // Where the largest score of a wave is above the base, and by how much it may be elsewhere before the base moves.
@@ -25,21 +26,24 @@ template <> struct Range<Single> {
     static const i32 MIDDLE = 1 << 29, DRIFT = 1 << 27;
 };
 
+// Scores of some rows and columns of a region, one behind the other: every row_step-th, and every column_step-th.
+struct SpecialLines {
+    i32* rows_h OF((rows - 1) / row_step * columns);
+    i32* rows_f OF((rows - 1) / row_step * columns);              // of the rows below those
+    i32* columns_h OF((columns - 1) / column_step * (rows + 1));  // from the row above the region on
+    i32* columns_e OF((columns - 1) / column_step * rows);
+};
+
 // The matrix of a region and what is known around it.
 struct Region {
-    const u8* query;
-    const u8* target;
-    u64* bus;           // [columns], at the beginning of the row above
-    i32* row_h;         // [columns], of the region's last row
-    i32* row_f;         // [columns], of the row below that one
-    const i32* left_h;  // [rows + 1], of the column before, from the row above on
-    const i32* left_e;  // [rows]
-    i32* rows_h;        // [columns], of the last row of every strip_step-th strip
-    i32* rows_f;        // [columns], of the row below that one
-    i32* columns_h;     // [rows + 1], of every column_step-th column, from the row above on
-    i32* columns_e;     // [rows]
-    u16* steps;         // where each cell's scores come from, if that is wanted
-    i32 rows, columns, strip_step;
+    const u8* query OF(rows);
+    const u8* target OF(columns);
+    u64* bus OF(columns);  // at the beginning of the row above
+    Borders borders;
+    SpecialLines lines;
+    u16* cells OF(some);  // where each cell's scores come from, if that is wanted
+    i32 rows, columns;
+    i32 row_step;     // a multiple of a strip's rows, or no less than all rows
     i32 column_step;  // CHUNK + wave_width or more
     i32 rows_below;   // of the matrix below the region
     bool blank_left;  // whether nothing is aligned in the column before
@@ -62,7 +66,7 @@ template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
 // that is not local.
 enum Care { PLAIN, OPEN, CAREFUL };
 
-template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct Wave {
+template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct Wave {
     static const i32 WIDTH = wave_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
     static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
@@ -113,12 +117,13 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
           best{0, 0, 0} {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
-        is_last = first_row + WIDTH * ROWS >= region.rows;
-        special = is_last || (strip + 1) % region.strip_step ? -1 : (strip + 1) / region.strip_step - 1;
+        i32 below = first_row + WIDTH * ROWS;
+        is_last = below >= region.rows;
+        special = is_last || below % region.row_step ? -1 : below / region.row_step - 1;
         for (i32 r = 0; r < ROWS; ++r)
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
-                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::NO_LETTER);
+                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::no_letter());
             }
         forget();
     }
@@ -133,7 +138,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         state.bottom_f = none;
     }
     HOST_DEVICE i32 code_at(i32 column) const {
-        return column >= 0 && column < region.columns ? region.target[column] : Scheme::NO_LETTER;
+        return column >= 0 && column < region.columns ? region.target[column] : Scheme::no_letter();
     }
     // A window of which a first chunk takes over what it needs.
     HOST_DEVICE void open_window() {
@@ -149,7 +154,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
     }
-    // Asks for what the row above has told by now in the columns from `begin` on. All loads are under way together.
+    // Asks for what the row above has written by now in the columns from `begin` on. All loads are under way together.
     HOST_DEVICE void ask_above(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
@@ -164,8 +169,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         ask_above(begin);
         ask_for_letters(begin);
     }
-    // Whether the row above had told all of it.
-    HOST_DEVICE bool is_told() const {
+    // Whether the row above had written all of it.
+    HOST_DEVICE bool is_complete() const {
         bool missing = false;
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
@@ -182,7 +187,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
-            opens = opens || codes[i] == Scheme::NO_LETTER;
+            opens = opens || codes[i] == Scheme::no_letter();
             RowLetters::put(chunk->window, WINDOW, WIDTH + i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
         }
         open = RowLetters::TAKES_ALL ? false : group_any(opens);
@@ -190,14 +195,14 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         i32 most = NO_SCORE;
         if (begin == 0 && !region.blank_left)
             for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
-                most = maximum(most, region.left_h[first_row + row]);
-        for (; !is_told(); ask_above(begin)) pause();
+                most = maximum(most, region.borders.left_h[first_row + row]);
+        for (; !is_complete(); ask_above(begin)) pause();
 #pragma unroll
         for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
             most = maximum(most, h);
             if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
-                region.columns_h[kept_at(kept) * (region.rows + 1)] = h;
+                region.lines.columns_h[kept_at(kept) * (region.rows + 1)] = h;
         }
         return most;
     }
@@ -242,12 +247,13 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         State left = state;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i32 row = first_row + (first_lane<Lane>() + lane) * ROWS;
-            left.diagonal.set(lane, relative(region.left_h[minimum(row, region.rows)]) - scheme.first_gap());
+            left.diagonal.set(lane, relative(region.borders.left_h[minimum(row, region.rows)]) - scheme.first_gap());
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
                 bool inside = row + r < region.rows;
-                left.h[r].set(lane, relative(inside ? region.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
-                left.e[r].set(lane, relative(inside ? region.left_e[row + r] : NO_SCORE));
+                left.h[r].set(lane,
+                              relative(inside ? region.borders.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
+                left.e[r].set(lane, relative(inside ? region.borders.left_e[row + r] : NO_SCORE));
             }
         }
         return left;
@@ -275,9 +281,9 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         for (i32 r = 0; r < ROWS; ++r) {
             i64 row = first_row + (step - kept) * ROWS + r;
             if (row >= region.rows) break;
-            region.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] =
+            region.lines.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] =
                 state.h[r].get(lane) + scheme.first_gap() + base;
-            region.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
+            region.lines.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
     HOST_DEVICE void find(Lane h, i32 r, i32 step) {
@@ -318,7 +324,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
                 Lane left = state.h[r], score = letters.template score<CARE == PLAIN>(r, columns);
                 Lane e = add_larger(state.e[r], extend, left);
                 Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
-                if (STEPS) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
+                if (TRACES) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
                 diagonal = left;
                 state.e[r] = e;
                 state.h[r] = up = add_larger(f, first_gap, opened);
@@ -330,7 +336,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             state.bottom_h = up;
             state.bottom_f = f;
             crossing = Crossing<Lane>::of(up, f);
-            if (STEPS) put_steps(word, step);
+            if (TRACES) put_cells(word, step);
             if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
             if (FULL && group_lane() == GROUP_WIDTH - 1) chunk->below[i] = crossing;
             if (!FULL) hand_out(i, last_h, last_f);
@@ -348,12 +354,12 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
         Lane from = scores + gap + both(gap, apart(h, e));
         return from + raised(apart(e, left), 2) + raised(apart(f, up), 3);
     }
-    HOST_DEVICE void put_steps(Lane word, i32 step) const {
+    HOST_DEVICE void put_cells(Lane word, i32 step) const {
         if (step >= region.columns + WIDTH) return;
-        u16* words = region.steps + step_word<Lane>(region.columns, strip, step, first_lane<Lane>());
+        u16* words = region.cells + cell_word<Lane>(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
     }
-    // The columns that the last row has come to are told to the next strip.
+    // What the last row has come to goes on to the next strip.
     HOST_DEVICE void store(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK; i += GROUP_WIDTH) {
@@ -362,10 +368,10 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
             Border below = border_of(chunk->below[i + group_lane()]);
             below = Border{below.h + scheme.first_gap() + base, below.f + base};
             if (!is_last) publish(region.bus + column, bus_word(below, strip));
-            else region.row_h[column] = below.h, region.row_f[column] = below.f;
+            else region.borders.row_h[column] = below.h, region.borders.row_f[column] = below.f;
             if (special < 0) continue;
-            region.rows_h[special * region.columns + column] = below.h;
-            region.rows_f[special * region.columns + column] = below.f;
+            region.lines.rows_h[special * region.columns + column] = below.h;
+            region.lines.rows_f[special * region.columns + column] = below.f;
         }
         group_sync();
     }
@@ -376,7 +382,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool STEPS> struct W
     HOST_DEVICE i32 run(i32 begin, bool plain) {
         bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
         // Of a local alignment nobody asks for the row below the matrix.
-        full = full || (LOCALLY && !STEPS && region.rows_below == 0);
+        full = full || (LOCALLY && !TRACES && region.rows_below == 0);
         if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
         bool takes_none = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
         bool simple = full && takes_none && kept_column(begin) < 0;

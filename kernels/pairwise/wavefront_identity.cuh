@@ -13,13 +13,11 @@ template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
     HOST_DEVICE WaveLetters(const Identity& scheme)
         : matching(Lane::all(scheme.first_gap() + scheme.highest)),
           differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
-    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
-        rows[row].set(lane, code < Identity::NO_LETTER ? code : -1);
-    }
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
     // The cell of a column whose letter, and that of the column before, these are.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
-        window[place] = code < Identity::NO_LETTER ? code : -2;
+        window[place] = code < NO_NUCLEOTIDE ? code : -2;
     }
     // The columns of this thread's lanes where the first lane of the wave is at `place`.
     HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
@@ -45,7 +43,7 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
         : matching(scheme.first_gap() + scheme.highest), differing(scheme.first_gap() + scheme.lowest) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
         u32 scores = (u32)(differing & 0xFF) * 0x01010101u;
-        if (code < Identity::NO_LETTER) scores ^= (u32)((matching ^ differing) & 0xFF) << 8 * code;
+        if (code < NO_NUCLEOTIDE) scores ^= (u32)((matching ^ differing) & 0xFF) << 8 * code;
         if (lane) high[row] = scores;
         else low[row] = scores;
     }
@@ -54,7 +52,7 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32 before) {
         u32 first = code & 3, second = 4 | (before & 3);
         window[place] = first | (first | 8) << 4 | second << 8 | (second | 8) << 12 |
-                        (u32)(code >= Identity::NO_LETTER) << 16 | (u32)(before >= Identity::NO_LETTER) << 17;
+                        (u32)(code >= NO_NUCLEOTIDE) << 16 | (u32)(before >= NO_NUCLEOTIDE) << 17;
     }
     HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
         return window[place - first_lane<Narrow>()];
@@ -78,13 +76,11 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
     HOST_DEVICE WaveLetters(const Identity& scheme)
         : matching(Narrow::all(scheme.first_gap() + scheme.highest)),
           differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
-    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
-        rows[row].set(lane, code < Identity::NO_LETTER ? code : -1);
-    }
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }
     // Backwards, so that the columns of lanes that follow each other do so too.
     HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
     HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
-        cell(window, size, place) = (i16)(code < Identity::NO_LETTER ? code : -2);
+        cell(window, size, place) = (i16)(code < NO_NUCLEOTIDE ? code : -2);
     }
     HOST_DEVICE static Columns columns(const Cell* window, i32 size, i32 place) {
         Narrow columns;

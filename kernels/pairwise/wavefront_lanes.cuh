@@ -1,4 +1,4 @@
-// The lanes of a wave (wave.cuh): on the GPU a warp, whose threads hold two 16-bit lanes each, on the CPU one vector.
+// The lanes of a wave (wavefront.cuh): on the GPU a warp, whose threads hold two 16-bit lanes each, on the CPU one vector.
 #pragma once
 #include "common/lanes.cuh"
 

@@ -12,7 +12,7 @@ template <class Lane, i32 ROWS> struct WaveLetters<Substitution, Lane, ROWS> {
 
     HOST_DEVICE WaveLetters(const Substitution& scheme)
         : matrix(scheme.matrix), lifted(Lane::all(scheme.first_gap())) {}
-    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code * Substitution::LETTERS); }
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code * CODES); }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) { window[place] = code; }
     HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 
 _INTERLEAVE = Kernel("database/scan", "interleave", grouped=True)
 
-
-#: Columns that groups have a multiple of on the CPU (kernels/database/scan_lanes.cuh).
-BLOCK_COLUMNS = 8
+#: Columns that groups have a multiple of on the CPU.
+BLOCK_COLUMNS = constant("database/scan_lanes.cuh", "BLOCK_COLUMNS")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,15 @@ def interleave(codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDA
     np.cumsum(sizes, out=offsets[1:])
     letters = backend.empty(int(offsets[-1]) * lanes, np.uint8)
     begins = backend.to_device(offsets)
-    subjects = backend.to_device(codes), backend.to_device(starts), backend.to_device(lengths.astype(np.int32))
-    backend.launch(_INTERLEAVE, len(sizes), *subjects, begins, letters, len(lengths))
+    backend.launch(
+        _INTERLEAVE,
+        len(sizes),
+        codes=backend.to_device(codes),
+        starts=backend.to_device(starts),
+        lengths=backend.to_device(lengths.astype(np.int32)),
+        columns=begins,
+        letters=letters,
+        subjects=len(lengths),
+    )
     numbers = backend.to_device(np.arange(len(sizes), dtype=np.int32))
     return Columns(letters, len(lengths), offsets, begins[:-1], backend.to_device(sizes.astype(np.int32)), numbers)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend.compilation.declarations import constant
+from readmap.pairwise.parameters import NO_CODE
+
 #: The code of a stop, behind those of A to Z, 0 to 25.
-STOP = 26
-#: That of a column without a letter, behind a sequence's end.
-PAD = 31
+STOP = constant("database/scan_lanes.cuh", "LETTERS") - 1
+#: The code of a column without a letter, behind a sequence's end.
+PAD = NO_CODE
 #: What is no letter has this one.
 NO_LETTER = 255
 
 #: uint8 [256]: of each byte, of either case, its code.
-CODES = np.full(256, NO_LETTER, np.uint8)
-CODES[ord("A") : ord("Z") + 1] = CODES[ord("a") : ord("z") + 1] = np.arange(26)
-CODES[ord("*")] = STOP
+CODE_OF_BYTE = np.full(256, NO_LETTER, np.uint8)
+CODE_OF_BYTE[ord("A") : ord("Z") + 1] = CODE_OF_BYTE[ord("a") : ord("z") + 1] = np.arange(26)
+CODE_OF_BYTE[ord("*")] = STOP
 
 #: uint8 [27]: of each code its letter.
 LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*", np.uint8)
 
-_TABLE = CODES.tobytes()
+_TABLE = CODE_OF_BYTE.tobytes()
 
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.database.letters import LETTERS as LETTERS_BY_CODE
 from readmap.errors import DataError, UsageError
+from readmap.pairwise.parameters import CODES, MOST
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
 STANDARD = {
@@ -30,12 +31,8 @@ OWN_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
 #: What BLAST has published: the matrices and their statistics.
 PUBLISHED = Path(__file__).parent / "published"
 
-#: The letters by their codes, and the number of codes, most of the others of which are no letters.
+#: The letters by their codes.
 LETTERS = LETTERS_BY_CODE.tobytes().decode()
-CODES = 32
-#: Scores of a matrix are from -LIMIT to LIMIT, so that those of alignments have room.
-LIMIT = 1000
-
 # Of which alone the statistics of a matrix are, and by which it is therefore known.
 _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTVWY"])
 
@@ -72,8 +69,8 @@ def standard(name: str) -> Matrix:
 def nucleotides(match: int, mismatch: int) -> Matrix:
     """A, C, G and T score `match` with themselves; all else costs `mismatch`, an ambiguous letter with itself too."""
     for name, value, least in (("match", match, 1), ("mismatch", mismatch, 0)):
-        if not least <= value <= LIMIT:
-            raise UsageError(f"{name} is {value}, expected {least} to {LIMIT}")
+        if not least <= value <= MOST:
+            raise UsageError(f"{name} is {value}, expected {least} to {MOST}")
     scores = np.full((CODES, CODES), -mismatch, np.int32)
     bases = [LETTERS.index(base) for base in "ACGT"]
     scores[bases, bases] = match
@@ -194,6 +191,6 @@ def _score(word: str) -> int:
         score = int(word)
     except ValueError:
         raise ValueError(f"expected an integer score, found {word[:20]!r}") from None
-    if not -LIMIT <= score <= LIMIT:
-        raise ValueError(f"expected a score from {-LIMIT} to {LIMIT}, found {word[:20]}")
+    if not -MOST <= score <= MOST:
+        raise ValueError(f"expected a score from {-MOST} to {MOST}, found {word[:20]}")
     return score

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.database.letters import LETTERS, codes_of
-from readmap.database.matrices import CODES, STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
+from readmap.database.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
 from readmap.database.statistics import Parameters, gapped_parameters, supported_gaps
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.parameters import Substitution
+from readmap.pairwise.parameters import CODES, Substitution
 from readmap.reads.sequences import COMPLEMENTS
 from readmap.strand import Strand
 

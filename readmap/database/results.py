@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.database.hits import Hits
-from readmap.database.letters import CODES, PAD
+from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
 from readmap.pairwise.columns import Columns, expand
 from readmap.pairwise.results import LETTERS
@@ -214,7 +214,7 @@ class Results:
         return rows
 
     def _are_similar(self) -> NDArray[np.bool_]:
-        codes = np.minimum(CODES, PAD)
+        codes = np.minimum(CODE_OF_BYTE, PAD)
         are_similar: NDArray[np.bool_] = self.letter_scores[np.ix_(codes, codes)] > 0
         return are_similar
 

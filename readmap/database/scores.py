@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.database.columns import BLOCK_COLUMNS, Columns
 from readmap.database.parameters import Costs
 
 #: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
 OVERFLOW = 32_000
 
-#: Rows of the query that the threads of a GPU hold together at most, STRIP_ROWS of database/scan_lanes.cuh; what each
-#: of them may hold, and how many of them may go together.
-STRIP_ROWS, CELLS, WIDTHS = 512, (8, 12, 16, 20, 24, 28, 32), (4, 8, 16, 32)
+#: Rows of the query that the threads of a GPU hold together at most; what each of them may hold, and how many of them
+#: may go together.
+STRIP_ROWS = constant("database/scan_lanes.cuh", "STRIP_ROWS")
+CELLS, WIDTHS = (8, 12, 16, 20, 24, 28, 32), (4, 8, 16, 32)
 
 #: No end is as far away.
 NO_END = 0xFFFFFFFFFFFFFFFF
@@ -27,7 +29,7 @@ NO_END = 0xFFFFFFFFFFFFFFFF
 BLOCK_GROUPS = 4
 
 #: Bytes by which kernels may shift borders, so that vectors are aligned.
-ALIGNMENT = 64
+ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
 
 #: What a step costs beside its cells, in cells: letters and scores that go from thread to thread; and by how much more
 #: it costs where so few threads go together that they meet in the banks of the shared memory.
@@ -54,7 +56,8 @@ class Query:
 
     Attributes:
         codes: uint8 [rows].
-        matrix: int32 [32 * 32], scores by codes of the query and the subject.
+        matrix: int32 [32, 32], scores by codes of the query and the subject.
+        gap_open, gap_extend: costs of gaps.
         span: columns of an alignment at most.
         is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte those of letters.
     """
@@ -62,7 +65,8 @@ class Query:
     codes: Array
     rows: int
     matrix: Array
-    costs: Costs
+    gap_open: int
+    gap_extend: int
     span: int
     is_narrow: bool
 
@@ -72,10 +76,11 @@ class Query:
         scores = costs.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
         is_narrow = scores.min() >= -128 and scores.max() <= 127
-        matrix = backend.to_device(np.ascontiguousarray(scores, np.int32).reshape(-1))
+        matrix = backend.to_device(np.ascontiguousarray(scores, np.int32))
         # Every letter of a gap costs some of the score that letters have made.
         span = len(codes) + highest // costs.gap_extend
-        return cls(backend.to_device(codes), len(codes), matrix, costs, span, bool(is_narrow))
+        gaps = costs.gap_open, costs.gap_extend
+        return cls(backend.to_device(codes), len(codes), matrix, *gaps, span, bool(is_narrow))
 
 
 @dataclass(frozen=True)
@@ -83,43 +88,61 @@ class Stretches:
     """Stretches of groups' columns.
 
     Attributes:
-        arrays: on the device, of each stretch where its columns begin, int64, how many it has, int32, its group, int32,
-            and where its borders begin if it has any, int64, ascending.
-        offsets: int64 [stretches + 1], where borders begin and the last one's end, on the host.
+        offsets: int64 [stretches + 1] on the host, where borders begin if there are any, and the last one's end.
+        starts, columns, groups: int64, int32 and int32 [stretches] on the device: of each stretch where its columns
+            begin, how many it has, and its group.
+        border_starts: int64 [stretches] on the device, the offsets without the last one.
     """
 
-    arrays: tuple[Array, ...]
     offsets: NDArray[np.int64]
+    starts: Array
+    columns: Array
+    groups: Array
+    border_starts: Array
 
     @property
     def count(self) -> int:
-        """Of stretches."""
+        """How many there are."""
         return len(self.offsets) - 1
 
     def part(self, first: int, end: int) -> Stretches:
-        """Those from `first` to before `end`."""
-        return Stretches(tuple(array[first:end] for array in self.arrays), self.offsets[first : end + 1])
+        """The stretches from `first` to before `end`."""
+        return Stretches(self.offsets[first : end + 1], *(array[first:end] for array in self._arrays))
+
+    @property
+    def _arrays(self) -> tuple[Array, ...]:
+        return self.starts, self.columns, self.groups, self.border_starts
 
     def joined(self, others: Stretches, backend: Backend) -> Stretches:
         """These and others, whose borders begin where those of these end."""
         arrays = []
-        for own, other in zip(self.arrays, others.arrays, strict=True):
+        for own, other in zip(self._arrays, others._arrays, strict=True):
             both = backend.empty(len(own) + len(other), own.dtype)
             both[: len(own)], both[len(own) :] = own, other
             arrays.append(both)
-        return Stretches(tuple(arrays), np.concatenate([self.offsets, others.offsets[1:]]))
+        return Stretches(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Where alignments end: uint64 and int32 [subjects] on the device, the first end as a number, and the last ones."""
+
+    firsts: Array
+    last_rows: Array
+    last_columns: Array
 
 
 def score(query: Query, columns: Columns, backend: Backend) -> NDArray[np.int32]:
     """int32 [subjects]: of every subject, in the order of the columns."""
     scores = backend.full(columns.count * backend.narrow_lanes, 0, np.int32)
-    _launch("score", query, _stretches(query, columns, backend), columns, (scores,), query.is_narrow, backend)
+    results = {"scores": scores}
+    _launch("score", query, _stretches(query, columns, backend), columns, results, query.is_narrow, backend)
     found = backend.to_host(scores)
     if query.is_narrow and found.max(initial=0) >= OVERFLOW:
         groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.narrow_lanes)
         offsets = columns.offsets
         stretches = _made(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
-        _launch("score", query, stretches, columns, (scores,), False, backend)
+        _launch("score", query, stretches, columns, results, False, backend)
         found = backend.to_host(scores)
     return found[: columns.subjects]
 
@@ -132,7 +155,7 @@ def _stretches(query: Query, columns: Columns, backend: Backend) -> Stretches:
     # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
     enough = int(columns.offsets[-1]) // (PIECES * backend.groups)
     own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
-    whole = Stretches((columns.starts, columns.sizes, columns.groups, columns.starts), columns.offsets)
+    whole = Stretches(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
     long = columns.longer_than(own + before)
     if long == 0:
         return whole
@@ -159,7 +182,7 @@ def _made(
     np.cumsum(sizes, out=offsets[1:])
     offsets += end - offsets[-1]
     arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
-    return Stretches(tuple(backend.to_device(array) for array in arrays), offsets)
+    return Stretches(offsets, *(backend.to_device(array) for array in arrays))
 
 
 def find_ends(
@@ -174,14 +197,14 @@ def find_ends(
     targets = np.full(count, -1, np.int32)
     targets[: len(scores)] = scores
     firsts = backend.to_device(np.full(count, NO_END, np.uint64))
-    rows, ends = backend.full(count, 0, np.int32), backend.full(count, 0, np.int32)
+    ends = _Ends(firsts, backend.full(count, 0, np.int32), backend.full(count, 0, np.int32))
     is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
-    arrays = (columns.starts, backend.to_device(targets), firsts, rows, ends)
-    _launch("find_ends", query, _stretches(query, columns, backend), columns, arrays, is_narrow, backend)
+    arguments = {"origins": columns.starts, "scores": backend.to_device(targets), "ends": ends}
+    _launch("find_ends", query, _stretches(query, columns, backend), columns, arguments, is_narrow, backend)
     keys = backend.to_host(firsts)[: len(scores)]
     first_columns = (~keys & 0xFFFFFFFF).astype(np.int64)
     first_rows = (keys >> 32).astype(np.int64) - first_columns
-    lasts = (backend.to_host(array)[: len(scores)].astype(np.int64) for array in (rows, ends))
+    lasts = (backend.to_host(array)[: len(scores)].astype(np.int64) for array in (ends.last_rows, ends.last_columns))
     return first_rows, first_columns, *lasts
 
 
@@ -190,7 +213,7 @@ def _launch(
     query: Query,
     stretches: Stretches,
     columns: Columns,
-    results: tuple[Array, ...],
+    arguments: dict[str, Any],
     is_narrow: bool,
     backend: Backend,
 ) -> None:
@@ -198,15 +221,21 @@ def _launch(
         return
     shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
     kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}", grouped=True)
-    costs = (query.costs.gap_open, query.costs.gap_extend)
     # The groups of threads of a block fill its memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.lanes // shape.width)
     for part, borders in _slices(query, stretches, shape, is_narrow, backend):
-        items = -(-part.count // block) * BLOCK_GROUPS
-        for goes_on, arrays in enumerate(_rounds(query, part, backend)):
-            numbers = (query.rows, part.count, shape.width, min(goes_on, 1), *costs)
-            given = (query.codes, query.matrix, columns.letters, *arrays, borders)
-            backend.launch(kernel, items, *given, *results, *numbers)
+        for number, own in enumerate(_rounds(query, part, backend)):
+            backend.launch(
+                kernel,
+                -(-part.count // block) * BLOCK_GROUPS,
+                query=query,
+                letters=columns.letters,
+                stretches=own,
+                borders=borders,
+                width=shape.width,
+                goes_on=number > 0,
+                **arguments,
+            )
 
 
 def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backend) -> Shape:
@@ -247,12 +276,12 @@ def _slices(
         first = last
 
 
-def _rounds(query: Query, part: Stretches, backend: Backend) -> Iterator[tuple[Array, ...]]:
-    """The arrays of the stretches, cut for calls that do not last too long, one behind the other."""
-    starts, sizes, *others = part.arrays
+def _rounds(query: Query, part: Stretches, backend: Backend) -> Iterator[Stretches]:
+    """The stretches, cut for calls that do not last too long, one behind the other."""
     step = max(CALL_CELLS // (query.rows * backend.narrow_lanes) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
-    if backend.lanes > 1 or (most := int(sizes.max())) <= step:
-        yield part.arrays
+    if backend.lanes > 1 or (most := int(part.columns.max())) <= step:
+        yield part
         return
     for begin in range(0, most, step):
-        yield starts + begin, np.clip(sizes - begin, 0, step, dtype=np.int32), *others
+        columns = np.clip(part.columns - begin, 0, step, dtype=np.int32)
+        yield replace(part, starts=part.starts + begin, columns=columns)

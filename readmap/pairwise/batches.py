@@ -9,20 +9,22 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.pairwise.alignments import Alignments
 from readmap.pairwise.letters import Letters
-from readmap.pairwise.parameters import Mode, Scheme
+from readmap.pairwise.parameters import DeviceScheme, Mode, Scheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
-ALIGNMENT = 64
+ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
 #: Cells a second of a pair in a thread of a GPU, with its path, and the seconds of a pair that is aligned alone; less
 #: than some seconds are not worth a look.
 THREAD_CELLS, ALONE_SECONDS, FEW_SECONDS = 1e7, 0.01, 0.05
-#: Letters that count in addition to a sequence's own (kernels/pairwise/pair_schedule.cu).
-MARGIN = 24
+#: Letters that count in addition to a sequence's own.
+MARGIN = constant("pairwise/pair_schedule.cu", "MARGIN")
 
 _KEY_SCORES, _KEY_PATHS = Kernel("pairwise/pair_schedule", "key_scores"), Kernel("pairwise/pair_schedule", "key_paths")
 _FILL = Kernel("pairwise/pair_schedule", "fill_operations")
+_FRAME_WORDS = row_dtype("pairwise/pairwise.cuh", "Frame").itemsize // 4
 
 
 @dataclass(frozen=True)
@@ -30,32 +32,21 @@ class _Batch:
     """Query i is to be aligned with target i.
 
     Attributes:
-        scores, mode: of the alignments.
+        scheme, mode: of the alignments. module: the kernels for both.
         most_cells: of a pair; larger ones are passed over.
-        narrow, wide: the numbers of pairs whose scores 16 bits suffice for, and of those that take 32.
     """
 
     queries: Letters
     targets: Letters
-    scores: Scheme
+    scheme: DeviceScheme
     mode: Mode
+    module: str
     most_cells: int
-    narrow: int
-    wide: int
 
     @property
-    def offsets(self) -> tuple[Array, ...]:
-        return self.queries.offsets, self.targets.offsets
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """Mode and limits, as kernels take them."""
-        return self.mode.number, *self.scores.limits
-
-    @property
-    def letters(self) -> tuple[Array, ...]:
-        """What kernels take as PAIR_ARGUMENTS."""
-        return self.queries.codes, self.queries.offsets, self.targets.codes, self.targets.offsets
+    def pairs(self) -> int:
+        """Queries, and as many targets."""
+        return len(self.queries)
 
 
 @dataclass(frozen=True)
@@ -66,9 +57,22 @@ class _Ends:
     query_ends: Array
     target_ends: Array
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        return self.scores, self.query_ends, self.target_ends
+
+@dataclass(frozen=True)
+class _Paths:
+    """The ways to the ends, in the order of the input.
+
+    Attributes:
+        query_starts, target_starts: int64 [pairs].
+        moves: uint32, two bits each, from the ends on. move_counts: int32 [pairs].
+        run_counts: int64 [pairs], operations of a CIGAR.
+    """
+
+    query_starts: Array
+    target_starts: Array
+    moves: Array
+    move_counts: Array
+    run_counts: Array
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,15 @@ class _Order:
     bits: int
     lanes: int
 
-    def kernel(self, module: str, name: str) -> Kernel:
-        """The kernel for scores of so many bits."""
-        return Kernel(module, f"{name}_{self.bits}")
+
+@dataclass(frozen=True)
+class _Blocks:
+    """An order's pairs in blocks, one for a warp: `order` of `count` pairs, and [blocks] frames and ends of memory."""
+
+    order: Array
+    frames: Array
+    memory_ends: Array
+    count: int
 
 
 def too_large(queries: Letters, targets: Letters, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -127,84 +137,114 @@ def align_batch(
     limit: None is most_cells.
     """
     count = len(queries)
+    limit = most_cells(backend) if limit is None else limit
+    batch = _Batch(queries, targets, scores.to_device(backend), mode, scores.module("batches", mode), limit)
     keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
-    limit, limits = most_cells(backend) if limit is None else limit, (mode.number, *scores.limits)
-    backend.launch(_KEY_SCORES, count, queries.offsets, targets.offsets, keys, numbers, limit, *limits)
+    backend.launch(
+        _KEY_SCORES,
+        count,
+        pairs=batch,
+        limits=batch.scheme,
+        keys=keys,
+        numbers=numbers,
+        most_cells=limit,
+        mode=mode.number,
+    )
     wide, large = map(int, backend.to_host(numbers))
-    batch = _Batch(queries, targets, scores, mode, limit, count - wide - large, wide)
-    ends = _find_ends(batch, keys, backend)
+    narrow = count - wide - large
+    ends = _Ends(*(backend.full(count, 0, dtype) for dtype in (np.int32, np.int64, np.int64)))
+    for order in _orders(keys, narrow, wide, backend):
+        _launch("frame_scores", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch, backend)
     if not score_only:
-        return _trace(batch, ends, keys, backend)
+        return _trace(batch, ends, keys, narrow, wide, backend)
     unknown, none = backend.full(count, -1, np.int64), backend.full(count, 0, np.int64)
     operations = backend.empty(0, np.uint32)
     return Alignments(ends.scores, unknown, ends.query_ends, unknown, ends.target_ends, none, operations)
 
 
-def _find_ends(batch: _Batch, keys: Array, backend: Backend) -> _Ends:
-    count = len(batch.queries)
-    ends = _Ends(*(backend.full(count, 0, dtype) for dtype in (np.int32, np.int64, np.int64)))
-    for order in _orders(batch, keys, backend):
-        _run("frame_scores", batch.offsets, "score_pairs", batch.letters, ends.arrays, order, batch, backend)
-    return ends
-
-
-def _trace(batch: _Batch, ends: _Ends, keys: Array, backend: Backend) -> Alignments:
+def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, backend: Backend) -> Alignments:
     """The paths back from the ends; `keys` are written anew."""
-    count = len(batch.queries)
-    shifts, widths = backend.empty(count, np.int32), backend.empty(count, np.int32)
-    given = (*batch.offsets, *ends.arrays, shifts, widths, keys, batch.most_cells)
-    backend.launch(_KEY_PATHS, count, *given, *batch.limits)
-    starts = backend.full(count, 0, np.int64), backend.full(count, 0, np.int64)
-    letters = batch.queries.count + batch.targets.count
-    moves = backend.empty(letters // 16 + count, np.uint32)
-    move_counts, counts = backend.full(count, 0, np.int32), backend.full(count, 0, np.int64)
-    shapes = ends.query_ends, ends.target_ends, shifts, widths
-    inputs = *batch.letters, *ends.arrays, shifts
-    results = *starts, moves, move_counts, counts
-    for order in _orders(batch, keys, backend):
-        _run("frame_paths", shapes, "trace_pairs", inputs, results, order, batch, backend)
+    count, empty = batch.pairs, backend.empty
+    shifts, widths = empty(count, np.int32), empty(count, np.int32)
+    backend.launch(
+        _KEY_PATHS,
+        count,
+        pairs=batch,
+        limits=batch.scheme,
+        ends=ends,
+        shifts=shifts,
+        widths=widths,
+        keys=keys,
+        most_cells=batch.most_cells,
+        mode=batch.mode.number,
+    )
+    words = (batch.queries.count + batch.targets.count) // 16 + count
+    query_starts, target_starts, counts = (backend.full(count, 0, np.int64) for _ in range(3))
+    moves, move_counts = empty(words, np.uint32), backend.full(count, 0, np.int32)
+    paths = _Paths(query_starts, target_starts, moves, move_counts, counts)
+    shapes = {"ends": ends, "shifts": shifts, "widths": widths}
+    for order in _orders(keys, narrow, wide, backend):
+        own = {"ends": ends, "shifts": shifts, "paths": paths}
+        _launch("frame_paths", shapes, "trace_pairs", own, order, batch, backend)
     operation_ends, total = backend.ends(counts)
-    operations = backend.empty(total, np.uint32)
-    backend.launch(_FILL, count, *batch.offsets, moves, move_counts, counts, operation_ends, operations)
-    return Alignments(ends.scores, starts[0], ends.query_ends, starts[1], ends.target_ends, operation_ends, operations)
+    operations = empty(total, np.uint32)
+    backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
+    return Alignments(
+        ends.scores,
+        query_starts,
+        ends.query_ends,
+        target_starts,
+        ends.target_ends,
+        operation_ends,
+        operations,
+    )
 
 
-def _orders(batch: _Batch, keys: Array, backend: Backend) -> Iterator[_Order]:
-    """The pairs by their keys; the last ones are those that are passed over."""
-    if batch.narrow + batch.wide == 0:
+def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_Order]:
+    """The pairs by their keys: those that 16 bits suffice for, and those that take 32; the rest is passed over."""
+    if narrow + wide == 0:
         return
     pairs = backend.xp.argsort(keys, kind="stable")
-    if batch.narrow:
-        yield _Order(pairs[: batch.narrow], 16, backend.narrow_lanes)
-    if batch.wide:
-        yield _Order(pairs[batch.narrow : batch.narrow + batch.wide], 32, backend.wide_lanes)
+    if narrow:
+        yield _Order(pairs[:narrow], 16, backend.narrow_lanes)
+    if wide:
+        yield _Order(pairs[narrow : narrow + wide], 32, backend.wide_lanes)
 
 
-def _run(
+def _launch(
     frame: str,
-    shapes: tuple[Array, ...],
+    shapes: dict[str, Any],
     kernel: str,
-    inputs: tuple[Array, ...],
-    results: tuple[Array, ...],
+    arguments: dict[str, Any],
     order: _Order,
     batch: _Batch,
     backend: Backend,
 ) -> None:
-    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory; `frame` tells what they need."""
+    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory; `frame` says what they need.
+
+    shapes: the arguments of `frame` that others than the order bring. arguments: those of `kernel` likewise.
+    """
     count = len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.lanes)
-    frames, sizes = backend.empty((blocks, 4), np.int32), backend.empty(blocks, np.int64)
-    backend.launch(order.kernel("pairwise/pair_schedule", frame), blocks, *shapes, order.pairs, frames, sizes, count)
+    frames, sizes = backend.empty((blocks, _FRAME_WORDS), np.int32), backend.empty(blocks, np.int64)
+    framing = Kernel("pairwise/pair_schedule", f"{frame}_{order.bits}")
+    backend.launch(framing, blocks, **shapes, order=order.pairs, frames=frames, bytes=sizes, count=count)
     ends, _ = backend.ends(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
-    costs = batch.mode.number, *batch.scores.arguments(backend)
-    module = batch.scores.module("batches", batch.mode)
     for first, last, _ in slices:
-        items = min(last * backend.lanes, groups) - first * backend.lanes
-        arguments = (*inputs, order.pairs, frames, ends, scratch, *results, first, count, *costs)
-        backend.launch(order.kernel(module, kernel), items, *arguments)
+        backend.launch(
+            Kernel(batch.module, f"{kernel}_{order.bits}"),
+            min(last * backend.lanes, groups) - first * backend.lanes,
+            **arguments,
+            pairs=batch,
+            scheme=batch.scheme,
+            blocks=_Blocks(order.pairs, frames, ends, count),
+            scratch=scratch,
+            first_block=first,
+            mode=batch.mode.number,
+        )
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from readmap.backend import Array, Backend
 from readmap.errors import DataError
 from readmap.pairwise.alignments import Alignments
 from readmap.pairwise.grid import Grid, Slab, Steps
-from readmap.pairwise.sweep import Best, Borders, Matrix, Swept
+from readmap.pairwise.sweep import Best, Borders, Matrix, SpecialLines, Swept
 
 _STATE, _RESULT = "state.npz", "alignment.npz"
 
@@ -122,11 +122,11 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
     os.replace(beside, path)
 
 
-_KEPT = ("rows_h", "rows_f", "columns_h", "columns_e")
+_KEPT = tuple(field.name for field in fields(SpecialLines))
 
 
 def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
-    swept = {name: backend.to_host(getattr(slab.swept, name)) for name in _KEPT}
+    swept = {name: backend.to_host(getattr(slab.swept.lines, name)) for name in _KEPT}
     return swept | {"above_h": backend.to_host(slab.above_h), "above_f": backend.to_host(slab.above_f)}
 
 
@@ -144,5 +144,5 @@ def _slab(path: Path, backend: Backend) -> Slab:
     with _kept(path) as kept:
         arrays = {name: backend.to_device(kept[name]) for name in kept.files}
     none = backend.empty((0, 0), np.int32)
-    swept = Swept(None, 0, *(arrays.get(name, none) for name in _KEPT))
+    swept = Swept(None, 0, SpecialLines(*(arrays.get(name, none) for name in _KEPT)))
     return Slab(arrays.get("above_h", none), arrays.get("above_f", none), swept)

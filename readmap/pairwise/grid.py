@@ -76,11 +76,12 @@ class Grid:
         first = Cell(origin.row + number * steps.slab + top, origin.column + left * steps.column)
         height, width = cell.row - first.row + 1, cell.column - first.column + 1
         slab = self.slabs[number]
+        lines = slab.swept.lines
         row_h, row_f = slab.above_h, slab.above_f
         if above:
-            row_h, row_f = slab.swept.rows_h[above - 1], slab.swept.rows_f[above - 1]
+            row_h, row_f = lines.rows_h[above - 1], lines.rows_f[above - 1]
         if left:
-            left_h, left_e = slab.swept.columns_h[left - 1][top:], slab.swept.columns_e[left - 1][top:]
+            left_h, left_e = lines.columns_h[left - 1][top:], lines.columns_e[left - 1][top:]
         else:
             left_h, left_e = self.left_h[first.row - origin.row :], self.left_e[first.row - origin.row :]
         across = slice(left * steps.column, left * steps.column + width)

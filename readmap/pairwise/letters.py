@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
+from readmap.pairwise.parameters import CODES
 
-#: Bytes behind the last letter that kernels may read (kernels/pairwise/pairwise.cuh).
-PAD = 16
-
-#: Of letters of a substitution matrix, and of no letter (kernels/pairwise/substitution.cuh).
-CODES = 32
+#: Bytes behind the last letter that kernels may read.
+PAD = constant("pairwise/letters.cuh", "PAD")
 
 _ENCODE = Kernel("pairwise/letters", "encode_letters")
 
@@ -56,12 +55,12 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Let
     given = backend.to_device(letters)
     codes = backend.empty(len(letters) + PAD, np.uint8)
     codes[len(letters) :] = 0
-    backend.launch(_ENCODE, len(letters), given, codes)
+    backend.launch(_ENCODE, len(letters), letters=given, codes=codes)
     return _letters(codes, offsets, backend)
 
 
 def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Letters:
-    """Sequences as one array of the codes of a Substitution, uint8, less than 32.
+    """Sequences as one array of the codes of a Substitution, uint8, less than CODES.
 
     offsets: as in letters_of_array. Raises ValueError where a code is none.
     """

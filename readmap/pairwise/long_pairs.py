@@ -16,7 +16,7 @@ from readmap.pairwise.alignments import DELETED, INSERTED, Alignments
 from readmap.pairwise.checkpoint import Checkpoint, State
 from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.pairwise.parameters import Mode, Scheme
-from readmap.pairwise.sweep import Best, Borders, Cell, Matrix, Score, outer_borders, walk_back
+from readmap.pairwise.sweep import Best, Borders, Cell, CellState, Matrix, outer_borders, walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30
@@ -113,7 +113,7 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
 
     parts: gets the operations of the way, each part's from its end on.
     """
-    while cell.score != Score.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
+    while cell.state != CellState.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell)
         rows, columns = len(borders.left_e), len(borders.row_h)
         steps = steps_within(matrix, rows, columns, memory, rows)

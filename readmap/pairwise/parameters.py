@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Backend
+from readmap.backend import Array, Backend
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: Where scores end, since kernels hold them in 32 bits; -SCORES_END is no score (NO_SCORE of pairwise/sweep.cuh).
-SCORES_END = 1 << 30
+#: What no alignment scores, and where scores end, since kernels hold them in 32 bits.
+NO_SCORE = constant("pairwise/wavefront.cuh", "NO_SCORE")
+SCORES_END = -NO_SCORE
+
+#: Codes of a substitution matrix's letters are below CODES; the last one is no letter.
+CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
 
 #: The most that two letters score, or that a mismatch or the parts of a gap cost.
 MOST = 1000
 
 
 class Mode(StrEnum):
-    """Which parts of two sequences are aligned, numbered as in kernels/pairwise/comparison.cuh.
+    """Which parts of two sequences are aligned.
 
     Local: any part of the query with any part of the target. Global: all of both. Semi-global: all of the query with
     any part of the target.
@@ -35,8 +39,19 @@ class Mode(StrEnum):
 
     @property
     def number(self) -> int:
-        """What the kernels call it."""
-        return list(Mode).index(self)
+        """The number by which kernels know the mode."""
+        return constant("pairwise/comparison.cuh", self.name)
+
+
+@dataclass(frozen=True)
+class DeviceScheme:
+    """A scheme as kernels take it; matrix: of a Substitution, int32 [32, 32] on the device."""
+
+    highest: int
+    lowest: int
+    gap_open: int
+    gap_extend: int
+    matrix: Array | None = None
 
 
 class Scheme(ABC):
@@ -65,14 +80,9 @@ class Scheme(ABC):
         """What the first letter of a gap costs."""
         return self.gap_open + self.gap_extend
 
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """In the order of LIMIT_ARGUMENTS of kernels/pairwise/comparison.cuh."""
-        return self.highest, self.lowest, self.gap_open, self.gap_extend
-
-    @abstractmethod
-    def arguments(self, backend: Backend) -> tuple[Any, ...]:
-        """In the order of SCHEME_ARGUMENTS of the kernels for such scores."""
+    def to_device(self, backend: Backend) -> DeviceScheme:
+        """The scheme as kernels of this backend take it."""
+        return DeviceScheme(self.highest, self.lowest, self.gap_open, self.gap_extend)
 
     @abstractmethod
     def heights(self, mode: Mode) -> dict[int, int]:
@@ -80,7 +90,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def module(self, name: str, mode: Mode) -> str:
-        """The module of the kernels for such scores, of the one for nucleotides; ValueError if it lacks the mode."""
+        """The module of the kernels of that name for such scores; ValueError if it lacks the mode."""
 
     def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
         """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
@@ -113,7 +123,7 @@ class Scores(Scheme):
     gap_open: int = 3
     gap_extend: int = 2
 
-    no_letter = 4
+    no_letter = constant("pairwise/identity.cuh", "NO_NUCLEOTIDE")
 
     def __post_init__(self) -> None:
         self._expect_within(match=1, mismatch=0, gap_open=0, gap_extend=1)
@@ -137,18 +147,14 @@ class Scores(Scheme):
         """A mismatch."""
         return -self.mismatch
 
-    def arguments(self, backend: Backend) -> tuple[Any, ...]:
-        """The limits say it all."""
-        return self.limits
-
     def heights(self, mode: Mode) -> dict[int, int]:
-        """Those of sweep_17_to_24_rows.cu, sweep.cu and sweep_9_to_15_rows.cu: nanoseconds on an H200."""
-        tall = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
-        return tall | {16: 125, 15: 116, 13: 107, 11: 91, 9: 76}
+        """Of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu nanoseconds on an H200."""
+        most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
+        return most | {16: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
     def module(self, name: str, mode: Mode) -> str:
-        """The one for nucleotides."""
-        return f"pairwise/{name}"
+        """The module for nucleotides."""
+        return f"pairwise/{name}_identity"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +169,12 @@ class Substitution(Scheme):
     gap_open: int
     gap_extend: int
 
-    no_letter = 31
+    no_letter = NO_CODE
 
     def __post_init__(self) -> None:
         self._expect_within(gap_open=0, gap_extend=1)
-        if self.scores.shape != (32, 32):
-            raise UsageError(f"the shape of a matrix is {self.scores.shape}, expected (32, 32)")
+        if self.scores.shape != (CODES, CODES):
+            raise UsageError(f"the shape of a matrix is {self.scores.shape}, expected {(CODES, CODES)}")
         if self.highest > MOST:
             raise UsageError(f"the highest score of a matrix is {self.highest}, expected {MOST} at most")
 
@@ -194,19 +200,19 @@ class Substitution(Scheme):
         """Of the matrix as kernels take it."""
         return int(self.matrix.min())
 
-    def arguments(self, backend: Backend) -> tuple[Any, ...]:
-        """The matrix on the device, and the limits."""
-        return backend.to_device(self.matrix), *self.limits
+    def to_device(self, backend: Backend) -> DeviceScheme:
+        """The scheme with its matrix on the device."""
+        return replace(super().to_device(backend), matrix=backend.to_device(self.matrix))
 
     def heights(self, mode: Mode) -> dict[int, int]:
-        """That of kernels/pairwise/substitution_sweep.cu."""
-        return {16: 1}
+        """Of sweep_substitution.cu, which has no others."""
+        return {constant("pairwise/wavefront.cuh", "GPU_ROWS"): 1}
 
     def module(self, name: str, mode: Mode) -> str:
-        """The one of like name."""
+        """The module for a matrix."""
         if mode is not Mode.LOCAL:
             raise ValueError(f"mode is {mode}, expected local, with a matrix")
-        return f"pairwise/substitution_{name}"
+        return f"pairwise/{name}_substitution"
 
 
 @dataclass(frozen=True)

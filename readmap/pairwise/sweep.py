@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.pairwise.parameters import Mode, Scheme
+from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.pairwise.parameters import NO_SCORE, DeviceScheme, Mode, Scheme
 
-STEP_ROWS, CHUNK = 4, 64  # of kernels/pairwise/traceback_cells.cuh and kernels/pairwise/wavefront.cuh
+#: Rows of a lane where the sources of all cells are kept, and where not: on a GPU, and on the CPU.
+TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
+GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
+
+#: Columns that a wave goes at a time.
+CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")
 
 #: Columns that a strip is behind the one above it.
 LAG = 200
-
-#: What no alignment scores.
-NO_SCORE = -(1 << 30)
 
 #: More than any alignment scores.
 NONE_BETTER = 0x7FFFFFFF
@@ -26,13 +30,17 @@ NONE_BETTER = 0x7FFFFFFF
 SPAN = 11_000
 
 
-class Score(IntEnum):
-    """Which of a cell's three scores the way back is in, numbered as in kernels/pairwise/paths.cu."""
+_FILL_BUS = Kernel("pairwise/bus", "fill_bus")
+_FOUND_WORDS = row_dtype("pairwise/wavefront.cuh", "Found").itemsize // 4
 
-    IN_H = 0
-    IN_E = 1
-    IN_F = 2
-    AT_BEGINNING = 3
+
+class CellState(IntEnum):
+    """Which of a cell's three scores the way back is in."""
+
+    H = constant("pairwise/paths.cu", "STATE_H")
+    E = constant("pairwise/paths.cu", "STATE_E")
+    F = constant("pairwise/paths.cu", "STATE_F")
+    AT_BEGINNING = constant("pairwise/paths.cu", "AT_BEGINNING")
 
 
 class Cell(NamedTuple):
@@ -40,7 +48,7 @@ class Cell(NamedTuple):
 
     row: int
     column: int
-    score: Score = Score.IN_H
+    state: CellState = CellState.H
 
 
 class Best(NamedTuple):
@@ -51,7 +59,7 @@ class Best(NamedTuple):
     column: int
 
     def before(self, other: Best) -> bool:
-        """Whether this one is to be told."""
+        """Whether this one is to be reported."""
         if self.score != other.score:
             return self.score > other.score
         return (self.row + self.column, -self.column) < (other.row + other.column, -other.column)
@@ -72,6 +80,11 @@ class Matrix:
     scores: Scheme
     mode: Mode
     backend: Backend
+
+    @cached_property
+    def scheme(self) -> DeviceScheme:
+        """The scores as kernels take them."""
+        return self.scores.to_device(self.backend)
 
     @property
     def rows(self) -> int:
@@ -95,13 +108,13 @@ class Matrix:
 
     @property
     def lanes(self) -> int:
-        """Of a wave."""
+        """Lanes of a wave."""
         return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
 
     @property
     def _wave_rows(self) -> int:
-        """Of a lane, WAVE_ROWS of kernels/pairwise/wavefront.cuh."""
-        return 16 if self.backend.lanes > 1 else 32
+        """Rows of a lane, if nothing asks for others."""
+        return GPU_ROWS if self.backend.lanes > 1 else CPU_ROWS
 
     @property
     def _heights(self) -> dict[int, int]:
@@ -136,18 +149,19 @@ class Matrix:
     def kernel(self, what: str, height: int) -> Kernel:
         """The sweep for this matrix's mode and scores, with so many rows a lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
-        usual = height in (self._wave_rows, STEP_ROWS)
-        module = "sweep" if usual else "sweep_9_to_15_rows" if height < self._wave_rows else "sweep_17_to_24_rows"
-        name = f"{what}_{kind}_{self.bits}_bits" + ("" if usual else f"_{height}_rows")
-        return Kernel(self.scores.module(module, self.mode), name, grouped=True, in_turns=True)
+        module, name = self.scores.module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
+        if height not in (self._wave_rows, TRACED_ROWS):
+            module = f"pairwise/sweep_{'9_to_15' if height < self._wave_rows else '17_to_24'}_rows"
+            name += f"_{height}_rows"
+        return Kernel(module, name, grouped=True, in_turns=True)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Borders:
-    """What is known above a region and left of it.
+    """What is known above a region and left of it; a sweep leaves what is known below it in row_h and row_f.
 
     Attributes:
-        row_h: int32 [columns], H of the row above; a sweep leaves that of the region's last row there.
+        row_h: int32 [columns], H of the row above, then of the region's last row.
         row_f: int32 [columns], F of the row below that one.
         left_h: int32 [rows + 1], H of the column before, from the row above on.
         left_e: int32 [rows].
@@ -159,8 +173,24 @@ class Borders:
     left_e: Array
 
     def rows(self, begin: int, end: int) -> Borders:
-        """Those of a part of the rows, if row_h and row_f are of the row above it."""
+        """The borders of a part of the rows, if row_h and row_f are of the row above it."""
         return Borders(self.row_h, self.row_f, self.left_h[begin : end + 1], self.left_e[begin:end])
+
+
+@dataclass(frozen=True)
+class SpecialLines:
+    """Scores of every so many rows and columns of a region, the last ones apart.
+
+    Attributes:
+        rows_h, rows_f: int32 [kept, columns], as the borders' row_h and row_f.
+        columns_h: int32 [kept, rows + 1], H from the row above on.
+        columns_e: int32 [kept, rows].
+    """
+
+    rows_h: Array
+    rows_f: Array
+    columns_h: Array
+    columns_e: Array
 
 
 @dataclass(frozen=True)
@@ -170,17 +200,39 @@ class Swept:
     Attributes:
         best: in the region's own rows and columns; None where no cell scores more than was asked for.
         skipped: chunks of columns that were not computed, of all.
-        rows_h, rows_f: int32 [kept, columns], as the borders', of every so many rows, the last one apart.
-        columns_h: int32 [kept, rows + 1], H of every so many columns, the last one apart, from the row above on.
-        columns_e: int32 [kept, rows].
+        lines: the special rows and columns.
     """
 
     best: Best | None
     skipped: int
-    rows_h: Array
-    rows_f: Array
-    columns_h: Array
-    columns_e: Array
+    lines: SpecialLines
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A region of the matrix, as kernels take it."""
+
+    query: Array
+    target: Array
+    bus: Array
+    borders: Borders
+    lines: SpecialLines
+    cells: Array
+    rows: int
+    columns: int
+    row_step: int
+    column_step: int
+    rows_below: int
+    blank_left: bool
+
+
+@dataclass(frozen=True)
+class _Meeting:
+    """What the waves of a region share: strips begun, the highest score, and whether they skip what cannot reach it."""
+
+    counter: Array
+    best: Array
+    prunes: bool
 
 
 def outer_borders(matrix: Matrix) -> Borders:
@@ -218,24 +270,18 @@ def sweep(
     highest score found so far, which is raised; without it none is looked for. prunes: parts that cannot reach it are
     left out.
     """
-    empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
-    kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
-    swept = Swept(
-        None,
-        0,
-        empty((kept_rows, columns), np.int32),
-        empty((kept_rows, columns), np.int32),
-        empty((kept_columns, rows + 1), np.int32),
-        empty((kept_columns, rows), np.int32),
-    )
-    steps = empty(0, np.uint16)
-    found, skipped = _launch(matrix, "sweep", origin, borders, swept, steps, best, row_step, column_step, prunes)
+    backend = matrix.backend
+    rows, columns = len(borders.left_e), len(borders.row_h)
+    cells = backend.empty(0, np.uint16)
+    region = _region(matrix, origin, borders, cells, row_step, column_step)
+    kernel, strip = matrix.kernel("sweep", height := matrix.height(rows, columns, row_step)), matrix.lanes * height
+    found, skipped = _launch(matrix, kernel, -(-rows // strip), region, best, prunes)
     if best is None:
-        return swept
-    strips = matrix.backend.to_host(found)
+        return Swept(None, 0, region.lines)
+    strips = backend.to_host(found)
     ends = [Best(*map(int, strip)) for strip in strips[strips[:, 0] == strips[:, 0].max()] if strip[0] > 0]
     first = min(ends, key=lambda cell: (cell.row + cell.column, -cell.column), default=None)
-    return replace(swept, best=first, skipped=int(matrix.backend.to_host(skipped).sum()))
+    return Swept(first, int(backend.to_host(skipped).sum()), region.lines)
 
 
 def walk_back(
@@ -245,68 +291,70 @@ def walk_back(
 
     Its operations come from the end on. The borders are those of the region up to `end`.
     """
-    backend = matrix.backend
+    backend, lanes = matrix.backend, matrix.lanes
     rows, columns = end.row - origin.row + 1, end.column - origin.column + 1
-    lanes = matrix.lanes
-    steps = backend.empty(-(-rows // (lanes * STEP_ROWS)) * (columns + lanes) * lanes, np.uint16)
-    none = backend.empty((0, rows + 1), np.int32)
-    swept = Swept(None, 0, none, none, none, none)
-    _launch(matrix, "step", origin, borders, swept, steps, None, rows, columns + lanes + CHUNK, False)
-    cell = backend.to_device(np.array([rows - 1, columns - 1, end.score, 0], np.int32))
+    strips = -(-rows // (lanes * TRACED_ROWS))
+    cells = backend.empty(strips * (columns + lanes) * lanes, np.uint16)
+    region = _region(matrix, origin, borders, cells, rows, columns + lanes + CHUNK)
+    _launch(matrix, matrix.kernel("trace", TRACED_ROWS), strips, region, None, False)
+    position = backend.to_device(np.array([[rows - 1, columns - 1, end.state, 0]], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
-    sequences = matrix.query[origin.row :], matrix.target[origin.column :]
-    walk = Kernel("pairwise/paths", f"walk_{matrix.bits}_bits", grouped=True)
-    backend.launch(walk, 1, *sequences, steps, cell, operations, columns, matrix.scores.no_letter)
-    row, column, score, count = map(int, backend.to_host(cell))
-    return Cell(origin.row + row, origin.column + column, Score(score)), backend.to_host(operations[:count])
+    backend.launch(
+        Kernel("pairwise/paths", f"walk_{matrix.bits}_bits", grouped=True),
+        1,
+        query=region.query,
+        target=region.target,
+        cells=cells,
+        position=position,
+        operations=operations,
+        columns=columns,
+        letters=matrix.scores.no_letter,
+    )
+    row, column, state, count = map(int, backend.to_host(position)[0])
+    return Cell(origin.row + row, origin.column + column, CellState(state)), backend.to_host(operations[:count])
+
+
+def _region(matrix: Matrix, origin: Cell, borders: Borders, cells: Array, row_step: int, column_step: int) -> _Region:
+    """The region from `origin` on that has these borders; its bus and its special rows and columns are yet to fill."""
+    empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
+    kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
+    lines = SpecialLines(
+        empty((kept_rows, columns), np.int32),
+        empty((kept_rows, columns), np.int32),
+        empty((kept_columns, rows + 1), np.int32),
+        empty((kept_columns, rows), np.int32),
+    )
+    return _Region(
+        matrix.query[origin.row : origin.row + rows],
+        matrix.target[origin.column : origin.column + columns],
+        empty(columns, np.uint64),
+        borders,
+        lines,
+        cells,
+        rows,
+        columns,
+        row_step,
+        column_step,
+        matrix.rows - origin.row - rows,
+        matrix.mode is Mode.LOCAL and origin.column == 0,
+    )
 
 
 def _launch(
-    matrix: Matrix,
-    what: str,
-    origin: Cell,
-    borders: Borders,
-    swept: Swept,
-    steps: Array,
-    best: Array | None,
-    row_step: int,
-    column_step: int,
-    prunes: bool,
+    matrix: Matrix, kernel: Kernel, strips: int, region: _Region, best: Array | None, prunes: bool
 ) -> tuple[Array, Array]:
+    """The first best cell of each strip, and how many chunks of each were skipped."""
     backend = matrix.backend
-    rows, columns = len(borders.left_e), len(borders.row_h)
-    height = STEP_ROWS if len(steps) else matrix.height(rows, columns, row_step)
-    strip = matrix.lanes * height
-    strips = -(-rows // strip)
-    found, skipped = backend.empty((strips, 3), np.int32), backend.empty(strips, np.uint64)
-    bus = backend.empty(columns, np.uint64)
-    backend.launch(Kernel("pairwise/bus", "board"), columns, borders.row_h, borders.row_f, bus)
+    found, skipped = backend.empty((strips, _FOUND_WORDS), np.int32), backend.empty(strips, np.uint64)
+    backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)
+    highest = backend.full(1, NONE_BETTER, np.int32) if best is None else best
     backend.launch(
-        matrix.kernel(what, height),
+        kernel,
         strips,
-        matrix.query[origin.row :],
-        matrix.target[origin.column :],
-        bus,
-        borders.row_h,
-        borders.row_f,
-        borders.left_h,
-        borders.left_e,
-        swept.rows_h,
-        swept.rows_f,
-        swept.columns_h,
-        swept.columns_e,
-        steps,
-        backend.full(1, 0, np.int32),
-        backend.full(1, NONE_BETTER, np.int32) if best is None else best,
-        found,
-        skipped,
-        rows,
-        columns,
-        -(-row_step // strip),
-        column_step,
-        matrix.rows - origin.row - rows,
-        int(matrix.mode is Mode.LOCAL and origin.column == 0),
-        int(prunes),
-        *matrix.scores.arguments(backend),
+        region=region,
+        scheme=matrix.scheme,
+        meeting=_Meeting(backend.full(1, 0, np.int32), highest, prunes),
+        found=found,
+        skipped=skipped,
     )
     return found, skipped

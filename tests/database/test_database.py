@@ -16,7 +16,7 @@ from protein_examples import LETTERS, proteins, sequences_of
 from readmap.database import database
 from readmap.database import folder as database_folder
 from readmap.database.database import PADDING, Database, build_database, open_database
-from readmap.database.letters import CODES, NO_LETTER, PAD, STOP, codes_of
+from readmap.database.letters import CODE_OF_BYTE, NO_LETTER, PAD, STOP, codes_of
 from readmap.errors import DatabaseFolderError, DataError, IndexFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.index import folder
@@ -63,10 +63,10 @@ def test_codes() -> None:
     assert codes_of(np.frombuffer(LETTERS.encode(), np.uint8)).tolist() == [*range(26), STOP]
     assert codes_of(np.frombuffer(LETTERS.lower().encode(), np.uint8)).tolist() == [*range(26), STOP]
     every = np.arange(256, dtype=np.uint8)
-    assert np.array_equal(codes_of(every), CODES)
-    assert CODES.dtype == codes_of(every).dtype == np.uint8
-    assert set(every[CODES == NO_LETTER].tolist()) == set(range(256)) - set((LETTERS + LETTERS.lower()).encode())
-    assert PAD not in CODES
+    assert np.array_equal(codes_of(every), CODE_OF_BYTE)
+    assert CODE_OF_BYTE.dtype == codes_of(every).dtype == np.uint8
+    assert set(every[CODE_OF_BYTE == NO_LETTER].tolist()) == set(range(256)) - set((LETTERS + LETTERS.lower()).encode())
+    assert PAD not in CODE_OF_BYTE
 
 
 def test_codes_are_an_array_of_their_own() -> None:

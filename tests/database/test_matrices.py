@@ -9,7 +9,6 @@ import parasail
 import pytest
 
 from readmap.database.matrices import (
-    CODES,
     LETTERS,
     PUBLISHED,
     STANDARD,
@@ -21,6 +20,7 @@ from readmap.database.matrices import (
     standard_name,
 )
 from readmap.errors import DataError, UsageError
+from readmap.pairwise.parameters import CODES
 
 NCBI = pathlib.Path("/usr/share/ncbi/data")
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"

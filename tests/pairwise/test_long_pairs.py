@@ -143,10 +143,10 @@ def test_borders_are_the_matrix(backend: Backend) -> None:
     swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 100)
     table: NDArray[Any] = np.array(comparison.matrices[0])
     assert np.array_equal(host(borders.row_h), table[-1, 1:])
-    for number in range(len(swept.rows_h)):
-        assert np.array_equal(host(swept.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
+    for number in range(len(swept.lines.rows_h)):
+        assert np.array_equal(host(swept.lines.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
     for number in range(4):
-        assert np.array_equal(host(swept.columns_h)[number], table[:, (number + 1) * 100])
+        assert np.array_equal(host(swept.lines.columns_h)[number], table[:, (number + 1) * 100])
     insertions = np.array(comparison.matrices[2])
     below = np.maximum(insertions[-1, 1:] - 2, table[-1, 1:] - 5)
     assert np.array_equal(host(borders.row_f), below)

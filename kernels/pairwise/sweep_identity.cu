@@ -3,11 +3,13 @@
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
 
+using Scheme = Identity;
+
 SWEEP(sweep_local_16_bits, Narrow, WAVE_ROWS, true, false)
 SWEEP(sweep_local_32_bits, Single, WAVE_ROWS, true, false)
 SWEEP(sweep_whole_16_bits, Narrow, WAVE_ROWS, false, false)
 SWEEP(sweep_whole_32_bits, Single, WAVE_ROWS, false, false)
-SWEEP(step_local_16_bits, Narrow, STEP_ROWS, true, true)
-SWEEP(step_local_32_bits, Single, STEP_ROWS, true, true)
-SWEEP(step_whole_16_bits, Narrow, STEP_ROWS, false, true)
-SWEEP(step_whole_32_bits, Single, STEP_ROWS, false, true)
+SWEEP(trace_local_16_bits, Narrow, TRACED_ROWS, true, true)
+SWEEP(trace_local_32_bits, Single, TRACED_ROWS, true, true)
+SWEEP(trace_whole_16_bits, Narrow, TRACED_ROWS, false, true)
+SWEEP(trace_whole_32_bits, Single, TRACED_ROWS, false, true)
