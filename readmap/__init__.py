@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from readmap.index.index import Index, build_index
     from readmap.index.occurrences import Place, Places
-    from readmap.pairwise.alignments import Alignments
+    from readmap.pairwise.alignments import PairAlignments
     from readmap.pairwise.api import Comparison, compare
     from readmap.pairwise.api_pairs import align_pairs
     from readmap.search.aligner import Aligner
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aligner",
-    "Alignments",
     "BackendError",
     "Comparison",
     "DataError",
@@ -49,6 +48,7 @@ __all__ = [
     "Index",
     "IndexFolderError",
     "InsertSize",
+    "PairAlignments",
     "Pairing",
     "Pairs",
     "Place",
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "readmap.pairwise.alignments": ("Alignments",),
+    "readmap.pairwise.alignments": ("PairAlignments",),
     "readmap.pairwise.api": ("Comparison", "compare"),
     "readmap.pairwise.api_pairs": ("align_pairs",),
     "readmap.errors": (

@@ -7,7 +7,7 @@ import numpy as np
 from examples import random_bases
 from oracles.comparison import Alignment
 
-from readmap import Alignments
+from readmap import PairAlignments
 from readmap.pairwise.parameters import Scores
 
 Pair = tuple[str, str]
@@ -86,7 +86,7 @@ def draw_long_pair(draw: random.Random, longest: int) -> Pair:
     return (letters, (random_bases(draw, 100) + other)[begin:][:longest])
 
 
-def parsed(found: Alignments) -> list[Alignment]:
+def parsed(found: PairAlignments) -> list[Alignment]:
     begins = [0, *found.operation_ends.tolist()]
     columns = (found.scores, found.query_starts, found.query_ends, found.target_starts, found.target_ends)
     rows = zip(*(column.tolist() for column in columns), itertools.pairwise(begins), strict=True)
@@ -95,5 +95,5 @@ def parsed(found: Alignments) -> list[Alignment]:
     return [Alignment(*row) for row in rows]
 
 
-def same(one: Alignments, other: Alignments) -> bool:
+def same(one: PairAlignments, other: PairAlignments) -> bool:
     return all(np.array_equal(a, getattr(other, name)) for name, a in vars(one).items())

@@ -15,7 +15,7 @@ template <class Lane> struct Border {
 
 // Looks at the cells of every step. This one does not.
 struct Unseen {
-    template <class Lane, i32 CELLS> HOST_DEVICE void look(const Front<Lane, CELLS>&, i32, i32, i32, i32) const {}
+    template <class Lane, i32 CELLS> HOST_DEVICE void look(const Cells<Lane, CELLS>&, i32, i32, i32, i32) const {}
 };
 
 // Where the best alignments of subjects end, of which there may be several of each.
@@ -37,14 +37,14 @@ template <class Lane> struct Ends {
 
     // The place of the first cell, and how far the next one is away.
     template <i32 CELLS>
-    HOST_DEVICE void look(const Front<Lane, CELLS>& front, i32 row, i32 column, i32 row_step, i32 column_step) const {
+    HOST_DEVICE void look(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
         UNROLL for (i32 k = 0; k < CELLS; ++k)
-            seen = larger(seen, if_equal(front.held[k], scores, Lane::all(1), Lane::all(0)));
+            seen = larger(seen, if_equal(cells.held[k], scores, Lane::all(1), Lane::all(0)));
         if (!any(seen)) return;
         for (i32 k = 0; k < CELLS; ++k)
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                if (front.held[k].get(lane) == scores.get(lane))
+                if (cells.held[k].get(lane) == scores.get(lane))
                     note(lane, row + k * row_step, first_column + column + k * column_step);
     }
     HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
@@ -161,30 +161,30 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
         if (BORDERED && reads && exists) next.border = borders[column];
     }
     template <class Seen> HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps,
+                                                Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
                                                 const Seen& seen) {
         Fetched<Lane> now = next;
         fetch(column + 1);
         profile.look_up(now.letters);
-        Lane above = from_above(front.held[CELLS - 1], width);
+        Lane above = from_above(cells.held[CELLS - 1], width);
         through = from_above(through, width);
         if (lane == 0) above = now.border.held, through = now.border.through;
-        front.step(profile, before, through, gaps);
-        seen.look(front, first_row + lane * CELLS, column, 1, 0);
+        cells.step(profile, before, through, gaps);
+        seen.look(cells, first_row + lane * CELLS, column, 1, 0);
         before = above;
         if (BORDERED && writes && (u32)column < (u32)columns)
-            borders[column] = Border<Lane>{front.held[CELLS - 1], through};
+            borders[column] = Border<Lane>{cells.held[CELLS - 1], through};
     }
     // Two steps at a time: what a step leaves in other registers than it took it from, the next one brings back.
     template <class Seen> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                 Front<Lane, CELLS>& front, const GapCosts<Lane>& gaps,
+                                                 Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
                                                  const Seen& seen) {
         before = through = Lane::all(0);
-        front.begin();
+        cells.begin();
         fetch(-lane);
         for (i32 column = -lane; column < steps - lane; column += 2) {
-            step(column, first_row, profile, front, gaps, seen);
-            step(column + 1, first_row, profile, front, gaps, seen);
+            step(column, first_row, profile, cells, gaps, seen);
+            step(column + 1, first_row, profile, cells, gaps, seen);
         }
     }
 };
@@ -195,12 +195,12 @@ template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query&
                                                                     i32 width, Border<Lane>* borders, bool,
                                                                     const GapCosts<Lane>& gaps, const Seen& seen) {
     i32 lane = group_lane() & (width - 1), steps = group_max(columns) + width - 1, strip_rows = width * CELLS;
-    Front<Lane, CELLS> front;
-    front.best = Lane::all(0);
+    Cells<Lane, CELLS> cells;
+    cells.best = Lane::all(0);
     if (query.rows <= strip_rows) {
         Profile<Lane, CELLS> profile(query, 0, width);
         Rows<Lane, CELLS, false> rows = {(const u16*)letters, columns, width, lane};
-        rows.sweep(steps, 0, profile, front, gaps, seen);
+        rows.sweep(steps, 0, profile, cells, gaps, seen);
     } else {
         for (i32 first_row = 0; first_row < query.rows; first_row += strip_rows) {
             Profile<Lane, CELLS> profile(query, first_row, width);
@@ -211,11 +211,11 @@ template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query&
                                             borders,
                                             first_row > 0 && lane == 0,
                                             first_row + strip_rows < query.rows && lane == width - 1};
-            rows.sweep(steps, first_row, profile, front, gaps, seen);
+            rows.sweep(steps, first_row, profile, cells, gaps, seen);
             __syncwarp();
         }
     }
-    Lane best = front.best;
+    Lane best = cells.best;
     for (i32 apart = width / 2; apart; apart /= 2) best = larger(best, from_beside(best, apart));
     return best;
 }
@@ -223,7 +223,7 @@ template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query&
 #else
 
 const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as many blocks
-const i32 FRONT_COLUMNS = 4;  // more would not stay in registers
+const i32 CELL_COLUMNS = 4;   // more would not stay in registers
 
 // Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
 HOST_DEVICE i64 place_of(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
@@ -294,25 +294,25 @@ template <class Lane> struct Row {
 template <class Lane, i32, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32,
                                                               Border<Lane>* borders, bool goes_on,
                                                               const GapCosts<Lane>& gaps, const Seen& seen) {
-    Front<Lane, FRONT_COLUMNS> front;
-    front.best = Lane::all(0);
+    Cells<Lane, CELL_COLUMNS> cells;
+    cells.best = Lane::all(0);
     Profile<Lane> profile(query);
     bool begins = columns && !goes_on;
     for (i32 row = 0; row < query.rows && begins; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
-    for (i32 column = 0; column < columns; column += FRONT_COLUMNS) {
+    for (i32 column = 0; column < columns; column += CELL_COLUMNS) {
         if (column % BLOCK_COLUMNS == 0) profile.look_up(letters + (i64)column * Lane::width);
-        front.begin();
+        cells.begin();
         Lane before = Lane::all(0);
         for (i32 row = 0; row < query.rows; ++row) {
             Border<Lane>& border = borders[row];
             Lane beside = border.held, through = border.through;
-            front.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
-            seen.look(front, row, column, 0, 1);
+            cells.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
+            seen.look(cells, row, column, 0, 1);
             before = beside;
-            border = Border<Lane>{front.held[FRONT_COLUMNS - 1], through};
+            border = Border<Lane>{cells.held[CELL_COLUMNS - 1], through};
         }
     }
-    return front.best;
+    return cells.best;
 }
 
 #endif

@@ -1,6 +1,6 @@
 // Cells of a local alignment's matrix in registers, neighbours across, that move along the matrix together, a step at a
 // time; Lane::width matrices at once. On the GPU the cells are rows of the query and go along the subject, on the CPU they
-// are columns of the subject and go along the query: the recurrence does not tell the two apart.
+// are columns of the subject and go along the query: the recurrence is the same.
 //
 //              across ->
 //      along   held[0]  held[1]  held[2] ...        A gap along the way is a score of each cell, kept from step to step; one
@@ -14,7 +14,7 @@ template <class Lane> struct GapCosts {
     Lane first, further;
 };
 
-template <class Lane, i32 CELLS> struct Front {
+template <class Lane, i32 CELLS> struct Cells {
     Lane held[CELLS];   // the score of each cell's best alignment
     Lane along[CELLS];  // and of that which goes on with a gap in the next step
     Lane best;

@@ -1,4 +1,4 @@
-// The path of every pair, from its end back to its start: directions where a path that scores so much can be, then steps.
+// The path of every pair, from its end back to its start: directions where a path that scores so much can be, then its operations.
 #pragma once
 #include "pairwise/pairwise.cuh"
 

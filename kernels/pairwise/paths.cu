@@ -31,7 +31,7 @@ struct Runs {
     }
 };
 
-// Where the way back is. It leaves the region above or on the left, or AT_BEGINNING in front of an alignment's first letters.
+// Where the way back is. It leaves the region above or on the left, or is AT_BEGINNING of the alignment.
 struct Position {
     i32 row, column, state;
     i32 operations;  // so far

@@ -29,7 +29,7 @@ template <class Lane> struct Columns {
     HOST_DEVICE Lane& insertion(i32 column) const { return at(column, 2); }
 };
 
-// Four bits a cell tell where its scores come from; the cells of a step are neighbours, row 0 lowest.
+// Four bits a cell say where its scores come from; the cells of a step are neighbours, row 0 lowest.
 enum Direction { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_INSERTION = 1 };
 
 template <class Lane> struct Directions {

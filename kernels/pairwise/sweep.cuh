@@ -1,12 +1,12 @@
-// A region of the matrix, swept by waves: each takes a strip of its rows and follows the wave of the strip above, a chunk of
-// columns behind (Sandes and de Melo 2010; here a strip runs through, and waves meet on the horizontal bus).
+// A region of the matrix, swept by wavefronts: each takes a strip of its rows and follows that of the strip above, a chunk
+// of columns behind (Sandes and de Melo 2010; here a strip runs through, and wavefronts meet on the horizontal bus).
 #pragma once
 #include "pairwise/wavefront.cuh"
 
-// What the waves of a region share.
+// What the wavefronts of a region share.
 struct Meeting {
     i32* counter OF(1);  // strips begun
-    i32* best OF(1);     // the highest score that any wave has found
+    i32* best OF(1);     // the highest score that any wavefront has found
     bool prunes;         // whether what cannot reach it is skipped
 };
 
@@ -37,21 +37,22 @@ template <class Sweeping> SELDOM void restore(const Candidate<Sweeping>* candida
     group_sync();
 }
 
-// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wave apart sees it. state: with which
-// the chunk began.
+// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wavefront apart sees it. state: with
+// which the chunk began.
 template <class Sweeping, class Scheme>
 SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
                         const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
-    Sweeping wave(region, scheme, strip);
-    wave.base = base, wave.goal = goal, wave.best = best, wave.chunk = chunk, wave.state = *state;
-    wave.template run<CAREFUL, false, true>(begin);
-    return wave.best;
+    Sweeping wavefront(region, scheme, strip);
+    wavefront.base = base, wavefront.goal = goal, wavefront.best = best, wavefront.chunk = chunk,
+    wavefront.state = *state;
+    wavefront.template run<CAREFUL, false, true>(begin);
+    return wavefront.best;
 }
 
 template <class Lane, i32 ROWS, bool LOCALLY, bool TRACES, class Scheme>
 HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const Meeting& meeting, Found* found,
                              u64* skipped) {
-    typedef Wave<Scheme, Lane, ROWS, LOCALLY, TRACES> Sweeping;
+    typedef Wavefront<Scheme, Lane, ROWS, LOCALLY, TRACES> Sweeping;
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = LOCALLY && !TRACES;
@@ -60,60 +61,60 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     GROUP_ARRAY(Found, founds, GROUP_WIDTH);
     i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
     strip = from_first(strip);
-    Sweeping wave(region, scheme, strip);
+    Sweeping wavefront(region, scheme, strip);
     Candidate<Sweeping> candidate;
     i32 candidate_score = 0;
     State* state = states + group_lane();
-    wave.chunk = chunk;
-    wave.open_window();
-    wave.ask(0);
-    for (i32 begin = 0; begin < region.columns + wave.last_lane; begin += CHUNK) {
-        i32 most = wave.load(begin);
-        bool plain = wave.is_plain(begin);
-        most = group_max(begin ? maximum(most, wave.highest_of_state()) : most);
+    wavefront.chunk = chunk;
+    wavefront.open_window();
+    wavefront.ask(0);
+    for (i32 begin = 0; begin < region.columns + wavefront.last_lane; begin += CHUNK) {
+        i32 most = wavefront.load(begin);
+        bool plain = wavefront.is_plain(begin);
+        most = group_max(begin ? maximum(most, wavefront.highest_of_state()) : most);
         if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
-        if (SEARCHES && meeting.prunes && plain && wave.bound(begin, most) < most_seen) {
-            wave.skip();
-            wave.ask(begin + CHUNK);
+        if (SEARCHES && meeting.prunes && plain && wavefront.bound(begin, most) < most_seen) {
+            wavefront.skip();
+            wavefront.ask(begin + CHUNK);
             ++left_out;
         } else {
-            if (begin) wave.follow(most);
-            else wave.start(most);
-            wave.make_relative();
-            wave.ask(begin + CHUNK);
-            if (SEARCHES) *state = wave.state;
-            i32 highest = wave.run(begin, plain);
-            i32 score = highest + wave.base;
+            if (begin) wavefront.follow(most);
+            else wavefront.start(most);
+            wavefront.make_relative();
+            wavefront.ask(begin + CHUNK);
+            if (SEARCHES) *state = wavefront.state;
+            i32 highest = wavefront.run(begin, plain);
+            i32 score = highest + wavefront.base;
             if (SEARCHES && score >= most_seen) {
                 most_seen = maximum(score, from_first(fresh(meeting.best)));
                 if (score == most_seen) atomic_max(meeting.best, score);
                 if (score == most_seen && score > candidate_score) {
-                    remember(&candidate, score, begin, wave.base, state, chunk);
+                    remember(&candidate, score, begin, wavefront.base, state, chunk);
                     candidate_score = score;
                 } else if (score == most_seen) {
-                    wave.best =
-                        find_first<Sweeping>(region, scheme, strip, wave.base, begin, score, state, chunk, wave.best);
+                    wavefront.best = find_first<Sweeping>(region, scheme, strip, wavefront.base, begin, score, state,
+                                                          chunk, wavefront.best);
                 }
             }
         }
-        wave.store(begin);
+        wavefront.store(begin);
     }
     if (SEARCHES && candidate_score && candidate_score >= from_first(fresh(meeting.best))) {
         restore(&candidate, chunk);
-        wave.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
-                                         &candidate.state, chunk, wave.best);
+        wavefront.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
+                                              &candidate.state, chunk, wavefront.best);
     }
-    founds[group_lane()] = wave.best;
+    founds[group_lane()] = wavefront.best;
     group_sync();
     if (group_lane()) return;
     for (i32 i = 0; i < GROUP_WIDTH; ++i)
-        if (founds[i].before(wave.best)) wave.best = founds[i];
-    found[strip] = wave.best;
+        if (founds[i].before(wavefront.best)) wavefront.best = founds[i];
+    found[strip] = wavefront.best;
     skipped[strip] = left_out;
 }
 
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
-// with a score of 0 if no other wave's is worse. ROWS: of a lane. Who includes this says what Scheme is.
+// with a score of 0 if no other wavefront's is worse. ROWS: of a lane. Who includes this says what Scheme is.
 #define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                    \
     KERNEL void RESIDENT(1) name(i64 begin, i64 end, Region region, Scheme scheme, Meeting meeting, \
                                  Found* found OF(items), u64* skipped OF(items)) {                  \

@@ -1,4 +1,4 @@
-// As sweep_identity.cu, with fewer rows a lane: for a GPU, whose groups would not all have a strip in their last turn otherwise.
+// As sweep_identity.cu, with fewer rows a lane: for a GPU, whose groups would not all have a last strip otherwise.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
 

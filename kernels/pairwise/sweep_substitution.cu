@@ -4,7 +4,7 @@
 
 using Scheme = Substitution;
 
-SWEEP(sweep_local_16_bits, Narrow, WAVE_ROWS, true, false)
-SWEEP(sweep_local_32_bits, Single, WAVE_ROWS, true, false)
+SWEEP(sweep_local_16_bits, Narrow, WAVEFRONT_ROWS, true, false)
+SWEEP(sweep_local_32_bits, Single, WAVEFRONT_ROWS, true, false)
 SWEEP(trace_local_16_bits, Narrow, TRACED_ROWS, true, true)
 SWEEP(trace_local_32_bits, Single, TRACED_ROWS, true, true)

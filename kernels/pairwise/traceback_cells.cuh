@@ -9,12 +9,12 @@ enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_LONGER
 
 // The place of the word of a lane in a step of a strip.
 template <class Lane> HOST_DEVICE i64 cell_word(i64 columns, i64 strip, i64 step, i32 lane) {
-    return (strip * (columns + wave_width<Lane>()) + step) * wave_width<Lane>() + lane;
+    return (strip * (columns + wavefront_width<Lane>()) + step) * wavefront_width<Lane>() + lane;
 }
 
 // The four bits of a cell.
 template <class Lane> HOST_DEVICE i32 source_of(const u16* cells, i64 columns, i32 row, i32 column) {
-    const i32 width = wave_width<Lane>();
+    const i32 width = wavefront_width<Lane>();
     i32 lane = row / TRACED_ROWS % width;
     u16 word = cells[cell_word<Lane>(columns, row / (width * TRACED_ROWS), column + lane, lane)];
     return word >> 4 * (row % TRACED_ROWS) & 15;

@@ -1,24 +1,24 @@
-// A wave: rows of the matrix in the lanes of a group, a few in each, that sweep over its columns. A lane is one column
-// behind the lane above, so that what it takes from there is ready; nobody waits inside the group.
+// A wavefront: rows of the matrix in the lanes of a group, a few in each, that sweep over its columns. A lane is one
+// column behind the lane above, so that what it takes from there is ready; nobody waits inside the group.
 //
 //     lane 0   rows 0 .. ROWS-1        column t
 //     lane 1   rows ROWS .. 2*ROWS-1   column t-1
 //     ...
 //
-// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wave relative to a base
-// that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is raised to it.
-// No true score of the wave's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
+// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wavefront relative to
+// a base that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is raised
+// to it. No true score of the wavefront's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
 #pragma once
 #include "pairwise/bus.cuh"
 #include "pairwise/comparison.cuh"
 #include "pairwise/traceback_cells.cuh"
 
 const i32 GPU_ROWS = 16, CPU_ROWS = 32;  // of a lane
-const i32 WAVE_ROWS = GROUP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
-const i32 CHUNK = 64;  // columns that a wave goes before it reports how far it has come
+const i32 WAVEFRONT_ROWS = GROUP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
+const i32 CHUNK = 64;  // columns that a wavefront goes before it reports how far it has come
 const i32 NO_SCORE = -(1 << 30);
 
-// Where the largest score of a wave is above the base, and by how much it may be elsewhere before the base moves.
+// Where the largest score of a wavefront is above the base, and by how much it may be elsewhere before the base moves.
 template <class Lane> struct Range {
     static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
 };
@@ -44,7 +44,7 @@ struct Region {
     u16* cells OF(some);  // where each cell's scores come from, if that is wanted
     i32 rows, columns;
     i32 row_step;     // a multiple of a strip's rows, or no less than all rows
-    i32 column_step;  // CHUNK + wave_width or more
+    i32 column_step;  // CHUNK + wavefront_width or more
     i32 rows_below;   // of the matrix below the region
     bool blank_left;  // whether nothing is aligned in the column before
 };
@@ -57,24 +57,24 @@ struct Found {
     }
 };
 
-// The letters of a wave's rows, and what they score with those of the columns in which its lanes are. A window holds the
-// columns that the lanes come to in some steps; its first cell is wave_width - 1 columns before that of the first step.
-template <class Scheme, class Lane, i32 ROWS> struct WaveLetters;
+// The letters of a wavefront's rows, and what they score with those of the columns in which its lanes are. A window holds
+// the columns that the lanes come to in some steps; its first cell is wavefront_width - 1 columns before that of the first.
+template <class Scheme, class Lane, i32 ROWS> struct WavefrontLetters;
 
 // How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, and these have letters. OPEN:
 // some may not. In neither a column is to be kept, and none that lanes come to has to be taken from the left, but for one
 // that is not local.
 enum Care { PLAIN, OPEN, CAREFUL };
 
-template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct Wave {
-    static const i32 WIDTH = wave_width<Lane>();
+template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct Wavefront {
+    static const i32 WIDTH = wavefront_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
     static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
-    typedef WaveLetters<Scheme, Lane, ROWS> RowLetters;
+    typedef WavefrontLetters<Scheme, Lane, ROWS> RowLetters;
     typedef typename RowLetters::Cell Cell;
     typedef Crossing<Lane> Above;
 
-    // The columns that a wave goes at a time: what comes from above, the letters, and what the last row hands on.
+    // The columns that a wavefront goes at a time: what comes from above, the letters, and what the last row hands on.
     struct Chunk {
         Above above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
         Cell window[WINDOW];
@@ -103,7 +103,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     u64 words[CHUNK / GROUP_WIDTH];
     i32 codes[CHUNK / GROUP_WIDTH], before[CHUNK / GROUP_WIDTH];
 
-    HOST_DEVICE Wave(const Region& region, const Scheme& scheme, i32 strip)
+    HOST_DEVICE Wavefront(const Region& region, const Scheme& scheme, i32 strip)
         : region(region),
           scheme(scheme),
           letters(scheme),

@@ -1,16 +1,16 @@
-// The letters of nucleotides in waves.
+// The letters of nucleotides in wavefronts.
 #pragma once
 #include "pairwise/identity.cuh"
 #include "pairwise/wavefront.cuh"
 
-template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
+template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
     typedef i32 Cell;
     typedef Lane Columns;
     static const bool TAKES_ALL = true;  // PLAIN or not
     Lane rows[ROWS], matching, differing;
 
     // All scores have the first gap in them, which the H that is kept lacks.
-    HOST_DEVICE WaveLetters(const Identity& scheme)
+    HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(Lane::all(scheme.first_gap() + scheme.highest)),
           differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }
@@ -19,7 +19,7 @@ template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
         window[place] = code < NO_NUCLEOTIDE ? code : -2;
     }
-    // The columns of this thread's lanes where the first lane of the wave is at `place`.
+    // The columns of this thread's lanes where the first lane of the wavefront is at `place`.
     HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
         return Lane::all(window[place - first_lane<Lane>()]);
     }
@@ -32,14 +32,14 @@ template <class Lane, i32 ROWS> struct WaveLetters<Identity, Lane, ROWS> {
 #ifdef __CUDACC__
 
 // A row's scores with the four letters are the bytes of a word, from which the letters of the two columns choose.
-template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
+template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef u32 Cell;
     typedef u32 Columns;
     static const bool TAKES_ALL = false;
     u32 low[ROWS], high[ROWS];
     i32 matching, differing;
 
-    HOST_DEVICE WaveLetters(const Identity& scheme)
+    HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(scheme.first_gap() + scheme.highest), differing(scheme.first_gap() + scheme.lowest) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
         u32 scores = (u32)(differing & 0xFF) * 0x01010101u;
@@ -67,13 +67,13 @@ template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
 
 #else
 
-template <i32 ROWS> struct WaveLetters<Identity, Narrow, ROWS> {
+template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef i16 Cell;
     typedef Narrow Columns;
     static const bool TAKES_ALL = true;
     Narrow rows[ROWS], matching, differing;
 
-    HOST_DEVICE WaveLetters(const Identity& scheme)
+    HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(Narrow::all(scheme.first_gap() + scheme.highest)),
           differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }

@@ -1,13 +1,13 @@
-// The lanes of a wave (wavefront.cuh): on the GPU a warp, whose threads hold two 16-bit lanes each, on the CPU one vector.
+// The lanes of a wavefront: on the GPU a warp, whose threads hold two 16-bit lanes each, on the CPU one vector.
 #pragma once
 #include "common/lanes.cuh"
 
-// What a row hands to the row below: H (within a wave less the first gap), and F.
+// What a row hands to the row below: H (within a wavefront less the first gap), and F.
 struct Border {
     i32 h, f;
 };
 
-template <class Lane> HOST_DEVICE constexpr i32 wave_width() { return GROUP_WIDTH * Lane::width; }
+template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return GROUP_WIDTH * Lane::width; }
 // Of the lanes that this thread holds, the first.
 template <class Lane> HOST_DEVICE i32 first_lane() { return group_lane() * Lane::width; }
 
@@ -26,7 +26,7 @@ HOST_DEVICE Single joined(Single a, Single b, i32 lane) { return lane ? a : b; }
 
 #ifdef __CUDACC__
 
-// What the last of a thread's lanes hands to the lane below it, relative to the wave's base.
+// What the last of a thread's lanes hands to the lane below it, relative to the wavefront's base.
 template <class Lane> struct Crossing {
     Border border;
 
@@ -52,7 +52,7 @@ HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
 }
 
 // Every lane's h and f go to the lane below, those that cross to the next thread too, and the first one gets what the row
-// above the wave has.
+// above the wavefront has.
 HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Crossing<Narrow> crossing, Crossing<Narrow> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (group_lane() == 0) both = above.both;

@@ -1,16 +1,16 @@
-// The letters in waves that a matrix scores.
+// The letters in wavefronts that a matrix scores.
 #pragma once
 #include "pairwise/substitution.cuh"
 #include "pairwise/wavefront.cuh"
 
-template <class Lane, i32 ROWS> struct WaveLetters<Substitution, Lane, ROWS> {
+template <class Lane, i32 ROWS> struct WavefrontLetters<Substitution, Lane, ROWS> {
     typedef i32 Cell;
     typedef const Cell* Columns;
     static const bool TAKES_ALL = true;
     const i32* matrix;
     Lane rows[ROWS], lifted;  // rows: where each letter's scores begin
 
-    HOST_DEVICE WaveLetters(const Substitution& scheme)
+    HOST_DEVICE WavefrontLetters(const Substitution& scheme)
         : matrix(scheme.matrix), lifted(Lane::all(scheme.first_gap())) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code * CODES); }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }

@@ -26,7 +26,7 @@ BLOCK_LETTERS = 1 << 16
 
 @dataclass(frozen=True)
 class Titles:
-    """Of each sequence its header's line without '>', in the file's order.
+    """The header's line of each sequence without '>', in the file's order.
 
     text: uint8, all titles behind each other.
     offsets: int64 [sequences + 1]: title i is text[offsets[i]:offsets[i + 1]].
@@ -37,7 +37,7 @@ class Titles:
 
     @classmethod
     def of(cls, titles: Sequence[bytes]) -> Titles:
-        """Those of a list."""
+        """The titles of a list."""
         offsets = np.zeros(len(titles) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, titles), np.int64, len(titles)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(titles), np.uint8), offsets)
@@ -55,7 +55,7 @@ class Titles:
 
 
 class Names(Titles):
-    """Of each sequence its title up to the first blank."""
+    """The title of each sequence up to the first blank."""
 
     def __getitem__(self, number: int) -> bytes:
         return super().__getitem__(number).split(maxsplit=1)[0]
@@ -111,7 +111,7 @@ class Database:
 
     @property
     def letters(self) -> int:
-        """Of all sequences."""
+        """Letters of all sequences."""
         return len(self.codes) - PADDING
 
     @property
@@ -131,13 +131,13 @@ class Database:
         return int(self.lengths[self.ranks[number]])
 
     def letters_of(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
-        """Those of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
+        """Letters of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
         first = int(self.starts[self.ranks[number]])
         return LETTERS[self.codes[first + start : first + end]]
 
     @property
     def names(self) -> Names:
-        """By the number in the file; they may be repeated."""
+        """Names by the number in the file; they may be repeated."""
         return Names(self.titles.text, self.titles.offsets)
 
 
@@ -173,7 +173,7 @@ def build_database(
 ) -> Database:
     """The database of a FASTA file, plain, gzip or bgzip; "-" is standard input. FASTQ holds nucleotides.
 
-    molecule: None is what the file's first megabyte tells (formats.alphabets.guess_alphabet).
+    molecule: None is what the file's first megabyte holds (formats.alphabets.guess_alphabet).
     threads, progress: as of read_sequences.
     Raises DataError where the file is no FASTA of that molecule, and OSError from reading.
     """

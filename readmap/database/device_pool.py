@@ -1,4 +1,4 @@
-"""Several devices that scan a database together, each its share."""
+"""Several devices that scan a database together, each a part of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.database.database import Database
 from readmap.database.parameters import Costs
-from readmap.database.partition import Share
+from readmap.database.partition import Partition
 
-#: By how much of the database a device's share has to be wrong for the shares to be changed: what moves is sent again.
+#: By how much of the database a device's partition has to be wrong for all to be changed: what moves is sent again.
 TOLERANCE = 0.03
 
 Found = TypeVar("Found")
@@ -34,7 +34,7 @@ class _Worker:
     def __init__(self, opened: Callable[[], Backend], database: Database, is_alone: bool) -> None:
         self._pool = None if is_alone else ThreadPoolExecutor(1, "device")
         self.backend = self.do(opened).result()
-        self.share = Share(database, self.backend)
+        self.partition = Partition(database, self.backend)
         self.cells, self.seconds = 0, 0.0
 
     def do(self, work: Callable[[], Found]) -> Future[Found]:
@@ -46,16 +46,16 @@ class _Worker:
         return done
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, tell: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Of its share."""
+        """int32 [queries, subjects of its partition]; queries: codes; report: hears of cells that are done."""
         began = time.perf_counter()
 
         def count(cells: int) -> None:
             self.cells += cells
-            tell(cells)
+            report(cells)
 
-        found = self.share.scores(queries, costs, count)
+        found = self.partition.scores(queries, costs, count)
         self.seconds += time.perf_counter() - began
         return found
 
@@ -70,7 +70,7 @@ class _Worker:
             self._pool.shutdown()
 
 
-class Crew:
+class DevicePool:
     """The devices of a scan; what they find does not depend on who finds it.
 
     The database is divided in proportion to the speeds measured so far, at first in equal parts.
@@ -90,7 +90,7 @@ class Crew:
 
     @property
     def names(self) -> list[str]:
-        """Of the devices."""
+        """Names of the devices."""
         return [worker.backend.name for worker in self._workers]
 
     def do(self, work: Callable[[], Found]) -> Found:
@@ -98,16 +98,16 @@ class Crew:
         return self._workers[0].do(work).result()
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, tell: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """int32 [queries, subjects], the longest subject first; queries: codes; tell: hears of cells that are done."""
+        """int32 [queries, subjects], the longest subject first; queries: codes; report: hears of cells done."""
         lock, stopped = Lock(), False
 
         def count(cells: int) -> None:
             with lock:
                 if stopped:
                     raise _Stopped
-                tell(cells)
+                report(cells)
 
         try:
             running = [worker.do(partial(worker.scores, queries, costs, count)) for worker in self._workers]
@@ -133,10 +133,10 @@ class Crew:
     def _divide(self) -> None:
         """Give each device neighbouring subjects with its part of all letters."""
         starts, letters = self._database.starts, self._database.letters
-        cuts = [int(np.searchsorted(starts, share * letters)) for share in np.cumsum(self._parts[:-1])]
+        cuts = [int(np.searchsorted(starts, part * letters)) for part in np.cumsum(self._parts[:-1])]
         bounds = [0, *cuts, len(self._database)]
         for worker, first, end in zip(self._workers, bounds, bounds[1:], strict=False):
-            worker.share.take(first, end)
+            worker.partition.take(first, end)
 
     def close(self) -> None:
         """End the threads."""
@@ -145,10 +145,10 @@ class Crew:
 
 
 @contextlib.contextmanager
-def open_crew(database: Database, opened: Sequence[Callable[[], Backend]]) -> Iterator[Crew]:
-    """A crew, until the block ends."""
-    crew = Crew(database, opened)
+def open_device_pool(database: Database, opened: Sequence[Callable[[], Backend]]) -> Iterator[DevicePool]:
+    """A pool, until the block ends."""
+    pool = DevicePool(database, opened)
     try:
-        yield crew
+        yield pool
     finally:
-        crew.close()
+        pool.close()

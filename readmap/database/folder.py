@@ -1,4 +1,4 @@
-"""The database's folder on disk: where it is, and what its manifest tells."""
+"""The database's folder on disk: where it is, and what its manifest says."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Hits:
     scores: NDArray[np.int32]
     bit_scores: NDArray[np.float64]
     evalues: NDArray[np.float64]
-    alignments: Alignments
+    alignments: PairAlignments
 
     def __len__(self) -> int:
         return len(self.subjects)

@@ -126,7 +126,7 @@ class _Table:
     scores: NDArray[np.int32]
 
     def place_of(self, letter: str) -> int | None:
-        """Where the letter's scores are, or those of the one that stands for it."""
+        """The row of the letter's scores, or of those of the letter that stands for it."""
         stand_ins = {"U": "UCX", "*": "*"}.get(letter, letter + "X")
         return next((self.letters.index(other) for other in stand_ins if other in self.letters), None)
 

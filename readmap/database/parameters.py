@@ -19,7 +19,7 @@ from readmap.strand import Strand
 #: The matrix of proteins, and what nucleotides score: a match, and a mismatch as a positive number. As BLAST's.
 MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 
-#: The E-value up to which hits are told, as blastp's, and how many of a query.
+#: The E-value up to which hits are reported, as blastp's, and how many of a query.
 EVALUE, MOST_HITS = 10.0, 500
 
 # By the codes of nucleotides.
@@ -41,7 +41,7 @@ class Costs:
 
     @classmethod
     def of(cls, matrix: Matrix, gap_open: int | None = None, gap_extend: int | None = None) -> Costs:
-        """None is BLAST's for the matrix."""
+        """The costs of a matrix; None is what BLAST takes for it."""
         default_open, default_extend = default_gaps(matrix)
         return cls(
             matrix,
@@ -50,17 +50,17 @@ class Costs:
         )
 
     def substitution(self) -> Substitution:
-        """The same for an alignment."""
+        """The costs as alignments take them."""
         return Substitution(self.matrix.scores, self.gap_open, self.gap_extend)
 
     def of_complements(self) -> Costs:
-        """Those of letters with these for the letters' complements: in most cases the same."""
+        """Costs that score letters as these do their complements: in most cases the same."""
         scores = self.matrix.scores[np.ix_(_COMPLEMENTS, _COMPLEMENTS)]
         return replace(self, matrix=replace(self.matrix, scores=scores))
 
     @property
     def statistics(self) -> Parameters | None:
-        """None where BLAST has published none."""
+        """The parameters of E-values; None where BLAST has published none."""
         return gapped_parameters(self.matrix, self.gap_open, self.gap_extend)
 
 
@@ -103,7 +103,7 @@ def matrix_of(name: str) -> Matrix:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which hits are told.
+    """Which hits are reported.
 
     evalue: the highest; None is EVALUE where the costs have statistical parameters, else any.
     min_score: the lowest score, 1 or more.

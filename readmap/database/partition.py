@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.database.columns import Columns, interleave
 from readmap.database.database import Database
+from readmap.database.interleaving import InterleavedSubjects, interleave
 from readmap.database.parameters import Costs
-from readmap.database.scores import Query, score
+from readmap.database.scores import DeviceQuery, score
 
 #: Letters that are interleaved together where the device shares the host's memory.
-WINDOW_LETTERS = 1 << 26
+BATCH_LETTERS = 1 << 26
 
-#: Bytes a letter that a window takes of a device's own memory: the codes, interleaved too, and what goes with subjects,
+#: Bytes a letter that a batch takes of a device's own memory: the codes, interleaved too, and what goes with subjects,
 #: which of short ones is as much again.
 LETTER_BYTES = 4
 
-#: Letters of a window however little memory there is: fewer would leave the device idle, and take no less.
+#: Letters of a batch however little memory there is: fewer would leave the device idle, and take no less.
 LEAST_LETTERS = 1 << 22
 
 #: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
@@ -31,7 +31,7 @@ UNCUT, PIECES = 1 << 16, 64
 
 
 @dataclass(frozen=True)
-class Window:
+class SubjectBatch:
     """Subjects that are on the device together.
 
     Attributes:
@@ -43,11 +43,11 @@ class Window:
 
     first: int
     end: int
-    columns: Columns
+    columns: InterleavedSubjects
     owners: NDArray[np.int64] | None
     span: int
 
-    def scores(self, query: Query, backend: Backend) -> NDArray[np.int32]:
+    def scores(self, query: DeviceQuery, backend: Backend) -> NDArray[np.int32]:
         """int32 [subjects]."""
         found = score(query, self.columns, backend)
         if self.owners is None:
@@ -57,14 +57,14 @@ class Window:
         return scores
 
 
-class Share:
+class Partition:
     """Neighbouring subjects of a database; what fits in the device's memory stays there from query to query."""
 
     def __init__(self, database: Database, backend: Backend) -> None:
         self._database = database
         self._backend = backend
         self._first = self._end = 0
-        self._resident: Window | None = None
+        self._resident: SubjectBatch | None = None
 
     def take(self, first: int, end: int) -> None:
         """Have the subjects of these ranks from now on."""
@@ -72,26 +72,26 @@ class Share:
             self._first, self._end, self._resident = first, end, None
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, tell: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """int32 [queries, subjects]; queries: codes; tell: hears of cells that are done, and may raise to stop it."""
-        placed = [Query.of(codes, costs, self._backend) for codes in queries]
+        """int32 [queries, subjects]; queries: codes; report: hears of cells that are done, and may raise to stop it."""
+        placed = [DeviceQuery.of(codes, costs, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
-        for window in self._windows(max((query.span for query in placed), default=0)):
-            letters = int(self._database.lengths[window.first : window.end].sum())
+        for batch in self._batches(max((query.span for query in placed), default=0)):
+            letters = int(self._database.lengths[batch.first : batch.end].sum())
             for query, row in zip(placed, found, strict=True):
-                row[window.first - self._first : window.end - self._first] = window.scores(query, self._backend)
-                tell(letters * query.rows)
-            del window  # before the next one is placed
+                row[batch.first - self._first : batch.end - self._first] = batch.scores(query, self._backend)
+                report(letters * query.rows)
+            del batch  # before the next one is placed
         return found
 
-    def _windows(self, span: int) -> Iterator[Window]:
+    def _batches(self, span: int) -> Iterator[SubjectBatch]:
         if self._resident and (self._resident.owners is None or span <= self._resident.span):
             yield self._resident
             return
         self._resident = None
         memory = self._backend.memory()
-        limit = WINDOW_LETTERS
+        limit = BATCH_LETTERS
         if memory:
             limit = max((memory[0] - self._backend.scratch_bytes) // LETTER_BYTES, LEAST_LETTERS)
         starts, first = self._database.starts, self._first
@@ -99,11 +99,11 @@ class Share:
             end = int(np.searchsorted(starts[: self._end], starts[first] + max(limit, 1), side="right")) - 1
             # One behind the limit is the last; where all begin before it, they may all be taken.
             end = self._end if self._fits(first, limit) else max(end, first + 1)
-            window = self._place(first, end, span)
+            batch = self._place(first, end, span)
             if (first, end) == (self._first, self._end):
-                self._resident = window
-            yield window
-            del window  # before the next one is placed
+                self._resident = batch
+            yield batch
+            del batch  # before the next one is placed
             first = end
 
     def _fits(self, first: int, limit: int) -> bool:
@@ -112,14 +112,14 @@ class Share:
         starts, lengths = self._database.starts, self._database.lengths
         return int(starts[last] + lengths[last] - starts[first]) <= limit
 
-    def _place(self, first: int, end: int, span: int) -> Window:
+    def _place(self, first: int, end: int, span: int) -> SubjectBatch:
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
         begin, stop = int(starts[0]), int(starts[-1] + lengths[-1])
         own = max(min(UNCUT, (stop - begin) // (PIECES * self._backend.threads)), 4 * span)
         pieces, sizes, owners = _cut(starts - begin, lengths, own, span)
         columns = interleave(database.codes[begin:stop], pieces, sizes, self._backend)
-        return Window(first, end, columns, owners, span)
+        return SubjectBatch(first, end, columns, owners, span)
 
 
 def _cut(

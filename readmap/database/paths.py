@@ -14,7 +14,7 @@ from readmap.backend import Backend
 from readmap.database.parameters import Costs
 from readmap.database.regions import find_regions
 from readmap.errors import InternalError
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check_substitution
 from readmap.pairwise.letters import letters_of_codes
 from readmap.pairwise.pairs import align_pairs
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     score: int
 
 
-def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend: Backend) -> list[Alignments]:
+def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend: Backend) -> list[PairAlignments]:
     """The alignments of each query with its subjects, on the host.
 
     wanted: are taken as they are aligned. counts: of subjects, of each.
@@ -96,7 +96,7 @@ def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArr
 
 
 def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    """Of neighbours; there is one at least, though it may have no pairs."""
+    """Batches of neighbours; there is one at least, though it may have no pairs."""
     batch: list[Pair] = []
     letters = 0
     for pair in pairs:
@@ -109,7 +109,7 @@ def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     yield batch
 
 
-def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> Alignments:
+def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> PairAlignments:
     queries, subjects = _sequences([pair.query for pair in pairs]), _sequences([pair.subject for pair in pairs])
     codes, targets = (letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
     found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
@@ -139,17 +139,17 @@ def _sequences(codes: Sequence[NDArray[np.uint8]]) -> Sequences:
 _NONE = np.zeros(0, np.uint8)
 
 
-def _joined(batches: Sequence[Alignments]) -> Alignments:
+def _joined(batches: Sequence[PairAlignments]) -> PairAlignments:
     counts = [np.diff(batch.operation_ends, prepend=0) for batch in batches]
     joined = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
-    return Alignments(**joined | {"operation_ends": np.cumsum(np.concatenate(counts))})
+    return PairAlignments(**joined | {"operation_ends": np.cumsum(np.concatenate(counts))})
 
 
-def _part(whole: Alignments, first: int, end: int) -> Alignments:
+def _part(whole: PairAlignments, first: int, end: int) -> PairAlignments:
     """The alignments from `first` to before `end`."""
     begin = int(whole.operation_ends[first - 1]) if first else 0
     stop = int(whole.operation_ends[end - 1]) if end else 0
     part = {name: array[first:end] for name, array in vars(whole).items()}
-    return Alignments(
+    return PairAlignments(
         **part | {"operation_ends": part["operation_ends"] - begin, "operations": whole.operations[begin:stop]}
     )

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.database.columns import interleave
+from readmap.database.interleaving import interleave
 from readmap.database.parameters import Costs
-from readmap.database.scores import Query, find_ends
+from readmap.database.scores import DeviceQuery, find_ends
 
 Codes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Regions:
-    """Of each subject the part of the query and that of the subject, int64 [subjects], half-open.
+    """Parts of the query and of each subject, int64 [subjects], half-open.
 
     An alignment of these parts alone is that of the whole sequences: they end where the first best alignment does, and
     begin before all that begin a best one, so that wherever paths part the parts have what the whole has.
@@ -51,8 +51,8 @@ def find_regions(
 def _ends(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: Costs, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
-    """As find_ends; subjects: the longest one first."""
+    """The ends that find_ends finds; subjects: the longest one first."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     starts = np.cumsum(lengths) - lengths
     columns = interleave(np.concatenate(subjects), starts, lengths, backend)
-    return find_ends(Query.of(query, costs, backend), columns, scores, backend)
+    return find_ends(DeviceQuery.of(query, costs, backend), columns, scores, backend)

@@ -1,4 +1,4 @@
-"""Hits, with the letters that they are of -> Results: what the formats tell, hit by hit."""
+"""Hits, with the letters that they are of -> Results: what the formats write, hit by hit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from readmap.database.hits import Hits
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
-from readmap.pairwise.columns import Columns, expand
+from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.pairwise.results import LETTERS
 from readmap.reads.sequences import COMPLEMENTS
 
@@ -70,7 +70,7 @@ class Query:
 
     @cached_property
     def reverse_complement(self) -> NDArray[np.uint8]:
-        """Of nucleotides, uint8."""
+        """The reverse complement of nucleotides, uint8."""
         return COMPLEMENTS[self.letters[::-1]]
 
 
@@ -82,7 +82,7 @@ class Hit:
     covered: letters of the query that are aligned in this hit or in another of the same subject.
     query, subject: uint8, the aligned letters: those of the query as it was given, and those of the subject's reverse
         complement where `reverse` is true.
-    operations: uint32, as in Alignments; they lead along the query as it was given.
+    operations: uint32, as in PairAlignments; they lead along the query as it was given.
     equal, different, gaps: columns of the alignment with two equal letters, with two others, and with one.
     openings: gaps, whatever their lengths.
     are_similar: bool [256, 256], which letters of the query and of the subject have a score above 0.
@@ -120,7 +120,7 @@ class Hit:
         return cigar(self.operations)
 
     @cached_property
-    def columns(self) -> Columns:
+    def columns(self) -> AlignedColumns:
         """The alignment with a letter or a gap of both in every column."""
         return expand(self.operations, self.query, self.subject)
 
@@ -201,7 +201,7 @@ class Results:
             )
 
     def _counts(self) -> list[list[int]]:
-        """Of each hit columns with equal letters, with different ones and with gaps, and gaps."""
+        """Columns of each hit with equal letters, with different ones and with gaps, and its gaps."""
         found = self.hits.alignments
         kinds = (found.operations & 15).astype(np.int64)
         hit = np.repeat(np.arange(len(self)), np.diff(found.operation_ends, prepend=0))

@@ -1,4 +1,4 @@
-"""A query and Columns -> the score of its best alignment with every subject."""
+"""DeviceQuery and InterleavedSubjects -> the score of its best alignment with every subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.database.columns import BLOCK_COLUMNS, Columns
+from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
 from readmap.database.parameters import Costs
 
 #: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
@@ -51,7 +51,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Query:
+class DeviceQuery:
     """A query on a device.
 
     Attributes:
@@ -71,8 +71,8 @@ class Query:
     is_narrow: bool
 
     @classmethod
-    def of(cls, codes: NDArray[np.uint8], costs: Costs, backend: Backend) -> Query:
-        """Of a query's codes on the host."""
+    def of(cls, codes: NDArray[np.uint8], costs: Costs, backend: Backend) -> DeviceQuery:
+        """The query of these codes, which are on the host."""
         scores = costs.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
         is_narrow = scores.min() >= -128 and scores.max() <= 127
@@ -132,8 +132,8 @@ class _Ends:
     last_columns: Array
 
 
-def score(query: Query, columns: Columns, backend: Backend) -> NDArray[np.int32]:
-    """int32 [subjects]: of every subject, in the order of the columns."""
+def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
+    """The score of every subject, int32 [subjects], in the order of the columns."""
     scores = backend.full(columns.count * backend.narrow_lanes, 0, np.int32)
     results = {"scores": scores}
     _launch("score", query, _stretches(query, columns, backend), columns, results, query.is_narrow, backend)
@@ -147,7 +147,7 @@ def score(query: Query, columns: Columns, backend: Backend) -> NDArray[np.int32]
     return found[: columns.subjects]
 
 
-def _stretches(query: Query, columns: Columns, backend: Backend) -> Stretches:
+def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> Stretches:
     """The columns of all groups: those of each that has many in pieces, of the others a stretch each.
 
     Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
@@ -177,7 +177,7 @@ def _multiple(columns: int) -> int:
 def _made(
     starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
 ) -> Stretches:
-    """end: of their borders."""
+    """Stretches of these columns, on the device; end: of their borders."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     offsets += end - offsets[-1]
@@ -186,7 +186,7 @@ def _made(
 
 
 def find_ends(
-    query: Query, columns: Columns, scores: NDArray[np.int32], backend: Backend
+    query: DeviceQuery, columns: InterleavedSubjects, scores: NDArray[np.int32], backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
     """Where the best alignments end, of which there may be several of a subject; scores: int32 [subjects], above 0.
 
@@ -210,9 +210,9 @@ def find_ends(
 
 def _launch(
     what: str,
-    query: Query,
+    query: DeviceQuery,
     stretches: Stretches,
-    columns: Columns,
+    columns: InterleavedSubjects,
     arguments: dict[str, Any],
     is_narrow: bool,
     backend: Backend,
@@ -239,7 +239,7 @@ def _launch(
 
 
 def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backend) -> Shape:
-    """The one that wastes least: rows that the query does not have, and steps until all threads are at work.
+    """The shape that wastes least: rows that the query does not have, and steps until all threads are at work.
 
     sizes: cells that a thread may hold.
     """
@@ -257,7 +257,7 @@ def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backe
 
 
 def _slices(
-    query: Query, stretches: Stretches, shape: Shape, is_narrow: bool, backend: Backend
+    query: DeviceQuery, stretches: Stretches, shape: Shape, is_narrow: bool, backend: Backend
 ) -> Iterator[tuple[Stretches, Array]]:
     """Stretches whose borders fit in the scratch memory, and room for these."""
     border = 4 * backend.narrow_lanes * (1 if is_narrow else 2)
@@ -276,7 +276,7 @@ def _slices(
         first = last
 
 
-def _rounds(query: Query, part: Stretches, backend: Backend) -> Iterator[Stretches]:
+def _rounds(query: DeviceQuery, part: Stretches, backend: Backend) -> Iterator[Stretches]:
     """The stretches, cut for calls that do not last too long, one behind the other."""
     step = max(CALL_CELLS // (query.rows * backend.narrow_lanes) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
     if backend.lanes > 1 or (most := int(part.columns.max())) <= step:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.database.database import Database
-from readmap.database.device_pool import Crew
+from readmap.database.device_pool import DevicePool
 from readmap.database.hits import Hits
 from readmap.database.letters import codes_of
 from readmap.database.parameters import Costs, Limits
 from readmap.database.paths import Wanted, align
 from readmap.database.statistics import SearchSpace
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import COMPLEMENTS, Sequences
 from readmap.strand import Strand
@@ -38,7 +38,7 @@ Codes = NDArray[np.uint8]
 class Scanned(NamedTuple):
     """What was found with a query.
 
-    hits: those that are told.
+    hits: those that are reported.
     scores: int32 [subjects], of every sequence of the database in its file's order, the better one of both strands.
     threshold: the lowest score of a hit with a subject of median length; None where none is known.
     """
@@ -62,15 +62,12 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class Scan:
-    """A scan, as often as it is asked for.
-
-    tell: hears of cells that are done.
-    """
+    """A scan, as often as it is asked for."""
 
     database: Database
     costs: Costs
     limits: Limits
-    crew: Crew
+    pool: DevicePool
 
     @property
     def strands(self) -> list[bool]:
@@ -80,26 +77,29 @@ class Scan:
         return {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[self.limits.strand]
 
     def cells(self, queries: Sequences) -> int:
-        """Of all matrices together."""
+        """Cells of all matrices together."""
         return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
 
-    def __call__(self, queries: Sequences, tell: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
-        """What is found with each query, in order; raises UsageError where E-values are unknown or scores too high."""
+    def __call__(self, queries: Sequences, report: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
+        """What is found with each query, in order; report: hears of cells that are done.
+
+        Raises UsageError where E-values are unknown or scores too high.
+        """
         self.limits.highest_evalue(self.costs)  # whether there are any
         longest = np.full(len(queries), self.database.longest)
         self.costs.substitution().expect_room(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
             codes = [codes_of(letters) for letters in queries.part(first, end)]
-            yield from self._scan_block(first, codes, tell)
+            yield from self._scan_block(first, codes, report)
 
     def _blocks(self, queries: int) -> list[int]:
         """Where blocks begin, and the end of the last one."""
         size = max(BLOCK_SCORES // max(len(self.database) * len(self.strands), 1), 1)
-        first = min(TIMED_QUERIES, size) if len(self.crew.names) > 1 else 0
+        first = min(TIMED_QUERIES, size) if len(self.pool.names) > 1 else 0
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
-    def _scan_block(self, first: int, queries: Sequence[Codes], tell: Callable[[int], None]) -> Iterator[Scanned]:
-        scores = np.stack([self._scores(queries, reverse, tell) for reverse in self.strands], axis=1)
+    def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[Scanned]:
+        scores = np.stack([self._scores(queries, reverse, report) for reverse in self.strands], axis=1)
         chosen = [self._choose(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
         for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
@@ -109,11 +109,11 @@ class Scan:
             by_number[self.database.order] = scores[number].max(axis=0)
             yield Scanned(hits, by_number, made.threshold)
 
-    def _scores(self, queries: Sequence[Codes], reverse: bool, tell: Callable[[int], None]) -> NDArray[np.int32]:
+    def _scores(self, queries: Sequence[Codes], reverse: bool, report: Callable[[int], None]) -> NDArray[np.int32]:
         """int32 [queries, subjects] of a strand, the reverse one by the queries' reverse complements."""
         if not reverse:
-            return self.crew.scores(queries, self.costs, tell)
-        return self.crew.scores([_reverse_complement(codes) for codes in queries], self.costs.of_complements(), tell)
+            return self.pool.scores(queries, self.costs, report)
+        return self.pool.scores([_reverse_complement(codes) for codes in queries], self.costs.of_complements(), report)
 
     def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
         """scores: int32 [strands, subjects]."""
@@ -146,10 +146,10 @@ class Scan:
         bits = statistics.bit_scores(found) if statistics else np.full(len(found), np.nan)
         return _Chosen(ranks, reverse, found, bits, evalues, threshold)
 
-    def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[Alignments]:
-        """Of each query's hits."""
+    def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[PairAlignments]:
+        """The alignments of each query's hits."""
         counts = [len(made.ranks) for made in chosen]
-        return self.crew.do(lambda: align(self._wanted(queries, chosen), counts, self.costs, self.crew.backend))
+        return self.pool.do(lambda: align(self._wanted(queries, chosen), counts, self.costs, self.pool.backend))
 
     def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[Wanted]:
         """One query at a time: reverse complements of long subjects take memory."""
@@ -164,5 +164,5 @@ class Scan:
 
 
 def _reverse_complement(codes: Codes) -> Codes:
-    """Of nucleotides."""
+    """The reverse complement of nucleotides."""
     return codes_of(COMPLEMENTS[codes[::-1] + np.uint8(ord("A"))])

@@ -91,7 +91,7 @@ class SearchSpace:
         return self._corrected_evalues(finite_size, scores, subject_lengths)
 
     def adjusted_evalues(self, scores: NDArray[Any]) -> Numbers:
-        """The same by the length adjustment: for a protein as blastp with OLD_FSC; scores: integers [hits]."""
+        """E-values by the length adjustment: for a protein as blastp with OLD_FSC; scores: integers [hits]."""
         query, database = self.effective_lengths()
         if self.parameters.rounds_down:
             scores = scores & ~1
@@ -104,7 +104,7 @@ class SearchSpace:
 
         evalue: of all lengths, or float64 [lengths].
 
-        It tells hits among the scores of a whole database faster than their E-values: each length is needed once.
+        It finds hits among the scores of a whole database faster than their E-values: each length is needed once.
         """
         count = len(subject_lengths)
         low, high = np.zeros(count, np.int64), np.ones(count, np.int64)
@@ -121,7 +121,7 @@ class SearchSpace:
         return high
 
     def effective_lengths(self) -> tuple[int, int]:
-        """Of the query and of the database, in letters, without what the length adjustment takes; at least 1."""
+        """Letters of the query and of the database without what the length adjustment takes; at least 1."""
         adjustment = length_adjustment(self.parameters, self.query_length, self.letters, self.sequences)
         return max(self.query_length - adjustment, 1), max(self.letters - self.sequences * adjustment, 1)
 
@@ -159,7 +159,7 @@ class SearchSpace:
 
 
 def gapped_parameters(matrix: Matrix, gap_open: int, gap_extend: int) -> Parameters | None:
-    """Those of a matrix where a gap of k costs gap_open + k * gap_extend; None where BLAST has published none.
+    """The parameters of a matrix where a gap of k costs gap_open + k * gap_extend; None where BLAST has published none.
 
     Proteins' go by the scores of the twenty amino acids: a file that scores them as BLOSUM62 does has its parameters.
     """

@@ -1,4 +1,4 @@
-"""Sequences of files -> Alignments on the host, by the two aligners: that of many pairs, and that of one long pair."""
+"""Sequences of files -> PairAlignments on the host, by the aligner of many pairs or that of one long pair."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
 from readmap.pairwise import long_pairs, pairs
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import letters_of_array
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.reads.sequences import Sequences
 
-#: Is told cells of the matrix that are done, and all there are.
+#: Hears of the cells of the matrix that are done, and of all there are.
 Progress = Callable[[int, int], None]
 
 
 def align_batch(
     queries: Sequences, targets: Sequences, scores: Scores, mode: Mode, backend: Backend, score_only: bool
-) -> Alignments:
-    """Of query i and target i."""
+) -> PairAlignments:
+    """The alignment of query i with target i, for all of them."""
     rows, columns = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
     return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).on_host(backend)
 
 
 def align_long(
     query: NDArray[np.uint8], target: NDArray[np.uint8], settings: Settings, backend: Backend, progress: Progress
-) -> Alignments:
-    """Of one query and one target, a local alignment."""
+) -> PairAlignments:
+    """The local alignment of one query with one target."""
     found = long_pairs.align_long(
         _codes(query, backend),
         _codes(target, backend),

@@ -14,7 +14,7 @@ _NAMES = {INSERTED: "I", DELETED: "D", EQUAL: "=", DIFFERENT: "X"}
 
 
 @dataclass(frozen=True)
-class Alignments:
+class PairAlignments:
     """An alignment a pair, the first of the optimal ones.
 
     Of the cells where an optimal alignment ends the one with the smallest i + j is taken, then the one with the largest
@@ -41,9 +41,9 @@ class Alignments:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def on_host(self, backend: Backend) -> Alignments:
-        """The same in arrays of NumPy's."""
-        return Alignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
+    def on_host(self, backend: Backend) -> PairAlignments:
+        """The alignments in arrays of NumPy's."""
+        return PairAlignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
 
     def cigars(self) -> list[str]:
         """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""

@@ -48,7 +48,7 @@ class Comparison:
 
     @property
     def columns(self) -> int:
-        """Of the alignment."""
+        """Alignment length in columns, gaps included."""
         return self.equal + self.different + self.inserted + self.deleted
 
     @property
@@ -75,7 +75,7 @@ def compare(
     """The first of the best local alignments of two sequences of any length, as `readmap compare` finds it.
 
     gap_first, gap_extend: penalties of a gap's first letter, and of each further one.
-    strand: of the query: forward, reverse, or both, of which the better one is told.
+    strand: of the query: forward, reverse, or both, of which the better one is reported.
     score_only: no alignment, only its score and end. pruning, memory: see Settings; they change no result.
     device, threads: as the command's.
     Raises DataError where a sequence has what is no nucleotide, UsageError for options that are none.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import Bytes, Integers, Letters, letters_of_array, letters_of_texts
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import Mode, Scores
@@ -27,7 +27,7 @@ def align_pairs(
     score_only: bool = False,
     device: str = "auto",
     threads: int | None = None,
-) -> Alignments:
+) -> PairAlignments:
     """The alignment of query i with target i, for all of them, as arrays of the host in their order.
 
     >>> import readmap

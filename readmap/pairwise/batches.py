@@ -10,7 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import Letters
 from readmap.pairwise.parameters import DeviceScheme, Mode, Scheme
 
@@ -130,7 +130,7 @@ def align_batch(
     backend: Backend,
     score_only: bool = False,
     limit: int | None = None,
-) -> Alignments:
+) -> PairAlignments:
     """The alignment of query i with target i, in the order of the input.
 
     As many queries as targets. Those that are `too_large` are passed over: an empty alignment stands for each of them.
@@ -159,10 +159,10 @@ def align_batch(
         return _trace(batch, ends, keys, narrow, wide, backend)
     unknown, none = backend.full(count, -1, np.int64), backend.full(count, 0, np.int64)
     operations = backend.empty(0, np.uint32)
-    return Alignments(ends.scores, unknown, ends.query_ends, unknown, ends.target_ends, none, operations)
+    return PairAlignments(ends.scores, unknown, ends.query_ends, unknown, ends.target_ends, none, operations)
 
 
-def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, backend: Backend) -> Alignments:
+def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, backend: Backend) -> PairAlignments:
     """The paths back from the ends; `keys` are written anew."""
     count, empty = batch.pairs, backend.empty
     shifts, widths = empty(count, np.int32), empty(count, np.int32)
@@ -189,7 +189,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
     operation_ends, total = backend.ends(counts)
     operations = empty(total, np.uint32)
     backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
-    return Alignments(
+    return PairAlignments(
         ends.scores,
         query_starts,
         ends.query_ends,

@@ -35,7 +35,7 @@ def check(results: Results, scores: Scores, mode: Mode) -> None:
 
 
 def check_substitution(results: Results, scores: Substitution) -> None:
-    """As `check`, of local alignments whose letters are codes of a substitution matrix, with their operations."""
+    """Raise InternalError as `check`: local alignments of codes of a substitution matrix, with their operations."""
     _check_places(results, Mode.LOCAL)
     _check_operations(results)
     _check_ends(results, (INSERTED, DELETED))
@@ -103,7 +103,7 @@ def _check_ends(results: Results, outside: tuple[int, ...]) -> None:
             raise _error(results, int(has_any[at]), f"the {name} operation is {LETTERS[found[at]]}")
 
 
-def _check_letters(results: Results, is_same: NDArray[np.bool_], told_as: str) -> None:
+def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: str) -> None:
     """Equal where they are said to be equal, and nowhere else; is_same: whether those of each column are."""
     columns = results.expanded
     wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
@@ -112,9 +112,9 @@ def _check_letters(results: Results, is_same: NDArray[np.bool_], told_as: str) -
     sizes = np.cumsum(results.sums(results.lengths))
     pair = int(sizes.searchsorted(wrong[0], "right"))
     column = int(wrong[0]) - (int(sizes[pair - 1]) if pair else 0) + 1
-    letters = " and ".join(told_as.format(side[wrong[0]]) for side in (columns.query, columns.target))
-    told = LETTERS[columns.operations[wrong[0]]]
-    raise _error(results, pair, f"column {column} has {letters}, and its operation is {told}")
+    letters = " and ".join(letter_format.format(side[wrong[0]]) for side in (columns.query, columns.target))
+    operation = LETTERS[columns.operations[wrong[0]]]
+    raise _error(results, pair, f"column {column} has {letters}, and its operation is {operation}")
 
 
 def _check_scores(results: Results, letters: NDArray[np.int64], scores: Scheme) -> None:

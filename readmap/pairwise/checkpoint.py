@@ -16,7 +16,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.errors import DataError
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
 from readmap.pairwise.sweep import Best, Borders, Matrix, SpecialLines, Swept
 
@@ -24,7 +24,7 @@ _STATE, _RESULT = "state.npz", "alignment.npz"
 
 
 @dataclass(frozen=True)
-class State:
+class Resumed:
     """How far a sweep has come: its slabs, the borders below the last, the highest score and the first best cell."""
 
     steps: Steps
@@ -36,7 +36,7 @@ class State:
 
 
 class Checkpoint:
-    """A folder with a file a slab, and one that tells how many are whole; in the end, with the alignment alone."""
+    """A folder with a file a slab, and one that says how many are whole; in the end, with the alignment alone."""
 
     def __init__(self, folder: Path, matrix: Matrix, keeps: bool) -> None:
         """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
@@ -44,16 +44,18 @@ class Checkpoint:
         self._name = _name(matrix, keeps)
         folder.mkdir(parents=True, exist_ok=True)
 
-    def alignment(self) -> Alignments | None:
+    def alignment(self) -> PairAlignments | None:
         """The alignment, on the device, if the comparison was made. Raises DataError where it is another's."""
         if not (path := self._folder / _RESULT).exists():
             return None
         with _kept(path) as kept:
             self._expect(str(kept["name"]))
-            return Alignments(*(self._matrix.backend.to_device(kept[field.name]) for field in fields(Alignments)))
+            return PairAlignments(
+                *(self._matrix.backend.to_device(kept[field.name]) for field in fields(PairAlignments))
+            )
 
-    def load(self) -> State | None:
-        """What is kept, on the device; None where nothing is. Raises DataError where it is of another comparison."""
+    def load(self) -> Resumed | None:
+        """The state that is kept, on the device; None where there is none. Raises DataError where it is another's."""
         if not (path := self._folder / _STATE).exists():
             return None
         backend = self._matrix.backend
@@ -68,7 +70,7 @@ class Checkpoint:
         if steps.row % self._matrix.strip or steps.slab % self._matrix.strip:
             raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
         slabs = [_slab(self._folder / _file(number), backend) for number in range(count)]
-        return State(steps, slabs, row_h, row_f, most, Best(*map(int, first)))
+        return Resumed(steps, slabs, row_h, row_f, most, Best(*map(int, first)))
 
     def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
         """Keep the grid's last slab, and where the sweep is behind it."""
@@ -78,7 +80,7 @@ class Checkpoint:
         state = {"name": self._name, "steps": steps, "slabs": number + 1, "most": most, "first": first}
         _write(self._folder / _STATE, state | {"row_h": host(borders.row_h), "row_f": host(borders.row_f)})
 
-    def finish(self, alignment: Alignments) -> None:
+    def finish(self, alignment: PairAlignments) -> None:
         """Keep the alignment, and nothing else."""
         _write(self._folder / _RESULT, vars(alignment.on_host(self._matrix.backend)) | {"name": self._name})
         for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:

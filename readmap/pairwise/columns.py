@@ -13,7 +13,7 @@ GAP = ord("-")
 
 
 @dataclass(frozen=True)
-class Columns:
+class AlignedColumns:
     """Columns of alignments that follow each other, uint8 [columns]: operations, and letters or gaps."""
 
     operations: NDArray[np.uint8]
@@ -21,13 +21,13 @@ class Columns:
     target: NDArray[np.uint8]
 
 
-def expand(operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Columns:
-    """The columns of operations as in Alignments; query, target: the letters that they consume, no more and no less.
+def expand(operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
+    """The columns of operations as in PairAlignments; query, target: just the letters that they consume.
 
     It takes about five bytes a column, so that alignments of whole chromosomes are no matter.
     """
     each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
-    return Columns(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
+    return AlignedColumns(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
 
 
 def _spread(letters: NDArray[np.uint8], places: NDArray[np.bool_]) -> NDArray[np.uint8]:

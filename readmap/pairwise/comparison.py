@@ -11,7 +11,7 @@ from readmap.backend import Backend
 from readmap.errors import DataError
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.pairwise.results import Results
@@ -19,7 +19,7 @@ from readmap.pairwise.strands import better
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
-#: Most of a batch of pairs, so that its arrays are small beside the files', and progress is told now and then.
+#: Most of a batch of pairs, so that its arrays are small beside the files', and progress is reported now and then.
 BATCH_PAIRS = 1 << 16
 BATCH_LETTERS = 1 << 26
 BATCH_CELLS = 1 << 38
@@ -38,14 +38,14 @@ class _Cells:
     def __init__(self, total: int, progress: Progress) -> None:
         self._total, self._progress, self._done = total, progress, 0
 
-    def tell(self, part: int, _: int) -> None:
-        """Of the comparison in hand so many are done."""
+    def report(self, part: int, _: int) -> None:
+        """Report that so many of the comparison in hand are done."""
         self._progress(self._done + part, self._total)
 
     def add(self, cells: int) -> None:
-        """A comparison is done."""
+        """Count a comparison that is done."""
         self._done += cells
-        self.tell(0, 0)
+        self.report(0, 0)
 
 
 def compare_all(
@@ -53,7 +53,7 @@ def compare_all(
 ) -> Iterator[Results]:
     """The local alignment of every query with every target, one at a time, checked.
 
-    progress: is told cells. Of a checkpoint each pair and strand has a folder, as 1-1-forward.
+    progress: hears of cells. Of a checkpoint each pair and strand has a folder, as 1-1-forward.
     Raises UsageError where scores may not fit.
     """
     for query in queries.lengths:
@@ -76,14 +76,14 @@ def _compare_long(
     backend: Backend,
     cells: _Cells,
 ) -> Results:
-    """Of one query, on its strands, and one target; numbers: theirs."""
+    """The better alignment of one query, on its strands, with one target; numbers: theirs."""
     found = []
     for is_reverse, query in ways.items():
         own = settings
         if settings.checkpoint:
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
             own = replace(settings, checkpoint=settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}"))
-        alignments = aligners.align_long(query.letters, target.letters, own, backend, cells.tell)
+        alignments = aligners.align_long(query.letters, target.letters, own, backend, cells.report)
         cells.add(len(query.letters) * len(target.letters))
         found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
     return _checked(found, settings.scores, Mode.LOCAL)
@@ -100,7 +100,7 @@ def compare_pairs(
 ) -> Iterator[Results]:
     """The alignments of query i with target i, in batches, checked.
 
-    settings: of which the scores and score_only count. progress: is told cells.
+    settings: of which the scores and score_only count. progress: hears of cells.
     Raises DataError where one of them has no partner, UsageError where scores may not fit.
     """
     expect_partners(queries, targets)
@@ -131,7 +131,7 @@ def _results(
     queries: Sequences,
     targets: Sequences,
     is_reverse: bool,
-    found: Alignments,
+    found: PairAlignments,
     score_only: bool,
     numbers: tuple[int, int],
 ) -> Results:
@@ -139,7 +139,7 @@ def _results(
 
 
 def _checked(found: list[Results], scores: Scores, mode: Mode) -> Results:
-    """Those of one strand, or the better ones of two."""
+    """The results of one strand, or the better ones of two."""
     results = better(*found) if len(found) == 2 else found[0]
     check(results, scores, mode)
     return results

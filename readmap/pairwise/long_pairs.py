@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.pairwise.alignments import DELETED, INSERTED, Alignments
-from readmap.pairwise.checkpoint import Checkpoint, State
+from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
+from readmap.pairwise.checkpoint import Checkpoint, Resumed
 from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.pairwise.parameters import Mode, Scheme
 from readmap.pairwise.sweep import Best, Borders, Cell, CellState, Matrix, outer_borders, walk_back
@@ -38,7 +38,7 @@ def align_long(
     pruning: bool = True,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: Path | None = None,
-) -> Alignments:
+) -> PairAlignments:
     """The alignment of two sequences, uint8 codes on the device, as in Letters.
 
     memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has
@@ -67,7 +67,7 @@ def align_long(
 
 
 def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
-    """Those of the whole matrix."""
+    """The steps of the whole matrix."""
     of_group = max(GROUP_CELLS // (matrix.columns * matrix.strip), GROUP_STRIPS)
     strips = -(-matrix.rows // matrix.strip)
     slabs = -(-strips // (of_group * matrix.backend.turns))
@@ -84,7 +84,7 @@ def _best(
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
-    state: State | None,
+    state: Resumed | None,
 ) -> Best:
     """The end of the alignment; the grid gets its slabs."""
     backend, first = matrix.backend, Best(0, -1, -1)
@@ -128,7 +128,7 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
 
 
 def _end_without_cells(matrix: Matrix) -> Best:
-    """Where one sequence is empty, the other stands against a gap, if it has to be in the alignment."""
+    """The end where one sequence is empty: the other stands against a gap, if it has to be in the alignment."""
     rows = 0 if matrix.mode is Mode.LOCAL else matrix.rows
     columns = matrix.columns if matrix.mode is Mode.GLOBAL else 0
     gap = rows + columns
@@ -136,7 +136,7 @@ def _end_without_cells(matrix: Matrix) -> Best:
     return Best(-cost, rows - 1, columns - 1)
 
 
-def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Operations]) -> Alignments:
+def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Operations]) -> PairAlignments:
     """One alignment. start: where the way back ends, before the first cell; parts: its operations from the end on."""
     to_device = matrix.backend.to_device
 
@@ -152,7 +152,7 @@ def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Opera
         gaps = [(insertions, INSERTED), (deletions, DELETED)]
         parts = [*parts, *(np.array([length << 4 | kind], np.uint32) for length, kind in gaps if length)]
     operations = _joined(parts)
-    return Alignments(
+    return PairAlignments(
         to_device(np.array([end.score], np.int32)),
         one(query_start),
         one(end.row + 1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Backend
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
 from readmap.pairwise.letters import Integers, Letters
 from readmap.pairwise.long_pairs import align_long
@@ -14,7 +14,7 @@ from readmap.pairwise.parameters import Mode, Scheme
 
 def align_pairs(
     queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
-) -> Alignments:
+) -> PairAlignments:
     """The alignment of query i with target i, as many queries as targets, in the order of the input."""
     limit = worthwhile_cells(queries, targets, backend)
     batch = align_batch(queries, targets, scores, mode, backend, score_only, limit)
@@ -27,12 +27,12 @@ def align_pairs(
 
 
 def _range(letters: Letters, number: int) -> tuple[int, int]:
-    """Where a sequence begins and ends."""
+    """The places where a sequence begins and ends."""
     end = int(letters.lengths[: number + 1].sum())
     return end - int(letters.lengths[number]), end
 
 
-def _merged(batch: Alignments, numbers: Integers, found: list[Alignments], backend: Backend) -> Alignments:
+def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
     """The alignments of a batch, with those found in the places of the empty ones of these numbers, which ascend."""
     host, parts = batch.on_host(backend), [part.on_host(backend) for part in found]
     for number, part in zip(numbers, parts, strict=True):
@@ -46,7 +46,7 @@ def _merged(batch: Alignments, numbers: Integers, found: list[Alignments], backe
         pieces += [host.operations[begin:end], part.operations]
         begin = end
     operations = np.concatenate([*pieces, host.operations[begin:]])
-    merged = Alignments(
+    merged = PairAlignments(
         host.scores,
         host.query_starts,
         host.query_ends,
@@ -55,4 +55,4 @@ def _merged(batch: Alignments, numbers: Integers, found: list[Alignments], backe
         np.cumsum(counts),
         operations,
     )
-    return Alignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})
+    return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

@@ -130,7 +130,7 @@ class Scores(Scheme):
 
     @classmethod
     def of_first_gap(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> Scores:
-        """Those of a gap whose first letter costs gap_first, and each further one gap_extend."""
+        """Scores with a gap whose first letter costs gap_first, and each further one gap_extend."""
         if gap_first < gap_extend:
             raise UsageError(
                 f"the first letter of a gap costs {gap_first}, expected {gap_extend} or more, as a further one"
@@ -148,7 +148,7 @@ class Scores(Scheme):
         return -self.mismatch
 
     def heights(self, mode: Mode) -> dict[int, int]:
-        """Of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu nanoseconds on an H200."""
+        """Rows of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu: nanoseconds on an H200."""
         most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
         return most | {16: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
@@ -192,12 +192,12 @@ class Substitution(Scheme):
 
     @property
     def highest(self) -> int:
-        """Of the matrix."""
+        """The highest score of two letters, or 0."""
         return max(int(self.scores[: self.no_letter, : self.no_letter].max()), 0)
 
     @property
     def lowest(self) -> int:
-        """Of the matrix as kernels take it."""
+        """The lowest score of the matrix as kernels take it."""
         return int(self.matrix.min())
 
     def to_device(self, backend: Backend) -> DeviceScheme:
@@ -205,7 +205,7 @@ class Substitution(Scheme):
         return replace(super().to_device(backend), matrix=backend.to_device(self.matrix))
 
     def heights(self, mode: Mode) -> dict[int, int]:
-        """Of sweep_substitution.cu, which has no others."""
+        """Rows of sweep_substitution.cu, which has no others."""
         return {constant("pairwise/wavefront.cuh", "GPU_ROWS"): 1}
 
     def module(self, name: str, mode: Mode) -> str:

@@ -30,7 +30,7 @@ SIDE, LEAST_SIDE = 6.0, 0.35
 VISIBLE_GAP = 1 / 300
 # An alignment smaller than that part of both axes is circled, where these are not too many.
 VISIBLE_ALIGNMENT, MOST_CIRCLES = 1 / 80, 100
-# Sequences whose names are told and whose borders are drawn.
+# Sequences whose names are shown and whose borders are drawn.
 MOST_NAMES, MOST_BORDERS = 12, 300
 
 #: The least length of an axis with that unit.
@@ -132,8 +132,8 @@ def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
         places = np.flatnonzero(sizes >= least)
         if len(places):
             axes.add_collection(_gaps(paths, places, colour))
-            told = f"only in the {where}, {least:,} bp or more ({len(places):,})"
-            legend.append(Line2D([], [], color=colour, linewidth=2.4, label=told))
+            label = f"only in the {where}, {least:,} bp or more ({len(places):,})"
+            legend.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     _circle_small(axes, paths, width, height)
     return legend
 

@@ -1,4 +1,4 @@
-"""Alignments, with the sequences that they are of -> Results: what the formats tell, pair by pair."""
+"""Alignments, with the sequences that they are of -> Results: what the formats write, pair by pair."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
-from readmap.pairwise.columns import Columns, expand
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
+from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import Sequences
 
 #: Of operations, by their numbers in BAM.
@@ -26,7 +26,7 @@ class Result(NamedTuple):
     query, target: their letters, uint8; the query's reverse complement where reverse is true.
     query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
         and where no letters are aligned.
-    operations: uint32, as in Alignments. cigar: the same as text. Both are empty where only the score is known.
+    operations: uint32, as in PairAlignments. cigar: the same as text. Both are empty where only the score is known.
     equal, different, inserted, deleted: columns of each kind. openings: gaps.
     """
 
@@ -50,7 +50,7 @@ class Result(NamedTuple):
 
     @property
     def strand(self) -> str:
-        """As in PAF."""
+        """The strand as PAF has it."""
         return "-" if self.reverse else "+"
 
     @property
@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Of the alignment."""
+        """Alignment length in columns, gaps included."""
         return self.equal + self.different + self.gaps
 
     @property
@@ -94,20 +94,20 @@ class Results:
     queries: Sequences
     targets: Sequences
     reverse: NDArray[np.bool_]
-    alignments: Alignments
+    alignments: PairAlignments
     score_only: bool
     first_query: int
     first_target: int
 
     @cached_property
     def operations(self) -> NDArray[np.uint8]:
-        """Each without its length."""
+        """Operations without their lengths."""
         operations: NDArray[np.uint8] = (self.alignments.operations & 15).astype(np.uint8)
         return operations
 
     @cached_property
     def lengths(self) -> Counts:
-        """Of each operation, int64."""
+        """Columns of each operation, int64."""
         lengths: Counts = (self.alignments.operations >> 4).astype(np.int64)
         return lengths
 
@@ -126,7 +126,7 @@ class Results:
         return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
 
     @cached_property
-    def expanded(self) -> Columns:
+    def expanded(self) -> AlignedColumns:
         """The columns of all pairs. Raises ValueError where operations are not as long as what they align."""
         found = self.alignments
         query = self.queries.between(found.query_starts, found.query_ends)
@@ -149,7 +149,7 @@ class Results:
             yield Result._make((*pair, *places, operations[begin:end], b"".join(texts[begin:end]), *columns))
 
     def _letters(self) -> bytes:
-        """Of each operation."""
+        """The letter of each operation."""
         return self.operations.tobytes().translate(LETTERS.encode().ljust(256))
 
     @cached_property

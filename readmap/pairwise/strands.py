@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.results import Results
 
 
 def better(forward: Results, reverse: Results) -> Results:
-    """Of each pair the result with the better score, the forward one where they tie."""
+    """The result of each pair with the better score, the forward one where they tie."""
     chosen = reverse.alignments.scores > forward.alignments.scores
     if not chosen.any():
         return forward
@@ -25,8 +25,8 @@ def better(forward: Results, reverse: Results) -> Results:
     return replace(forward, queries=queries, reverse=chosen, alignments=alignments)
 
 
-def _choose(chosen: NDArray[np.bool_], these: Alignments, those: Alignments) -> Alignments:
-    """Those where they are chosen, and these elsewhere."""
+def _choose(chosen: NDArray[np.bool_], these: PairAlignments, those: PairAlignments) -> PairAlignments:
+    """Alignments of `those` where they are chosen, and of `these` elsewhere."""
     counts = [np.diff(each.operation_ends, prepend=0) for each in (these, those)]
     kept = np.where(chosen, counts[1], counts[0])
     ends = np.cumsum(kept, dtype=np.int64)
@@ -34,7 +34,7 @@ def _choose(chosen: NDArray[np.bool_], these: Alignments, those: Alignments) -> 
     is_chosen = np.repeat(chosen, kept)
     operations[is_chosen] = those.operations[np.repeat(chosen, counts[1])]
     operations[~is_chosen] = these.operations[np.repeat(~chosen, counts[0])]
-    return Alignments(
+    return PairAlignments(
         np.where(chosen, those.scores, these.scores),
         np.where(chosen, those.query_starts, these.query_starts),
         np.where(chosen, those.query_ends, these.query_ends),

@@ -17,7 +17,7 @@ from readmap.pairwise.parameters import NO_SCORE, DeviceScheme, Mode, Scheme
 TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
 GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
 
-#: Columns that a wave goes at a time.
+#: Columns that a wavefront goes at a time.
 CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")
 
 #: Columns that a strip is behind the one above it.
@@ -26,7 +26,7 @@ LAG = 200
 #: More than any alignment scores.
 NONE_BETTER = 0x7FFFFFFF
 
-#: By how much the scores of a wave's cells may differ for 16 bits to hold them, beside what the base may lag behind.
+#: By how much scores of a wavefront's cells may differ for 16 bits to hold them, beside what the base may lag behind.
 SPAN = 11_000
 
 
@@ -98,21 +98,21 @@ class Matrix:
 
     @property
     def strip(self) -> int:
-        """Rows that a wave sweeps at most."""
+        """Rows that a wavefront sweeps at most."""
         return self.lanes * max(self._heights)
 
     @property
     def bits(self) -> int:
         """16 where scores of neighbouring cells differ so little, else 32."""
-        return 16 if self._fits(self._wave_rows) else 32
+        return 16 if self._fits(self._wavefront_rows) else 32
 
     @property
     def lanes(self) -> int:
-        """Lanes of a wave."""
+        """Lanes of a wavefront."""
         return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
 
     @property
-    def _wave_rows(self) -> int:
+    def _wavefront_rows(self) -> int:
         """Rows of a lane, if nothing asks for others."""
         return GPU_ROWS if self.backend.lanes > 1 else CPU_ROWS
 
@@ -120,11 +120,11 @@ class Matrix:
     def _heights(self) -> dict[int, int]:
         """Rows that a lane may have: what a column takes them."""
         if self.backend.lanes == 1 or self.bits == 32:
-            return {self._wave_rows: 1}
+            return {self._wavefront_rows: 1}
         return {height: cost for height, cost in self.scores.heights(self.mode).items() if self._fits(height)}
 
     def _fits(self, height: int) -> bool:
-        """Whether 16 bits hold the scores of a wave with so many rows a lane."""
+        """Whether 16 bits hold the scores of a wavefront with so many rows a lane."""
         scores = self.scores
         width = self.backend.lanes * self.backend.narrow_lanes
         reach = width * height + width + CHUNK
@@ -140,8 +140,8 @@ class Matrix:
         costs = self._heights
 
         def time(height: int) -> int:
-            strips, turns = -(-rows // (self.lanes * height)), self.backend.turns
-            return (-(-strips // turns) * columns + LAG * min(strips, turns)) * costs[height]
+            strips, groups = -(-rows // (self.lanes * height)), self.backend.turns
+            return (-(-strips // groups) * columns + LAG * min(strips, groups)) * costs[height]
 
         fitting = (n for n in costs if row_step >= rows or not row_step % (self.lanes * n))
         return min(fitting, key=time)
@@ -150,8 +150,8 @@ class Matrix:
         """The sweep for this matrix's mode and scores, with so many rows a lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
         module, name = self.scores.module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
-        if height not in (self._wave_rows, TRACED_ROWS):
-            module = f"pairwise/sweep_{'9_to_15' if height < self._wave_rows else '17_to_24'}_rows"
+        if height not in (self._wavefront_rows, TRACED_ROWS):
+            module = f"pairwise/sweep_{'9_to_15' if height < self._wavefront_rows else '17_to_24'}_rows"
             name += f"_{height}_rows"
         return Kernel(module, name, grouped=True, in_turns=True)
 
@@ -228,7 +228,7 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Meeting:
-    """What the waves of a region share: strips begun, the highest score, and whether they skip what cannot reach it."""
+    """What wavefronts share: strips begun, the highest score, and whether they skip what cannot reach it."""
 
     counter: Array
     best: Array
@@ -266,9 +266,9 @@ def sweep(
 ) -> Swept:
     """Sweep the rows and columns from `origin` on of which there are borders.
 
-    row_step: a multiple of the strip's rows. column_step: no less than a chunk and a wave's lanes. best: int32 [1], the
-    highest score found so far, which is raised; without it none is looked for. prunes: parts that cannot reach it are
-    left out.
+    row_step: a multiple of the strip's rows. column_step: no less than a chunk and a wavefront's lanes. best: int32
+    [1], the highest score found so far, which is raised; without it none is looked for. prunes: parts that cannot
+    reach it are left out.
     """
     backend = matrix.backend
     rows, columns = len(borders.left_e), len(borders.row_h)

@@ -198,7 +198,7 @@ def test_plot(capfd: pytest.CaptureFixture[str]) -> None:
         (["q.fa", "db.fa", "--match", "1"], "a match and a mismatch score nucleotides"),
         (["gene.fa", "dna.fa", "--matrix", "PAM30"], "matrix PAM30 scores proteins"),
         (["q.fa", "db.fa", "--strand", "both"], "strand both: the database is of proteins, which have none"),
-        (["q.fa", "db.fa", "--format", "sam"], "--format sam: SAM tells of nucleotides"),
+        (["q.fa", "db.fa", "--format", "sam"], "--format sam: SAM holds nucleotides"),
         (["q.fa", "db.fa", "-o", "out.bam"], "-o: out.bam: SAM is written"),
         (["q.fa", "db.fa", "--plot", "out.gif"], "--plot: out.gif: expected a name that ends with .png, .svg or .pdf"),
         (["q.fa", "db.fa", "--gpus", "2"], "--gpus 2: not with --device cpu, which is one device"),

@@ -12,7 +12,7 @@ import parasail
 from readmap.database.hits import Hits
 from readmap.database.letters import codes_of
 from readmap.database.results import Query, Results
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.reads.sequences import COMPLEMENTS
 
 
@@ -81,7 +81,7 @@ def align(subject: int, query: str, target: str, sequences: tuple[str, str], **m
 
 
 def operations(query: str, target: str) -> list[int]:
-    """As in Alignments."""
+    """Operations as PairAlignments has them."""
 
     def kind(letters: tuple[str, str]) -> int:
         if "-" in letters:
@@ -97,7 +97,7 @@ def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[
     found = [operations(*each.lines) for each in aligned]
     places = np.array([each.places for each in aligned], np.int64).reshape(-1, 4).T
     scores = np.array([each.score for each in aligned], np.int32)
-    alignments = Alignments(
+    alignments = PairAlignments(
         scores,
         *places,
         np.cumsum([len(each) for each in found], dtype=np.int64),

@@ -1,4 +1,4 @@
-"""The database of a scan: longest first, the same from memory as from its folder, and each damage told."""
+"""The database of a scan: longest first, the same from memory as from its folder, and each damage reported."""
 
 import gzip
 import os
@@ -123,7 +123,7 @@ def test_titles_and_names_are_those_of_the_file() -> None:
 # From files.
 
 
-@pytest.mark.parametrize("molecule", [None, Alphabet.PROTEINS], ids=["guessed", "told"])
+@pytest.mark.parametrize("molecule", [None, Alphabet.PROTEINS], ids=["guessed", "known"])
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
 def test_folder_is_file_is_memory(tmp_path: Path, molecule: Alphabet | None, compressed: bool) -> None:
     texts = proteins([9, 70, 0, 130, 70, 0])

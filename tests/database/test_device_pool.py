@@ -13,9 +13,9 @@ from oracles.scan import Codes, scores_of
 from protein_examples import COSTS, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap.backend import Backend, open_backend
-from readmap.database import device_pool as crew
+from readmap.database import device_pool
 from readmap.database.database import Database
-from readmap.database.device_pool import Crew, open_crew
+from readmap.database.device_pool import DevicePool, open_device_pool
 from readmap.errors import BackendError
 
 BLOSUM62 = COSTS["BLOSUM62"]
@@ -44,46 +44,46 @@ def nothing(cells: int) -> None:
     pass
 
 
-def letters_of(worked: Crew, database: Database) -> list[int]:
-    """Of each device's share."""
-    shares = [worker.share for worker in worked._workers]
-    return [int(database.lengths[each._first : each._end].sum()) for each in shares]
+def letters_of(worked: DevicePool, database: Database) -> list[int]:
+    """Letters of each device's partition."""
+    partitions = [worker.partition for worker in worked._workers]
+    return [int(database.lengths[each._first : each._end].sum()) for each in partitions]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_any_number_finds_the_same(
     backends: str, database: Database, queries: list[Codes], expected: NDArray[np.int32], count: int
 ) -> None:
-    told: list[int] = []
-    with open_crew(database, several(backends, count)) as worked:
+    reported: list[int] = []
+    with open_device_pool(database, several(backends, count)) as worked:
         assert len(worked.names) == count
         for _ in range(4):
-            assert np.array_equal(worked.scores(queries, BLOSUM62, told.append), expected)
+            assert np.array_equal(worked.scores(queries, BLOSUM62, reported.append), expected)
         assert worked.scores([], BLOSUM62, nothing).shape == (0, len(database))
-    assert sum(told) == 4 * database.letters * sum(map(len, queries))
+    assert sum(reported) == 4 * database.letters * sum(map(len, queries))
 
 
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [1, 1]])
 def test_more_devices_than_sequences(backends: str, queries: list[Codes], lengths: list[int]) -> None:
     small = Database.of(sequences_of(proteins(lengths)), "protein")
-    with open_crew(small, several(backends, 3)) as worked:
+    with open_device_pool(small, several(backends, 3)) as worked:
         for _ in range(3):
             found = worked.scores(queries, BLOSUM62, nothing)
             assert found.shape == (len(queries), len(lengths))
             assert found.tolist() == scores_of(queries, subjects_of(small), BLOSUM62).tolist()
 
 
-def test_shares_follow_the_speeds(
+def test_partitions_follow_the_speeds(
     database: Database, queries: list[Codes], expected: NDArray[np.int32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     even = Database.of(sequences_of(proteins([10] * 1000)), "protein")
     of_even = scores_of(queries[3:], subjects_of(even), BLOSUM62)
     speeds = [1.0, 1.0, 1.0]
-    monkeypatch.setattr(crew._Worker, "speed", property(lambda self: speeds[self.backend.threads - 1]))
+    monkeypatch.setattr(device_pool._Worker, "speed", property(lambda self: speeds[self.backend.threads - 1]))
     opened: Any = [lambda threads=threads: open_backend("cpu", threads=threads) for threads in (1, 2, 3)]
-    with open_crew(even, opened) as worked:
+    with open_device_pool(even, opened) as worked:
         assert letters_of(worked, even) == pytest.approx([3330, 3330, 3340], abs=10)
-        for now, shares in (
+        for now, partitions in (
             ([1.0, 1.05, 1.0], [3330, 3330, 3340]),  # not worth sending what moves
             ([1.0, 2.0, 7.0], [1000, 2000, 7000]),
             ([1.0, 2.0, 0.0], [1000, 2000, 7000]),  # not known yet
@@ -91,8 +91,8 @@ def test_shares_follow_the_speeds(
         ):
             speeds[:] = now
             assert np.array_equal(worked.scores(queries[3:], BLOSUM62, nothing), of_even)
-            assert letters_of(worked, even) == pytest.approx(shares, abs=10)
-    with open_crew(database, opened) as worked:
+            assert letters_of(worked, even) == pytest.approx(partitions, abs=10)
+    with open_device_pool(database, opened) as worked:
         for chosen in ([1e-9, 1.0, 1.0], [1.0, 1e-9, 1e-9], [3.0, 2.0, 1.0]):
             speeds[:] = chosen
             assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -100,7 +100,7 @@ def test_shares_follow_the_speeds(
 
 
 def test_speeds_are_measured(backends: str, database: Database, queries: list[Codes]) -> None:
-    with open_crew(database, several(backends, 2)) as worked:
+    with open_device_pool(database, several(backends, 2)) as worked:
         assert [worker.speed for worker in worked._workers] == [0, 0]
         worked.scores(queries, BLOSUM62, nothing)
         for worker in worked._workers:
@@ -117,21 +117,21 @@ def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes
     scanned = [0, 0, 0]
 
     def scores(number: int) -> Any:
-        def slow(queries: Any, costs: Any, tell: Callable[[int], None]) -> Any:
+        def slow(queries: Any, costs: Any, report: Callable[[int], None]) -> Any:
             if number == failing:
                 time.sleep(0.1)
                 raise Broken
             for _ in range(6000):
                 time.sleep(0.01)
-                tell(1)
+                report(1)
                 scanned[number] += 1
 
         return slow
 
     began = time.perf_counter()
-    with open_crew(database, several("cpu", 3)) as worked:
+    with open_device_pool(database, several("cpu", 3)) as worked:
         for number, worker in enumerate(worked._workers):
-            worker.share.scores = scores(number)  # type: ignore[method-assign]
+            worker.partition.scores = scores(number)  # type: ignore[method-assign]
         with pytest.raises(Broken):
             worked.scores(queries, BLOSUM62, nothing)
     assert time.perf_counter() - began < 10
@@ -141,19 +141,19 @@ def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, Broken])
-def test_who_is_told_may_stop_it(
+def test_a_report_may_stop_it(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
     count: int,
     failure: type[BaseException],
 ) -> None:
-    """A progress bar's error, or an interrupt in a thread; the crew is as good as before."""
+    """A progress bar's error, or an interrupt in a thread; the pool is as good as before."""
 
     def stop(cells: int) -> None:
         raise failure
 
-    with open_crew(database, several("cpu", count)) as worked:
+    with open_device_pool(database, several("cpu", count)) as worked:
         with pytest.raises(failure):
             worked.scores(queries, BLOSUM62, stop)
         assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -166,16 +166,16 @@ def test_an_interrupt_of_the_main_thread_stops_all(
         time.sleep(0.05)
         raise KeyboardInterrupt
 
-    def endless(queries: Any, costs: Any, tell: Callable[[int], None]) -> None:
+    def endless(queries: Any, costs: Any, report: Callable[[int], None]) -> None:
         while True:
             time.sleep(0.01)
-            tell(1)
+            report(1)
 
     before = threading.active_count()
-    with open_crew(database, several("cpu", 2)) as worked:
+    with open_device_pool(database, several("cpu", 2)) as worked:
         for worker in worked._workers:
-            worker.share.scores = endless  # type: ignore[assignment,method-assign]
-        monkeypatch.setattr(crew, "wait", interrupted)
+            worker.partition.scores = endless  # type: ignore[assignment,method-assign]
+        monkeypatch.setattr(device_pool, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             worked.scores(queries, BLOSUM62, nothing)
     assert threading.active_count() == before
@@ -186,11 +186,11 @@ def test_a_device_that_cannot_be_opened(database: Database) -> None:
         raise BackendError("device cuda:1 cannot be used")
 
     with pytest.raises(BackendError, match="cuda:1 cannot"):
-        Crew(database, [*several("cpu", 1), closed])
+        DevicePool(database, [*several("cpu", 1), closed])
 
 
 def test_each_device_is_used_in_its_thread(database: Database, queries: list[Codes]) -> None:
-    with open_crew(database, several("cpu", 1)) as alone:
+    with open_device_pool(database, several("cpu", 1)) as alone:
         assert alone.do(threading.current_thread) is threading.current_thread()
     seen: list[threading.Thread] = []
 
@@ -198,6 +198,6 @@ def test_each_device_is_used_in_its_thread(database: Database, queries: list[Cod
         seen.append(threading.current_thread())
         return open_backend("cpu", threads=1)
 
-    with open_crew(database, [opened, opened]) as two:
+    with open_device_pool(database, [opened, opened]) as two:
         assert len({*seen, threading.current_thread()}) == 3
         assert two.do(threading.current_thread) is seen[0]

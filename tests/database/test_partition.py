@@ -1,4 +1,4 @@
-"""A share of a database: in windows or all at once, cut or not, its scores are those of its subjects."""
+"""A partition of a database: in batches or all at once, cut or not, its scores are those of its subjects."""
 
 import random
 from typing import Any
@@ -11,9 +11,9 @@ from pair_examples import mutated
 from protein_examples import COSTS, RESIDUES, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap.backend import Backend, open_backend
-from readmap.database import partition as share
+from readmap.database import partition
 from readmap.database.database import Database
-from readmap.database.partition import LETTER_BYTES, Share
+from readmap.database.partition import LETTER_BYTES, Partition
 
 BLOSUM62 = COSTS["BLOSUM62"]
 LENGTHS = [300, 0, 1, 2, *range(40, 140), 1, 0, 120, 120, 700, 650]
@@ -45,31 +45,31 @@ def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
 
 @pytest.fixture
 def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The subjects, or pieces of them, of each window as it is placed."""
+    """The subjects, or pieces of them, of each batch as it is placed."""
     counts: list[int] = []
 
     def interleave(codes: Codes, starts: Any, *others: Any) -> Any:
         counts.append(len(starts))
         return actual(codes, starts, *others)
 
-    actual = share.interleave
-    monkeypatch.setattr(share, "interleave", interleave)
+    actual = partition.interleave
+    monkeypatch.setattr(partition, "interleave", interleave)
     return counts
 
 
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have windows of so many letters at most."""
+    """Have batches of so many letters at most."""
     size = backend.scratch_bytes + LETTER_BYTES * letters
-    monkeypatch.setattr(share, "LEAST_LETTERS", 0)
+    monkeypatch.setattr(partition, "LEAST_LETTERS", 0)
     monkeypatch.setattr(backend, "memory", lambda: (size, size))
 
 
-def scored(taken: Share, queries: list[Codes]) -> NDArray[np.int32]:
+def scored(taken: Partition, queries: list[Codes]) -> NDArray[np.int32]:
     return taken.scores(queries, BLOSUM62, lambda cells: None)
 
 
-def whole(database: Database, backend: Backend) -> Share:
-    taken = Share(database, backend)
+def whole(database: Database, backend: Backend) -> Partition:
+    taken = Partition(database, backend)
     taken.take(0, len(database))
     return taken
 
@@ -87,7 +87,7 @@ def test_scores(
 
 
 @pytest.mark.parametrize("letters", [0, 1, 10, 699, 700, 1350, 5000, LETTERS - 1, LETTERS, LETTERS + 1])
-def test_windows_give_the_same(
+def test_batches_give_the_same(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
@@ -116,12 +116,12 @@ def test_a_window_is_worth_placing(
     """However little memory there is."""
     monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
     scored(whole(database, backend), queries)
-    assert LETTERS < share.LEAST_LETTERS
+    assert LETTERS < partition.LEAST_LETTERS
     assert placed == [len(database)]
 
 
 @pytest.mark.parametrize("letters", [500, LETTERS + 1])
-def test_what_the_host_shares_goes_in_windows_too(
+def test_what_the_host_shares_goes_in_batches_too(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
@@ -129,7 +129,7 @@ def test_what_the_host_shares_goes_in_windows_too(
     placed: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(share, "WINDOW_LETTERS", letters)
+    monkeypatch.setattr(partition, "BATCH_LETTERS", letters)
     assert np.array_equal(scored(whole(database, open_backend("cpu", threads=1)), queries), expected)
     assert (len(placed) == 1) == (letters > LETTERS)
 
@@ -168,7 +168,7 @@ def test_pieces_give_the_same(
     backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query with the longer span wants longer pieces, and those do for the shorter one."""
-    monkeypatch.setattr(share, "UNCUT", 1)
+    monkeypatch.setattr(partition, "UNCUT", 1)
     limited(backend, letters, monkeypatch)
     database = Database.of(sequences_of(proteins([3000, 10, 2000, 0, *range(90, 150)], seed=5)), "protein")
     short, long = (coded(random_letters(random.Random(rows), rows, "ACDEF")) for rows in (3, 9))
@@ -183,18 +183,18 @@ def test_pieces_give_the_same(
         assert pieces[2:] == [0, 0, 0]
 
 
-def test_cells_are_told(
+def test_cells_are_reported(
     database: Database, queries: list[Codes], backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for letters in (900, 1 << 40):
         limited(backend, letters, monkeypatch)
-        told: list[int] = []
-        whole(database, backend).scores(queries, BLOSUM62, told.append)
-        assert sum(told) == LETTERS * sum(map(len, queries))
-        assert (len(told) == len(queries)) == (letters > LETTERS)
+        reported: list[int] = []
+        whole(database, backend).scores(queries, BLOSUM62, reported.append)
+        assert sum(reported) == LETTERS * sum(map(len, queries))
+        assert (len(reported) == len(queries)) == (letters > LETTERS)
 
 
-def test_who_is_told_may_stop_it(database: Database, queries: list[Codes], backend: Backend) -> None:
+def test_a_report_may_stop_it(database: Database, queries: list[Codes], backend: Backend) -> None:
     taken = whole(database, backend)
 
     def stop(cells: int) -> None:

@@ -24,13 +24,13 @@ from example_hits import (
     reverse_complement,
 )
 
-from readmap.database.formats import Format, promised, writer
+from readmap.database.formats import ScanFormat, format_by_ending, writer
 from readmap.database.formats.tab import COLUMNS, STANDARD, parse_columns
 from readmap.database.results import Results
 from readmap.errors import DataError, UsageError
 
 
-def told(format: Format, found: list[Results], columns: tuple[str, ...] = STANDARD) -> str:
+def written(format: ScanFormat, found: list[Results], columns: tuple[str, ...] = STANDARD) -> str:
     maker = writer(format, found[0].subjects, "1.2", "readmap scan a b", columns)
     written = [maker.begin]
     for number, each in enumerate(found):
@@ -49,12 +49,12 @@ def nucleotides() -> list[Results]:
 
 
 def test_table(proteins: list[Results], nucleotides: list[Results]) -> None:
-    assert told(Format.TAB, proteins) == (
+    assert written(ScanFormat.TAB, proteins) == (
         "q1\ts1\t84.848\t33\t2\t1\t1\t33\t3\t32\t3.21e-15\t104\n"
         "q1\ts2\t78.571\t14\t1\t1\t31\t42\t3\t16\t0.037\t26.6\n"
         "q1\ts2\t100.000\t10\t0\t0\t1\t10\t19\t28\t1.3\t21.9\n"
     )
-    assert told(Format.TAB, nucleotides) == (
+    assert written(ScanFormat.TAB, nucleotides) == (
         "n1\tc1\t92.000\t25\t1\t1\t4\t28\t10\t33\t2.00e-07\t28.2\nn1\tc2\t90.909\t22\t0\t1\t5\t24\t24\t3\tNA\tNA\n"
     )
 
@@ -62,10 +62,10 @@ def test_table(proteins: list[Results], nucleotides: list[Results]) -> None:
 def test_columns_that_are_named(proteins: list[Results], nucleotides: list[Results]) -> None:
     columns = parse_columns("stitle,cigar btop, sstrand qcovs")
     assert columns == ("stitle", "cigar", "btop", "sstrand", "qcovs")
-    assert told(Format.TAB, proteins, columns).splitlines()[0] == (
+    assert written(ScanFormat.TAB, proteins, columns).splitlines()[0] == (
         "s1 a first title\t4=1X8=3I8=1X8=\t4AS8W-E-R-8QR8\tN/A\t67"
     )
-    assert told(Format.TAB, nucleotides, columns).splitlines()[1] == "c2\t12=2D8=\t12-G-G8\tminus\t63"
+    assert written(ScanFormat.TAB, nucleotides, columns).splitlines()[1] == "c2\t12=2D8=\t12-G-G8\tminus\t63"
     assert parse_columns("score std") == ("score", *STANDARD)
 
 
@@ -78,20 +78,20 @@ def test_unknown_columns(option: str) -> None:
 def test_percentages_are_rounded_as_those_of_blast() -> None:
     lines = "A" * 160, "A" * 49 + "C" * 111
     found = results("q", lines[0], FakeDatabase({"s": lines[1]}), [Aligned(0, lines, (0, 160, 0, 160))])
-    assert told(Format.TAB, [found], ("pident", "ppos")) == "30.625\t30.63\n"
+    assert written(ScanFormat.TAB, [found], ("pident", "ppos")) == "30.625\t30.63\n"
     lines = "A" * 64, "A" * 13 + "C" * 51
     found = results("q", lines[0], FakeDatabase({"s": lines[1]}), [Aligned(0, lines, (0, 64, 0, 64))])
-    assert told(Format.TAB, [found], ("pident", "ppos")) == "20.312\t20.31\n"
+    assert written(ScanFormat.TAB, [found], ("pident", "ppos")) == "20.312\t20.31\n"
 
 
 def test_a_title_with_a_tab() -> None:
     database = FakeDatabase({"a b\tc": "MKV"})
     found = results("q", "MKV", database, [Aligned(0, ("MKV", "MKV"), (0, 3, 0, 3))])
-    assert told(Format.TAB, [found], ("stitle", "length")) == "a b c\t3\n"
+    assert written(ScanFormat.TAB, [found], ("stitle", "length")) == "a b c\t3\n"
 
 
 def test_text(proteins: list[Results]) -> None:
-    text = told(Format.TEXT, proteins)
+    text = written(ScanFormat.TEXT, proteins)
     assert text.startswith(
         "Query= q1 the query\n"
         "\n"
@@ -129,19 +129,19 @@ def test_text_of_the_reverse_strand(nucleotides: list[Results]) -> None:
         "Query  5   GGATCCATTGCA--GTNACCGA  24\n"
         "           ||||||||||||  ||||||||\n"
         "Sbjct  24  GGATCCATTGCAGGGTNACCGA  3\n"
-    ) in told(Format.TEXT, nucleotides)
+    ) in written(ScanFormat.TEXT, nucleotides)
 
 
 def test_a_long_title_is_cut_in_the_table_alone() -> None:
     title = "s " + "x" * 90
     found = results("q", "MKV", FakeDatabase({title: "MKV"}), [Aligned(0, ("MKV", "MKV"), (0, 3, 0, 3))])
-    lines = told(Format.TEXT, [found]).splitlines()
+    lines = written(ScanFormat.TEXT, [found]).splitlines()
     assert lines[6] == "s " + "x" * 61 + "...    NA      NA"
     assert f">{title}" in lines
 
 
 def test_json(proteins: list[Results], nucleotides: list[Results]) -> None:
-    first, none = json.loads(told(Format.JSON, proteins))
+    first, none = json.loads(written(ScanFormat.JSON, proteins))
     assert none == {"query": "q2", "query_length": 3, "hits": []}
     assert (first["query"], first["query_length"], len(first["hits"])) == ("q1", 49, 3)
     assert first["hits"][0] == {
@@ -151,13 +151,13 @@ def test_json(proteins: list[Results], nucleotides: list[Results]) -> None:
         "columns": 33, "identity": 0.848485, "identities": 28, "positives": 30, "mismatches": 2,
         "gap_openings": 1, "gap_letters": 3, "cigar": "4=1X8=3I8=1X8=",
     }  # fmt: skip
-    reverse = json.loads(told(Format.JSON, nucleotides))[0]["hits"][1]
+    reverse = json.loads(written(ScanFormat.JSON, nucleotides))[0]["hits"][1]
     assert (reverse["strand"], reverse["subject_start"], reverse["subject_end"]) == ("-", 3, 24)
     assert (reverse["evalue"], reverse["bit_score"]) == (None, None)
 
 
 def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[Results]) -> None:
-    (tmp_path / "x.sam").write_text(told(Format.SAM, nucleotides))
+    (tmp_path / "x.sam").write_text(written(ScanFormat.SAM, nucleotides))
     with pysam.AlignmentFile(str(tmp_path / "x.sam")) as sam:
         assert dict(zip(sam.references, sam.lengths, strict=True)) == {"c1": 35, "c2": 27}
         assert sam.header.to_dict()["PG"][0]["CL"] == "readmap scan a b"  # type: ignore[index]
@@ -184,14 +184,14 @@ def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[Results]) -> No
 
 
 def test_sam_tells_of_nucleotides_alone() -> None:
-    with pytest.raises(UsageError, match="SAM tells of nucleotides"):
-        writer(Format.SAM, PROTEINS, "1", "")
+    with pytest.raises(UsageError, match="SAM holds nucleotides"):
+        writer(ScanFormat.SAM, PROTEINS, "1", "")
 
 
 def test_sam_wants_names_of_its_own() -> None:
     database = FakeDatabase({"a": "A", "b": "C", "a again": "G"}, "nucleotide")
     with pytest.raises(DataError, match=r"record 3 of the database \(a\): record 1 has the same name"):
-        writer(Format.SAM, database, "1", "")
+        writer(ScanFormat.SAM, database, "1", "")
 
 
 def mutated(generator: random.Random, text: str, letters: str, share: float) -> str:
@@ -262,11 +262,11 @@ def test_beside_blast(tmp_path: Path, program: str) -> None:
     assert {hit.reverse for hit in found} == ({True, False} if program == "blastn" else {False})
     # BLAST knows titles of databases alone.
     columns = tuple(name for name in COLUMNS if name not in ("cigar", "stitle", "salltitles"))
-    ours = told(Format.TAB, [found], columns).splitlines()
+    ours = written(ScanFormat.TAB, [found], columns).splitlines()
     for line, theirs in zip(ours, run_blast(program, tmp_path, " ".join(["6", *columns])).splitlines(), strict=True):
         assert dict(zip(columns, line.split("\t"), strict=True)) == dict(zip(columns, theirs.split("\t"), strict=True))
     # BLAST names a subject once, and fills its lines up with blanks.
-    assert alignments(told(Format.TEXT, [found])) == alignments(run_blast(program, tmp_path, "0"))
+    assert alignments(written(ScanFormat.TEXT, [found])) == alignments(run_blast(program, tmp_path, "0"))
 
 
 def alignments(text: str) -> list[str]:
@@ -281,7 +281,7 @@ def test_a_gap_of_whole_lines() -> None:
     query = target[:50] + target[210:]
     aligned = Aligned(0, (target[:50] + "-" * 160 + target[210:], target), (0, len(query), 0, 300))
     found = results("q", query, FakeDatabase({"s": target}, "nucleotide"), [aligned])
-    lines = told(Format.TEXT, [found]).splitlines()
+    lines = written(ScanFormat.TEXT, [found]).splitlines()
     rows = [line for line in lines if line.startswith("Query ")]
     assert rows[0] == f"Query  1    {target[:50]}----------  50"
     assert rows[1] == rows[2] == "Query       " + "-" * 60
@@ -298,8 +298,8 @@ def many() -> Results:
     return results("q", query, FakeDatabase({"s title": target}), [aligned] * 500)
 
 
-@pytest.mark.parametrize("format", [Format.TAB, Format.TEXT, Format.JSON])
-def test_hits_take_microseconds(format: Format) -> None:
+@pytest.mark.parametrize("format", [ScanFormat.TAB, ScanFormat.TEXT, ScanFormat.JSON])
+def test_hits_take_microseconds(format: ScanFormat) -> None:
     found = many()
     maker = writer(format, found.subjects, "1", "")
     began = time.process_time()
@@ -317,23 +317,23 @@ def test_names_that_are_no_text() -> None:
         names = [b"\xff\xc3\xa9"]  # type: ignore[assignment]  # noqa: RUF012
 
     odd = Results(found.query, found.hits, Odd({"s": "MKV"}), found.letter_scores)
-    for format in (Format.TAB, Format.TEXT, Format.JSON):
+    for format in (ScanFormat.TAB, ScanFormat.TEXT, ScanFormat.JSON):
         written = io.BytesIO()
         writer(format, odd.subjects, "1", "").write(odd, True, written.write)
-        assert (b"\xff\xc3\xa9" in written.getvalue()) == (format is not Format.JSON)
+        assert (b"\xff\xc3\xa9" in written.getvalue()) == (format is not ScanFormat.JSON)
 
 
 @pytest.mark.parametrize(
     ("name", "format"),
     [
-        ("x.tsv", Format.TAB),
-        ("x.m8.gz", Format.TAB),
-        ("a.b/x.sam.bgz", Format.SAM),
-        ("x.json", Format.JSON),
-        ("x.txt", Format.TEXT),
+        ("x.tsv", ScanFormat.TAB),
+        ("x.m8.gz", ScanFormat.TAB),
+        ("a.b/x.sam.bgz", ScanFormat.SAM),
+        ("x.json", ScanFormat.JSON),
+        ("x.txt", ScanFormat.TEXT),
         ("x", None),
         (None, None),
     ],
 )
-def test_endings(name: str | None, format: Format | None) -> None:
-    assert promised(name) is format
+def test_endings(name: str | None, format: ScanFormat | None) -> None:
+    assert format_by_ending(name) is format

@@ -57,26 +57,26 @@ def texts(svg: bytes) -> list[str]:
 
 
 def test_a_query_alone(plot: ModuleType) -> None:
-    told = texts(drawn(plot, 1))
+    shown = texts(drawn(plot, 1))
     hits = int((scores(100) > 60).sum())
-    assert {"query$0", f"1,000 scores, {hits} hits, the best 100", "hits", "all sequences", "score"} <= {*told}
-    assert told.count(" E = 10") + told.count("E = 10") == 1
+    assert {"query$0", f"1,000 scores, {hits} hits, the best 100", "hits", "all sequences", "score"} <= {*shown}
+    assert shown.count(" E = 10") + shown.count("E = 10") == 1
 
 
 @pytest.mark.parametrize("queries", [2, 4, 5, 12])
 def test_a_panel_a_query(plot: ModuleType, queries: int) -> None:
-    told = texts(drawn(plot, queries))
-    assert [text for text in told if text.startswith("query")] == [f"query${number}" for number in range(queries)]
-    assert sum(text.strip() == "E = 10" for text in told) == queries
-    assert told.count("hits") == 1
+    shown = texts(drawn(plot, queries))
+    assert [text for text in shown if text.startswith("query")] == [f"query${number}" for number in range(queries)]
+    assert sum(text.strip() == "E = 10" for text in shown) == queries
+    assert shown.count("hits") == 1
 
 
 def test_many_queries_together(plot: ModuleType) -> None:
-    told = texts(drawn(plot, 13))
+    shown = texts(drawn(plot, 13))
     hits = sum(int((scores(100 * (number + 1)) > 60).sum()) for number in range(13))
-    assert "13 queries" in told
-    assert f"13,000 scores, {hits} hits, the best 1,300" in told
-    assert not [text for text in told if text.strip() == "E = 10" or text.startswith("query$")]
+    assert "13 queries" in shown
+    assert f"13,000 scores, {hits} hits, the best 1,300" in shown
+    assert not [text for text in shown if text.strip() == "E = 10" or text.startswith("query$")]
 
 
 @pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])

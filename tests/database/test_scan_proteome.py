@@ -12,7 +12,7 @@ from readmap.database.database import Database
 from readmap.database.letters import LETTERS, codes_of
 from readmap.database.matrices import standard
 from readmap.database.parameters import Costs
-from readmap.database.partition import Share
+from readmap.database.partition import Partition
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, read_sequences
 
@@ -42,9 +42,9 @@ def test_scores_are_parasails(backends: str, queries: Sequences, chosen: list[by
     offsets = np.cumsum([0, *map(len, chosen)], dtype=np.int64)
     letters = np.frombuffer(b"".join(chosen), np.uint8)
     database = Database.of(Sequences([b"p"] * len(chosen), letters, offsets), Alphabet.PROTEINS)
-    share = Share(database, open_backend(backends, threads=2))
-    share.take(0, len(database))
-    found = share.scores([codes_of(query) for query in queries], COSTS, lambda cells: None)
+    partition = Partition(database, open_backend(backends, threads=2))
+    partition.take(0, len(database))
+    found = partition.scores([codes_of(query) for query in queries], COSTS, lambda cells: None)
     matrix, gaps = parasail_matrix(COSTS), (COSTS.gap_open + COSTS.gap_extend, COSTS.gap_extend)
     highest = 0
     for query, row in zip(queries, found, strict=True):

@@ -1,4 +1,4 @@
-"""What is told of hits, against alignments written by hand."""
+"""Facts about hits, against alignments written by hand."""
 
 import itertools
 import math

@@ -13,12 +13,11 @@ from pair_examples import mutated
 from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
-from readmap.database import partition as share
-from readmap.database import scores
-from readmap.database.columns import Columns, interleave
+from readmap.database import partition, scores
+from readmap.database.interleaving import InterleavedSubjects, interleave
 from readmap.database.parameters import Costs
-from readmap.database.partition import Window
-from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, Query, Shape, score
+from readmap.database.partition import SubjectBatch
+from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, DeviceQuery, Shape, score
 
 BLOSUM62 = COSTS["BLOSUM62"]
 
@@ -38,12 +37,12 @@ def joined(subjects: Sequence[Codes]) -> tuple[Codes, NDArray[np.int64], NDArray
     return np.concatenate([coded(""), *subjects]), ends[:-1], np.diff(ends)
 
 
-def columns_of(subjects: Sequence[Codes], backend: Backend) -> Columns:
+def columns_of(subjects: Sequence[Codes], backend: Backend) -> InterleavedSubjects:
     return interleave(*joined(subjects), backend)
 
 
 def found(query: Codes, subjects: Sequence[Codes], costs: Costs, backend: Backend) -> NDArray[np.int32]:
-    return score(Query.of(query, costs, backend), columns_of(subjects, backend), backend)
+    return score(DeviceQuery.of(query, costs, backend), columns_of(subjects, backend), backend)
 
 
 def family(draw: random.Random, query: str, lengths: Sequence[int], letters: str = LETTERS) -> list[Codes]:
@@ -234,7 +233,7 @@ def test_an_alignment_over_each_cut_is_whole(backend: Backend, monkeypatch: pyte
     monkeypatch.setattr(scores, "UNCUT", 1)
     costs = COSTS["cheap gaps"]
     query = coded("W" * 6)
-    span = Query.of(query, costs, backend).span
+    span = DeviceQuery.of(query, costs, backend).span
     assert span == 6 + 66
     for before in range(0, 400, 7):
         for gap in (1, 31, 32, 33, 70):
@@ -245,19 +244,19 @@ def test_an_alignment_over_each_cut_is_whole(backend: Backend, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["BLOSUM62", "cheap gaps", "large"])
 def test_pieces_of_subjects_give_the_same(backend: Backend, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, costs = random.Random(name), COSTS[name]
-    monkeypatch.setattr(share, "UNCUT", 1)
+    monkeypatch.setattr(partition, "UNCUT", 1)
     for rows in (5, 40):
         query = random_letters(draw, rows, RESIDUES)
         subjects = family(draw, query, [5000, 3000, 3000, 1200, *range(400, 350, -1), 1, 0, 0], RESIDUES)
-        placed = Query.of(coded(query), costs, backend)
+        placed = DeviceQuery.of(coded(query), costs, backend)
         codes, starts, lengths = joined(subjects)
-        pieces, sizes, owners = share._cut(starts, lengths, 4 * placed.span, placed.span)
+        pieces, sizes, owners = partition._cut(starts, lengths, 4 * placed.span, placed.span)
         assert owners is not None
         assert len(pieces) > len(subjects) + 5
         assert sizes.max() <= 5 * placed.span
         assert np.array_equal(np.sort(-sizes), -sizes)
         columns = interleave(codes, pieces, sizes, backend)
-        scored = Window(0, len(subjects), columns, owners, placed.span).scores(placed, backend)
+        scored = SubjectBatch(0, len(subjects), columns, owners, placed.span).scores(placed, backend)
         assert scored.tolist() == scores_of([coded(query)], subjects, costs)[0].tolist()
 
 

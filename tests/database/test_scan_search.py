@@ -17,7 +17,7 @@ from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 from readmap.backend import Backend, open_backend
 from readmap.database import paths, search
 from readmap.database.database import Database
-from readmap.database.device_pool import open_crew
+from readmap.database.device_pool import open_device_pool
 from readmap.database.hits import Hits
 from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
 from readmap.database.parameters import Costs, Limits
@@ -80,8 +80,8 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 def opened(subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> Iterator[Scan]:
     molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
-    with open_crew(database, [lambda backend=backend: backend for backend in backends]) as crew:
-        yield Scan(database, costs, limits, crew)
+    with open_device_pool(database, [lambda backend=backend: backend for backend in backends]) as pool:
+        yield Scan(database, costs, limits, pool)
 
 
 def scanned(queries: list[str], subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> list[Scanned]:
@@ -206,7 +206,7 @@ def test_scores_that_have_no_room(backend: Backend) -> None:
             next(scan(sequences_of(["A" * 1_100_000])))
 
 
-def test_all_scores_are_told(backend: Backend) -> None:
+def test_all_scores_are_reported(backend: Backend) -> None:
     """By the number in the file, the better one of both strands."""
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
         turned = [reverse_complement(text) for text in subjects] if costs is DNA else subjects
@@ -416,7 +416,7 @@ def test_devices_are_timed_by_a_few_queries() -> None:
 
 def test_cells_are_counted(backend: Backend) -> None:
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        told: list[int] = []
+        reported: list[int] = []
         with opened(subjects, costs, Limits(), backend) as scan:
-            list(scan(sequences_of(queries), told.append))
-            assert sum(told) == scan.cells(sequences_of(queries))
+            list(scan(sequences_of(queries), reported.append))
+            assert sum(reported) == scan.cells(sequences_of(queries))

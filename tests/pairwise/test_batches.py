@@ -13,7 +13,7 @@ from oracles.comparison import Alignment, Comparison, rescored
 from pair_examples import CORNERS, SCORES, Pair, draw_long_pair, draw_pair, parsed, same
 
 import readmap
-from readmap import Alignments, UsageError
+from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
 from readmap.pairwise.batches import align_batch, most_cells, too_large
@@ -29,10 +29,10 @@ def backend(backends: str) -> Backend:
 
 def align(
     pairs: list[Pair], scores: Scores, mode: Mode, backend: Backend, score_only: bool = False, how: Any = align_batch
-) -> Alignments:
+) -> PairAlignments:
     queries, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     letters = letters_of_texts(queries, backend), letters_of_texts(targets, backend)
-    found: Alignments = how(*letters, scores, mode, backend, score_only)
+    found: PairAlignments = how(*letters, scores, mode, backend, score_only)
     return found.on_host(backend)
 
 
@@ -115,9 +115,9 @@ def test_where_parasail_ends_is_an_optimal_end(backend: Backend, mode: Mode) -> 
     draw = random.Random(8)
     pairs = [pair for pair in (draw_long_pair(draw, 150) for _ in range(40)) if all(pair)]
     for pair, alignment in zip(pairs, parsed(align(pairs, Scores(), mode, backend)), strict=True):
-        told, comparison = parasails(pair, Scores(), mode), Comparison(*pair, Scores(), mode)
-        if told.score > 0 or mode != Mode.LOCAL:
-            assert (told.end_query + 1, told.end_ref + 1) in comparison.ends
+        theirs, comparison = parasails(pair, Scores(), mode), Comparison(*pair, Scores(), mode)
+        if theirs.score > 0 or mode != Mode.LOCAL:
+            assert (theirs.end_query + 1, theirs.end_ref + 1) in comparison.ends
         assert (alignment.query_end, alignment.target_end) == comparison.ends[0]
 
 

@@ -11,7 +11,7 @@ import pytest
 from readmap.backend import open_backend
 from readmap.errors import InternalError
 from readmap.pairwise.aligners import align_batch
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, Alignments
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.checker import check
 from readmap.pairwise.parameters import Mode, Scores
 from readmap.pairwise.results import Results
@@ -55,12 +55,14 @@ def test_right_alignments_pass(mode: Mode, scores: Scores) -> None:
 Given = tuple[int, int, int, int, int, list[tuple[int, int]]]
 
 
-def alignments(given: list[Given]) -> Alignments:
-    """What is given, as aligners tell it."""
+def alignments(given: list[Given]) -> PairAlignments:
+    """The alignment as aligners return it."""
     places = [np.array([each[k] for each in given], np.int64) for k in range(1, 5)]
     ends = np.cumsum([len(each[5]) for each in given], dtype=np.int64)
     operations = [length << 4 | kind for each in given for kind, length in each[5]]
-    return Alignments(np.array([each[0] for each in given], np.int32), *places, ends, np.array(operations, np.uint32))
+    return PairAlignments(
+        np.array([each[0] for each in given], np.int32), *places, ends, np.array(operations, np.uint32)
+    )
 
 
 #: A local alignment with one of each operation, and what it is made of.
@@ -154,7 +156,7 @@ def test_ambiguous_letters_match_none() -> None:
     ],
     ids=["score", "query end", "target start", "length", "operation"],
 )
-def test_any_change_of_any_pair_is_found(change: Callable[[Alignments, int], Alignments]) -> None:
+def test_any_change_of_any_pair_is_found(change: Callable[[PairAlignments, int], PairAlignments]) -> None:
     right = results(*random_pairs(40, 2), Mode.LOCAL, SCORES)
     sizes = np.diff(right.alignments.operation_ends, prepend=0)
     for at in np.flatnonzero(sizes):

@@ -14,9 +14,9 @@ import pytest
 from readmap.backend import open_backend
 from readmap.errors import DataError
 from readmap.pairwise.aligners import align_batch
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.comparison import compare_pairs
-from readmap.pairwise.formats import Format, promised, writer
+from readmap.pairwise.formats import ComparisonFormat, format_by_ending, writer
 from readmap.pairwise.parameters import Mode, Settings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -42,7 +42,7 @@ def compare(
     return list(compare_pairs(*sides, settings, mode, strand, BACKEND, lambda done, total: None))
 
 
-def told(format: Format, found: list[Results], targets: list[str]) -> str:
+def written(format: ComparisonFormat, found: list[Results], targets: list[str]) -> str:
     maker = writer(format, sequences(targets, "t"), "1.2", "readmap compare a b")
     written: list[bytes] = [maker.begin]
     for number, results in enumerate(found):
@@ -61,7 +61,7 @@ def three_scores() -> list[Results]:
 
 
 def test_summary(three: list[Results], three_scores: list[Results]) -> None:
-    assert told(Format.SUMMARY, three, TARGETS) == (
+    assert written(ComparisonFormat.SUMMARY, three, TARGETS) == (
         "query      q1, 44 letters, aligned from 3 to 39\n"
         "target     t1, 42 letters, aligned from 2 to 39\n"
         "strand     forward\n"
@@ -81,14 +81,14 @@ def test_summary(three: list[Results], three_scores: list[Results]) -> None:
         "score      0, nothing aligned\n"
         "\n"
     )
-    text = told(Format.SUMMARY, three_scores, TARGETS)
+    text = written(ComparisonFormat.SUMMARY, three_scores, TARGETS)
     assert text.startswith("query      q1, 44 letters, aligned to 39\n")
     assert "query      q2, 10 letters, aligned from 4 on\n" in text
     assert "identity" not in text
 
 
 def test_text(three: list[Results]) -> None:
-    blocks = told(Format.TEXT, three, TARGETS).split("\n\n")
+    blocks = written(ComparisonFormat.TEXT, three, TARGETS).split("\n\n")
     assert blocks[1] == (
         "Query    3 ACGTACGTTTGACCATTGACCA--GATTACAGATTACCA 39\n"
         "           |||||||||||| |||||||||  |||||||| ||||||\n"
@@ -99,7 +99,7 @@ def test_text(three: list[Results]) -> None:
 
 
 def test_paf(three: list[Results]) -> None:
-    assert told(Format.PAF, three, TARGETS) == (
+    assert written(ComparisonFormat.PAF, three, TARGETS) == (
         "q1\t44\t2\t39\t+\tt1\t42\t1\t39\t35\t39\t255\tNM:i:4\tAS:i:20\tcg:Z:12=1I9=2D8=1X6=\n"
         "q2\t10\t3\t10\t-\tt2\t7\t0\t7\t7\t7\t255\tNM:i:0\tAS:i:7\tcg:Z:7=\n"
     )
@@ -110,12 +110,12 @@ def test_tsv(three: list[Results], three_scores: list[Results]) -> None:
         "query\tquery_length\tquery_start\tquery_end\tstrand\ttarget\ttarget_length\ttarget_start\ttarget_end\t"
         "score\tidentity\tcolumns\tgap_openings\tgap_letters\tcigar\n"
     )
-    assert told(Format.TSV, three, TARGETS) == header + (
+    assert written(ComparisonFormat.TSV, three, TARGETS) == header + (
         "q1\t44\t3\t39\t+\tt1\t42\t2\t39\t20\t0.897436\t39\t2\t3\t12=1I9=2D8=1X6=\n"
         "q2\t10\t4\t10\t-\tt2\t7\t1\t7\t7\t1.0\t7\t0\t0\t7=\n"
         "q3\t0\t*\t*\t*\tt3\t4\t*\t*\t0\t*\t*\t*\t*\t*\n"
     )
-    assert told(Format.TSV, three_scores, TARGETS) == header + (
+    assert written(ComparisonFormat.TSV, three_scores, TARGETS) == header + (
         "q1\t44\t*\t39\t+\tt1\t42\t*\t39\t20\t*\t*\t*\t*\t*\n"
         "q2\t10\t4\t*\t-\tt2\t7\t*\t7\t7\t*\t*\t*\t*\t*\n"
         "q3\t0\t*\t*\t*\tt3\t4\t*\t*\t0\t*\t*\t*\t*\t*\n"
@@ -124,12 +124,12 @@ def test_tsv(three: list[Results], three_scores: list[Results]) -> None:
 
 def test_json(three: list[Results], three_scores: list[Results]) -> None:
     for found in (three, three_scores, []):
-        objects = json.loads(told(Format.JSON, found, TARGETS))
-        header, *lines = told(Format.TSV, found, TARGETS).splitlines()
+        objects = json.loads(written(ComparisonFormat.JSON, found, TARGETS))
+        header, *lines = written(ComparisonFormat.TSV, found, TARGETS).splitlines()
         names = header.split("\t")
         rows = [{n: "*" if v is None else str(v) for n, v in each.items()} for each in objects]
         assert rows == [dict(zip(names, line.split("\t"), strict=True)) for line in lines]
-    first = json.loads(told(Format.JSON, three, TARGETS))[0]
+    first = json.loads(written(ComparisonFormat.JSON, three, TARGETS))[0]
     assert (first["score"], first["identity"], first["cigar"]) == (20, 0.897436, "12=1I9=2D8=1X6=")
 
 
@@ -151,7 +151,7 @@ def random_pairs(count: int) -> tuple[list[str], list[str]]:
 def test_sam_as_pysam_reads_it(tmp_path: Path, mode: Mode, strand: Strand) -> None:
     queries, targets = random_pairs(80)
     found = compare(queries, targets, Settings(), mode, strand)
-    (tmp_path / "x.sam").write_text(told(Format.SAM, found, targets))
+    (tmp_path / "x.sam").write_text(written(ComparisonFormat.SAM, found, targets))
     results = [result for each in found for result in each]
     with pysam.AlignmentFile(str(tmp_path / "x.sam")) as sam:
         assert sam.header.to_dict()["PG"][0]["CL"] == "readmap compare a b"  # type: ignore[index]
@@ -180,14 +180,16 @@ def test_sam_as_pysam_reads_it(tmp_path: Path, mode: Mode, strand: Strand) -> No
 def test_sam_wants_names_of_its_own() -> None:
     targets = Sequences([b"a", b"b", b"a"], np.frombuffer(b"ACG", np.uint8), np.arange(4))
     with pytest.raises(DataError, match=r"record 3 of the targets \(a\): record 1 has the same name"):
-        writer(Format.SAM, targets, "1", "")
+        writer(ComparisonFormat.SAM, targets, "1", "")
 
 
 def test_paf_agrees_with_sam() -> None:
     queries, targets = random_pairs(60)
     found = compare(queries, targets, Settings())
-    lines = {line.split("\t")[0]: line.split("\t") for line in told(Format.PAF, found, targets).splitlines()}
-    sam = [line.split("\t") for line in told(Format.SAM, found, targets).splitlines() if line[0] != "@"]
+    lines = {
+        line.split("\t")[0]: line.split("\t") for line in written(ComparisonFormat.PAF, found, targets).splitlines()
+    }
+    sam = [line.split("\t") for line in written(ComparisonFormat.SAM, found, targets).splitlines() if line[0] != "@"]
     mapped = {fields[0]: fields for fields in sam if fields[2] != "*"}
     assert lines.keys() == mapped.keys()
     for name, paf in lines.items():
@@ -206,7 +208,7 @@ def test_blocks_of_a_long_alignment(strand: Strand) -> None:
     if strand is Strand.REVERSE:
         target = target[::-1].translate(str.maketrans("ACGT", "TGCA"))
     found = compare([query], [target], Settings(), Mode.GLOBAL, strand)
-    lines = told(Format.TEXT, found, [target]).split("\n\n", 1)[1].splitlines()
+    lines = written(ComparisonFormat.TEXT, found, [target]).split("\n\n", 1)[1].splitlines()
     rows: dict[str, list[tuple[int, str, int]]] = {"Query": [], "Target": []}
     for line in lines:
         if found_line := re.fullmatch(r"(Query|Target) +(\d+) ([A-Z-]+) (\d+)", line):
@@ -231,12 +233,12 @@ def many(pairs: int) -> Results:
     side = Sequences(names, letters, np.arange(pairs + 1) * 150)
     zero, end = np.zeros(pairs, np.int64), np.full(pairs, 150)
     operations = np.tile(np.array([70 << 4 | 7, 10 << 4 | 8, 70 << 4 | 7], np.uint32), pairs)
-    found = Alignments(zero.astype(np.int32), zero, end, zero, end, np.arange(1, pairs + 1) * 3, operations)
+    found = PairAlignments(zero.astype(np.int32), zero, end, zero, end, np.arange(1, pairs + 1) * 3, operations)
     return Results(side, side, zero.astype(np.bool_), found, False, 0, 0)
 
 
-@pytest.mark.parametrize("format", list(Format))
-def test_pairs_take_microseconds(format: Format) -> None:
+@pytest.mark.parametrize("format", list(ComparisonFormat))
+def test_pairs_take_microseconds(format: ComparisonFormat) -> None:
     results = many(20_000)
     maker = writer(format, results.targets.part(0, 1), "1", "")
     began = time.process_time()
@@ -249,25 +251,27 @@ def test_names_that_are_no_text() -> None:
     side = Sequences([b"\xff\xc3\xa9"], np.frombuffer(b"ACGT", np.uint8), np.array([0, 4]))
     found = align_batch(side, side, Settings().scores, Mode.LOCAL, BACKEND, False)
     results = Results(side, side, np.zeros(1, np.bool_), found, False, 0, 0)
-    for format in Format:
+    for format in ComparisonFormat:
         maker = writer(format, side, "1", "")
         written: list[bytes] = []
         maker.write(results, True, written.append)
-        assert written[0].startswith((b"\xff\xc3\xa9\t4", b"\xff\xc3\xa9\t0")) == (format in (Format.PAF, Format.SAM))
+        assert written[0].startswith((b"\xff\xc3\xa9\t4", b"\xff\xc3\xa9\t0")) == (
+            format in (ComparisonFormat.PAF, ComparisonFormat.SAM)
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "format"),
     [
-        ("x.paf", Format.PAF),
-        ("x.sam.gz", Format.SAM),
-        ("a.b/x.tsv.bgz", Format.TSV),
-        ("x.json", Format.JSON),
-        ("x.txt", Format.TEXT),
+        ("x.paf", ComparisonFormat.PAF),
+        ("x.sam.gz", ComparisonFormat.SAM),
+        ("a.b/x.tsv.bgz", ComparisonFormat.TSV),
+        ("x.json", ComparisonFormat.JSON),
+        ("x.txt", ComparisonFormat.TEXT),
         ("x", None),
         ("x.fa", None),
         (None, None),
     ],
 )
-def test_endings(name: str | None, format: Format | None) -> None:
-    assert promised(name) is format
+def test_endings(name: str | None, format: ComparisonFormat | None) -> None:
+    assert format_by_ending(name) is format

@@ -101,8 +101,10 @@ def test_batches_change_nothing(
 def test_every_query_with_every_target(backend: Backend) -> None:
     queries, targets = random_texts(4, 7), random_texts(3, 8)
     sides = sequences(queries), sequences(targets)
-    told: list[tuple[int, int]] = []
-    found = list(comparison.compare_all(*sides, Settings(), Strand.BOTH, backend, lambda *cells: told.append(cells)))
+    reported: list[tuple[int, int]] = []
+    found = list(
+        comparison.compare_all(*sides, Settings(), Strand.BOTH, backend, lambda *cells: reported.append(cells))
+    )
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
     names = [(b"s%d" % i, b"s%d" % j) for i in range(4) for j in range(3)]
@@ -112,9 +114,9 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     ]
     assert [plain(result) for each in found for result in each] == expected
     total = 2 * sum(map(len, queries)) * sum(map(len, targets))
-    assert told == sorted(told)
-    assert told[-1] == (total, total)
-    assert {all_cells for _, all_cells in told} == {total}
+    assert reported == sorted(reported)
+    assert reported[-1] == (total, total)
+    assert {all_cells for _, all_cells in reported} == {total}
 
 
 def test_checkpoints_are_of_a_pair_and_a_strand(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oracles.comparison import Comparison
 from pair_examples import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, same
 
-from readmap import Alignments, DataError
+from readmap import DataError, PairAlignments
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
@@ -43,11 +43,11 @@ def codes(text: str, backend: Backend) -> Any:
     return letters_of_texts([text], backend).codes[: len(text)]
 
 
-def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> Alignments:
+def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
     return align_long(*(codes(side, backend) for side in pair), scores, mode, backend, **how).on_host(backend)
 
 
-def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> Alignments:
+def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> PairAlignments:
     sides = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
     return align_batch(*sides, scores, mode, backend).on_host(backend)
 
@@ -165,11 +165,11 @@ def test_an_interrupted_comparison_goes_on(
     text = random_bases(draw, 8000 if backend.lanes == 1 else 40_000)
     pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
     expected = align(pair, Scores(), mode, backend, score_only=score_only)
-    told: list[int] = []
+    reported: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        told.append(done)
-        if len(told) == 3:
+        reported.append(done)
+        if len(reported) == 3:
             raise Interrupted
 
     with pytest.raises(Interrupted):
@@ -179,11 +179,11 @@ def test_an_interrupted_comparison_goes_on(
         align((pair[1], pair[0]), Scores(), mode, backend, score_only=score_only, checkpoint=folder)
     found = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(found, expected)
-    assert told[2] < told[3] == min(told[3:])
-    count = len(told)
+    assert reported[2] < reported[3] == min(reported[3:])
+    count = len(reported)
     again = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(again, expected)
-    assert len(told) == count
+    assert len(reported) == count
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
     checkpoint.forget(tmp_path)
     assert not folder.exists()

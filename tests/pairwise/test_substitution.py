@@ -13,7 +13,7 @@ from oracles.comparison import Alignment, Comparison, code_of, rescored
 from pair_examples import Pair, mutated, parsed, same
 from protein_examples import LETTERS, RESIDUES, Table, drawn, random_letters
 
-from readmap import Alignments, UsageError
+from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
@@ -81,18 +81,18 @@ def letters_of(texts: list[str], backend: Backend) -> Letters:
 
 def align(
     pairs: list[Pair], scores: Substitution, backend: Backend, score_only: bool = False, how: Any = align_pairs
-) -> Alignments:
+) -> PairAlignments:
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
-    found: Alignments = how(queries, targets, scores, Mode.LOCAL, backend, score_only)
+    found: PairAlignments = how(queries, targets, scores, Mode.LOCAL, backend, score_only)
     return found.on_host(backend)
 
 
-def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> Alignments:
+def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
     return align_long(query, target, scores, Mode.LOCAL, backend, **how).on_host(backend)
 
 
-def results(pairs: list[Pair], found: Alignments) -> Results:
+def results(pairs: list[Pair], found: PairAlignments) -> Results:
     names = [b"s%d" % number for number in range(len(pairs))]
     queries, targets = (Sequences(names, *coded([pair[side] for pair in pairs])) for side in (0, 1))
     return Results(queries, targets, np.zeros(len(pairs), np.bool_), found, False, 0, 0)
@@ -231,7 +231,7 @@ def test_what_is_refused() -> None:
         )
 
 
-def test_all_of_a_matrix_is_told() -> None:
+def test_the_repr_has_all_of_a_matrix() -> None:
     """A checkpoint knows its comparison by it."""
     one, other = blosum(), blosum()
     other[20, 20] += 1

@@ -107,8 +107,8 @@ def test_proteins_have_swissprots_residues(script: Any) -> None:
 
     assert sorted(inputs.PER_CENT) == list("ACDEFGHIKLMNPQRSTVWY")
     counts = Counter(inputs.residues(200_000, np.random.default_rng(1)).tobytes().decode())
-    for letter, share in inputs.PER_CENT.items():
-        assert counts[letter] / 2000 == pytest.approx(share, abs=0.2)
+    for letter, partition in inputs.PER_CENT.items():
+        assert counts[letter] / 2000 == pytest.approx(partition, abs=0.2)
 
 
 def test_queries_and_contigs(script: Any) -> None:

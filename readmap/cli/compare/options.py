@@ -13,7 +13,7 @@ from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, names_of, option, parse_size, score, size
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import Resources
-from readmap.pairwise.formats import Format, promised
+from readmap.pairwise.formats import ComparisonFormat, format_by_ending
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.strand import Strand
 
@@ -114,7 +114,7 @@ class OutputOptions:
             "--format",
             "summary, text (all columns), paf, sam, tsv or json (default: by -o's ending, .txt being text, else "
             "summary).",
-            Format,
+            ComparisonFormat,
         ),
     ] = None
     plot: Annotated[
@@ -123,9 +123,13 @@ class OutputOptions:
     ] = None
 
     @property
-    def format(self) -> Format:
+    def format(self) -> ComparisonFormat:
         """The format of the output."""
-        return Format(self.named_format) if self.named_format else promised(self.path) or Format.SUMMARY
+        return (
+            ComparisonFormat(self.named_format)
+            if self.named_format
+            else format_by_ending(self.path) or ComparisonFormat.SUMMARY
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from readmap.cli.common.folders import AUTO, Molecule
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import PANEL, Device, GpuMemory, Threads
-from readmap.database.formats import Format, promised, tab
+from readmap.database.formats import ScanFormat, format_by_ending, tab
 from readmap.database.matrices import STANDARD
 from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
 from readmap.errors import UsageError
@@ -95,7 +95,7 @@ class OutputOptions:
         choice(
             "--format",
             "text (pairwise alignments), tab (BLAST's table), json or sam (default: by -o's ending, else text).",
-            Format,
+            ScanFormat,
         ),
     ] = None
     outfmt: Annotated[
@@ -159,7 +159,7 @@ class Options:
     report: ReportOptions
 
 
-def layout_of(context: typer.Context, options: Options) -> tuple[Format, tuple[str, ...]]:
+def layout_of(context: typer.Context, options: Options) -> tuple[ScanFormat, tuple[str, ...]]:
     """The format of the output and the columns of a table; raises UsageError where options contradict each other."""
     output = options.output
     named, columns = output.format, output.columns
@@ -168,9 +168,9 @@ def layout_of(context: typer.Context, options: Options) -> tuple[Format, tuple[s
         refuse(context, [(["format"], True, "not with --outfmt, which says the same")])
         refuse(context, [(["columns"], more is not None, "not with the columns of --outfmt")])
         named, columns = number, more or columns
-    format = Format(named) if named else promised(output.path) or Format.TEXT
+    format = ScanFormat(named) if named else format_by_ending(output.path) or ScanFormat.TEXT
     conflicts = (
-        (["columns"], format is not Format.TAB, f"only with --format tab, and {format} is written"),
+        (["columns"], format is not ScanFormat.TAB, f"only with --format tab, and {format} is written"),
         (["match", "mismatch"], options.scores.matrix is not None, "not with --matrix, which scores all letters"),
         *output_conflicts(output.path, output.plot),
     )
@@ -178,9 +178,9 @@ def layout_of(context: typer.Context, options: Options) -> tuple[Format, tuple[s
     return format, tab.parse_columns(columns) if columns is not None else tab.STANDARD
 
 
-def _numbered(option: str) -> tuple[Format, str | None]:
+def _numbered(option: str) -> tuple[ScanFormat, str | None]:
     """The format and the columns that --outfmt names."""
     found = re.fullmatch(r"\s*(0|6)(?:\s+(\S.*?))?\s*", option)
     if not found or (found[1] == "0" and found[2]):
         raise UsageError(f"--outfmt {option}: expected 0 (text), 6 (table), or 6 and names of columns")
-    return (Format.TEXT if found[1] == "0" else Format.TAB), found[2]
+    return (ScanFormat.TEXT if found[1] == "0" else ScanFormat.TAB), found[2]

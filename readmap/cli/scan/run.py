@@ -9,7 +9,7 @@ from typing import Any
 from readmap.cli.common.alignments import Timer, cells_line, gcups, progress_line, write_plot
 from readmap.cli.common.wording import counted, printable
 from readmap.cli.scan.options import Options
-from readmap.database.formats import Format, Writer
+from readmap.database.formats import ScanFormat, Writer
 from readmap.database.results import Query, Results
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
@@ -23,7 +23,7 @@ class ScanRun:
     def __init__(self, scan: Scan, queries: Sequences) -> None:
         self._scan, self._queries = scan, queries
         self._cells = scan.cells(queries)
-        self._hits, self._timer, self._devices = 0, Timer(), scan.crew.names
+        self._hits, self._timer, self._devices = 0, Timer(), scan.pool.names
 
     @property
     def seconds(self) -> float:
@@ -72,7 +72,7 @@ class ScanRun:
         cells = cells_line(self._cells, self.seconds, ", ".join(self._devices))
         return f"{queries} and {counted(sequences, 'sequence')}, {counted(self._hits, 'hit')}: {cells}"
 
-    def record(self, options: Options, format: Format) -> dict[str, Any]:
+    def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
         """The summary for programs."""
         queries, database = self._queries, self._scan.database
         costs, limits = self._scan.costs, self._scan.limits

@@ -1,4 +1,4 @@
-"""How the hits of a query are told: a module a format."""
+"""How the hits of a query are written: a module a format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.database.results import NUCLEOTIDE, Results, Subjects
 from readmap.errors import UsageError
 
 
-class Format(StrEnum):
+class ScanFormat(StrEnum):
     """What is written of a scan."""
 
     TAB = "tab"
@@ -23,12 +23,12 @@ class Format(StrEnum):
 
 
 ENDINGS = {
-    **{".tsv": Format.TAB, ".tab": Format.TAB, ".m8": Format.TAB},
-    **{".txt": Format.TEXT, ".json": Format.JSON, ".sam": Format.SAM},
+    **{".tsv": ScanFormat.TAB, ".tab": ScanFormat.TAB, ".m8": ScanFormat.TAB},
+    **{".txt": ScanFormat.TEXT, ".json": ScanFormat.JSON, ".sam": ScanFormat.SAM},
 }
 
 
-def promised(path: str | None) -> Format | None:
+def format_by_ending(path: str | None) -> ScanFormat | None:
     """The format by which an output's name ends."""
     plain = (path or "").removesuffix(".gz").removesuffix(".bgz")
     return ENDINGS.get(os.path.splitext(plain)[1])
@@ -49,7 +49,7 @@ class Writer:
 
 
 def writer(
-    format: Format,
+    format: ScanFormat,
     subjects: Subjects,
     version: str,
     command_line: str,
@@ -58,14 +58,14 @@ def writer(
     """The writer of a format.
 
     columns: of a table, as parse_columns gives them.
-    Raises UsageError where the format cannot tell of proteins, DataError where it cannot tell the subjects apart.
+    Raises UsageError where the format has no proteins, DataError where it cannot keep the subjects apart.
     """
-    if format is Format.SAM:
+    if format is ScanFormat.SAM:
         if subjects.molecule != NUCLEOTIDE:
-            raise UsageError("--format sam: SAM tells of nucleotides, and this is a database of proteins")
+            raise UsageError("--format sam: SAM holds nucleotides, and this is a database of proteins")
         return Writer(sam.record, sam.header(subjects, version, command_line))
-    if format is Format.JSON:
+    if format is ScanFormat.JSON:
         return Writer(json_array.record, json_array.BEGIN, json_array.BETWEEN, json_array.END)
-    if format is Format.TEXT:
+    if format is ScanFormat.TEXT:
         return Writer(text.record)
     return Writer(functools.partial(tab.record, columns=columns))

@@ -17,13 +17,13 @@ DIGITS = 6
 def record(results: Results) -> bytes:
     """An object; each hit in a line of its own."""
     query = results.query
-    told = json.dumps({"query": _text(query.name), "query_length": len(query.letters)})[:-1]
+    head = json.dumps({"query": _text(query.name), "query_length": len(query.letters)})[:-1]
     hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)
-    return f'{told}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()
+    return f'{head}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()
 
 
 def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
-    """What is told of a hit; places are 1-based and inclusive, the lower one of the subject's first on both strands.
+    """The members of a hit; places are 1-based and inclusive, the lower one of the subject's first on both strands.
 
     cigar: along the query as it was given.
     """

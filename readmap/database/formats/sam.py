@@ -21,7 +21,7 @@ SECONDARY = 0x100
 
 
 def header(subjects: Subjects, version: str, command_line: str) -> bytes:
-    """With an @SQ for each subject that is not empty, without M5, for which all letters would have to be read.
+    """The header, with an @SQ for each subject that is not empty, without M5, which would take reading all letters.
 
     Raises DataError where two subjects have one name.
     """
@@ -35,10 +35,10 @@ def _subject_lines(subjects: Subjects) -> Iterator[bytes]:
     for number in range(len(subjects)):
         name = subjects.names[number]
         if (other := numbers.setdefault(name, number)) != number:
-            told = name.decode("utf-8", "backslashreplace")
+            shown = name.decode("utf-8", "backslashreplace")
             raise DataError(
-                f"record {number + 1} of the database ({told}): record {other + 1} has the same name, which SAM's "
-                "header cannot tell: choose another --format"
+                f"record {number + 1} of the database ({shown}): record {other + 1} has the same name, which SAM's "
+                "header cannot hold: choose another --format"
             )
         if length := subjects.length_of(number):
             yield b"@SQ\tSN:%b\tLN:%d" % (name, length)

@@ -68,7 +68,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape").replace("\t", " ")
 
 
-#: What a column tells, by BLAST's name of it; `cigar` is none of BLAST's.
+#: What a column holds, by BLAST's name of it; `cigar` is none of BLAST's.
 COLUMNS: dict[str, Callable[[Results, Hit], Value]] = {
     "qseqid": lambda results, hit: _text(results.query.name),
     "qacc": lambda results, hit: _text(results.query.name),
@@ -126,6 +126,6 @@ def parse_columns(option: str) -> tuple[str, ...]:
 
 def record(results: Results, columns: tuple[str, ...] = STANDARD) -> bytes:
     """The lines of a query, none where it has no hits."""
-    tellers = [COLUMNS[name] for name in columns]
-    lines = ("\t".join([str(teller(results, hit)) for teller in tellers]) + "\n" for hit in results)
+    fields = [COLUMNS[name] for name in columns]
+    lines = ("\t".join([str(field(results, hit)) for field in fields]) + "\n" for hit in results)
     return "".join(lines).encode("utf-8", "surrogateescape")

@@ -24,7 +24,7 @@ STROKE, PLUS, BLANK = np.frombuffer(b"|+ ", np.uint8)
 
 
 def record(results: Results) -> bytes:
-    """All that is told of a query."""
+    """The text of a query."""
     head = f"Query= {_text(results.query.title)}\n\nLength={len(results.query.letters)}\n"
     if not len(results):
         return _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
@@ -50,14 +50,14 @@ def _facts(hit: Hit, are_nucleotides: bool) -> list[str]:
     """The lines between a subject's length and the alignment."""
     columns = hit.size
     shares = [("Identities", hit.equal), ("Positives", hit.positives), ("Gaps", hit.gaps)]
-    told = [
+    counts = [
         f"{name} = {count}/{columns} ({_percent(count, columns)}%)"
         for name, count in shares
         if not (are_nucleotides and name == "Positives")
     ]
     scores = f" Score = {bit_score_text(hit.bit_score)} bits ({hit.score}),  Expect = {evalue_text(hit.evalue, 0)}"
     strand = [f" Strand=Plus/{'Minus' if hit.reverse else 'Plus'}"] if are_nucleotides else []
-    return [scores, f" {', '.join(told)}", *strand]
+    return [scores, f" {', '.join(counts)}", *strand]
 
 
 def _percent(part: int, whole: int) -> int:

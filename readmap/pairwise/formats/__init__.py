@@ -1,4 +1,4 @@
-"""How results are told: a module a format, each with `record`, the bytes of one result, or `records`."""
+"""How results are written: a module a format, each with `record`, the bytes of one result, or `records`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
 
 
-class Format(StrEnum):
+class ComparisonFormat(StrEnum):
     """What is written of a comparison."""
 
     SUMMARY = "summary"
@@ -25,14 +25,20 @@ class Format(StrEnum):
 
     @property
     def needs_operations(self) -> bool:
-        """Whether it has no way to tell a score alone."""
-        return self in (Format.PAF, Format.SAM, Format.TEXT)
+        """Whether it has no place for a score alone."""
+        return self in (ComparisonFormat.PAF, ComparisonFormat.SAM, ComparisonFormat.TEXT)
 
 
-ENDINGS = {".paf": Format.PAF, ".sam": Format.SAM, ".tsv": Format.TSV, ".json": Format.JSON, ".txt": Format.TEXT}
+ENDINGS = {
+    ".paf": ComparisonFormat.PAF,
+    ".sam": ComparisonFormat.SAM,
+    ".tsv": ComparisonFormat.TSV,
+    ".json": ComparisonFormat.JSON,
+    ".txt": ComparisonFormat.TEXT,
+}
 
 
-def promised(path: str | None) -> Format | None:
+def format_by_ending(path: str | None) -> ComparisonFormat | None:
     """The format by which an output's name ends."""
     plain = (path or "").removesuffix(".gz").removesuffix(".bgz")
     return ENDINGS.get(os.path.splitext(plain)[1])
@@ -52,17 +58,17 @@ class Writer:
         write((b"" if is_first else self.between) + self.between.join(self.records(results)))
 
 
-def writer(format: Format, targets: Sequences, version: str, command_line: str) -> Writer:
-    """The writer of a format. Raises DataError where the targets cannot be told by it."""
-    if format is Format.SAM:
+def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> Writer:
+    """The writer of a format. Raises DataError where it cannot hold the targets."""
+    if format is ComparisonFormat.SAM:
         return Writer(_each(sam.record), sam.header(targets, version, command_line))
-    if format is Format.JSON:
+    if format is ComparisonFormat.JSON:
         return Writer(_each(json_array.record), json_array.BEGIN, json_array.BETWEEN, json_array.END)
-    if format is Format.TSV:
+    if format is ComparisonFormat.TSV:
         return Writer(_each(tsv.record), tsv.HEADER)
-    if format is Format.TEXT:
+    if format is ComparisonFormat.TEXT:
         return Writer(text.records)
-    return Writer(_each(paf.record if format is Format.PAF else summary.record))
+    return Writer(_each(paf.record if format is ComparisonFormat.PAF else summary.record))
 
 
 def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:

@@ -1,4 +1,4 @@
-"""What is told of a result by name: the columns of a table, and the members of a JSON object."""
+"""The fields of a result by name: the columns of a table, and the members of a JSON object."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ LONGEST_NAME = 254
 
 
 def header(targets: Sequences, version: str, command_line: str) -> bytes:
-    """With an @SQ for each target that is not empty. Raises DataError where two targets have one name."""
+    """The header, with an @SQ for each target that is not empty. Raises DataError where two targets have one name."""
     numbers: dict[bytes, int] = {}
     for number, name in enumerate(targets.names, 1):
         if numbers.setdefault(name, number) != number:
-            told = name.decode("utf-8", "backslashreplace")
+            shown = name.decode("utf-8", "backslashreplace")
             raise DataError(
-                f"record {number} of the targets ({told}): record {numbers[name]} has the same name, which SAM's "
-                "header cannot tell: choose another --format"
+                f"record {number} of the targets ({shown}): record {numbers[name]} has the same name, which SAM's "
+                "header cannot hold: choose another --format"
             )
     contigs = [
         Contig(name.decode("utf-8", "surrogateescape"), len(letters), hashlib.md5(letters.tobytes()).hexdigest())

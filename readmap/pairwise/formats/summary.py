@@ -13,7 +13,7 @@ def record(result: Result) -> bytes:
 
 
 def lines(result: Result) -> Iterator[tuple[str, str]]:
-    """Labels, and what is told; places are 1-based and inclusive."""
+    """Labels and what they stand for; places are 1-based and inclusive."""
     yield "query", _sequence(result.query_name, len(result.query), result.query_start, result.query_end)
     yield "target", _sequence(result.target_name, len(result.target), result.target_start, result.target_end)
     if result.is_empty:
@@ -32,5 +32,5 @@ def _sequence(name: bytes, length: int, start: int, end: int) -> str:
     text = f"{name.decode('utf-8', 'backslashreplace')}, {length:,} letters"
     if start < 0 and end < 0:
         return text
-    told = [f"from {start + 1:,}"] if start >= 0 else []
-    return f"{text}, aligned {' '.join([*told, f'to {end:,}' if end >= 0 else 'on'])}"
+    parts = [f"from {start + 1:,}"] if start >= 0 else []
+    return f"{text}, aligned {' '.join([*parts, f'to {end:,}' if end >= 0 else 'on'])}"

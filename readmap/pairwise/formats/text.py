@@ -15,7 +15,7 @@ WIDTH = 60
 
 
 def records(results: Results) -> Iterator[bytes]:
-    """Of each pair the summary and the blocks, with a blank line behind each."""
+    """The summary and the blocks of each pair, with a blank line behind each."""
     columns = results.expanded
     strokes = np.where(columns.operations == EQUAL, np.uint8(ord("|")), np.uint8(ord(" ")))
     rows = columns.query.tobytes(), strokes.tobytes(), columns.target.tobytes()

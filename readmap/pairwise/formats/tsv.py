@@ -10,5 +10,5 @@ HEADER = "\t".join(NAMES).encode() + b"\n"
 
 def record(result: Result) -> bytes:
     """A line."""
-    told = ("*" if value is None else str(value) for value in values(result))
-    return "\t".join(told).encode() + b"\n"
+    fields = ("*" if value is None else str(value) for value in values(result))
+    return "\t".join(fields).encode() + b"\n"

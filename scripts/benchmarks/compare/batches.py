@@ -16,7 +16,7 @@ from benchmarks.compare.checks import align_batch, check_batches, texts
 from benchmarks.compare.inputs import short_pairs
 from benchmarks.compare.times import gcups, kernels_of, seconds_in_turn
 from readmap.backend import Backend, open_backend
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import Sequences
 
@@ -56,7 +56,7 @@ def time_batch(sides: Sides, mode: Mode, what: str, backend: Backend, runs: int)
     """A row, and those of the GPU's kernels."""
     pairs, cells = len(sides[0]), int(sides[0].lengths @ sides[1].lengths)
 
-    def align() -> Alignments:
+    def align() -> PairAlignments:
         return align_batch(*sides, mode, backend, score_only=what == "score")
 
     buffers = _buffers(align(), backend)
@@ -76,7 +76,7 @@ def time_batch(sides: Sides, mode: Mode, what: str, backend: Backend, runs: int)
 
 
 def _pin(side: Sequences, backend: Backend) -> Sequences:
-    """The same in memory from which copies to the device are fastest."""
+    """The arrays in memory from which copies to the device are fastest."""
     return replace(side, letters=_pinned(side.letters, backend), offsets=_pinned(side.offsets, backend))
 
 
@@ -86,14 +86,14 @@ def _pinned(array: NDArray[Any], backend: Backend) -> NDArray[Any]:
     return held
 
 
-def _buffers(found: Alignments, backend: Backend) -> Buffers:
-    """Where these arrays of a GPU find room in pinned memory; none for the CPU's, which are NumPy's."""
+def _buffers(found: PairAlignments, backend: Backend) -> Buffers:
+    """Pinned memory where these arrays of a GPU find room; none for the CPU's, which are NumPy's."""
     if backend.name == "cpu":
         return []
     return [backend.host_buffer(max(array.nbytes, 1)) for array in vars(found).values()]
 
 
-def _fetch(found: Alignments, buffers: Buffers) -> None:
+def _fetch(found: PairAlignments, buffers: Buffers) -> None:
     for buffer, array in zip(buffers, vars(found).values(), strict=False):
         if array.nbytes:
             array.get(out=buffer[: array.nbytes].view(array.dtype))

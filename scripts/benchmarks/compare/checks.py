@@ -14,7 +14,7 @@ from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
 from readmap.backend import Backend, open_backend
 from readmap.errors import InternalError
 from readmap.pairwise import aligners, checker
-from readmap.pairwise.alignments import Alignments
+from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import letters_of_array
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores, Settings
@@ -58,11 +58,11 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
     }
 
 
-def align_long(pair: Pair, settings: Settings, backend: Backend) -> Alignments:
+def align_long(pair: Pair, settings: Settings, backend: Backend) -> PairAlignments:
     return aligners.align_long(pair.query, pair.target, settings, backend, lambda done, total: None)
 
 
-def end_of(found: Alignments) -> tuple[int, int, int]:
+def end_of(found: PairAlignments) -> tuple[int, int, int]:
     """The score, and where it ends in the query and in the target."""
     return int(found.scores[0]), int(found.query_ends[0]), int(found.target_ends[0])
 
@@ -88,7 +88,7 @@ def check_batches(options: Options, backend: Backend, queries: Sequences, target
 
 def align_batch(
     queries: Sequences, targets: Sequences, mode: Mode, backend: Backend, score_only: bool = False
-) -> Alignments:
+) -> PairAlignments:
     """On the device."""
     sides = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
     return align_pairs(*sides, Scores(), mode, backend, score_only)
@@ -99,13 +99,13 @@ def texts(side: Sequences) -> list[str]:
 
 
 def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
-    """The one that is timed, and the CPU with one thread and with several."""
+    """The backend that is timed, and the CPU with one thread and with several."""
     several = max(options.threads, 2)
     cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
     return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}
 
 
-def _expect_same(found: Mapping[str, Alignments], what: str) -> None:
+def _expect_same(found: Mapping[str, PairAlignments], what: str) -> None:
     """All fields."""
     first, expected = next(iter(found.items()))
     for name, one in found.items():
@@ -113,7 +113,7 @@ def _expect_same(found: Mapping[str, Alignments], what: str) -> None:
             _fail(f"{what}: {name} and {first} do not find the same")
 
 
-def _rescore(queries: Sequences, targets: Sequences, found: Alignments, mode: Mode) -> None:
+def _rescore(queries: Sequences, targets: Sequences, found: PairAlignments, mode: Mode) -> None:
     try:
         checker.check(Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0), Scores(), mode)
     except InternalError as error:
@@ -121,7 +121,7 @@ def _rescore(queries: Sequences, targets: Sequences, found: Alignments, mode: Mo
 
 
 def _expect_scores_of_peer(
-    queries: Sequences, targets: Sequences, found: Alignments, mode: Mode, bits: int = 16
+    queries: Sequences, targets: Sequences, found: PairAlignments, mode: Mode, bits: int = 16
 ) -> None:
     align = peer.aligner(mode, bits=bits)
     expected = [align(*pair).score for pair in zip(texts(queries), texts(targets), strict=True)]

@@ -15,13 +15,13 @@ from benchmarks.scan import peer
 from benchmarks.scan.bars import BAR_LENGTH, hold_scan
 from benchmarks.scan.checks import BLOSUM50, BLOSUM62, DNA, called, check_scan
 from benchmarks.scan.inputs import contigs, proteins, random_dna, random_queries
-from benchmarks.scan.times import Best, best_in_turn, scores_of, share_of_all
+from benchmarks.scan.times import Best, best_in_turn, partition_of_all, scores_of
 from readmap.backend import Backend, open_backend
 from readmap.database.database import Database
-from readmap.database.device_pool import open_crew
+from readmap.database.device_pool import open_device_pool
 from readmap.database.letters import codes_of
 from readmap.database.parameters import Costs, Limits
-from readmap.database.partition import Share
+from readmap.database.partition import Partition
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 
@@ -31,7 +31,7 @@ BASES, DNA_QUERY = {"cpu": 10_000_000, "cuda": 200_000_000}, 1_000
 LENGTHS = (10, 24, 63, 127, 189, 255, BAR_LENGTH, 511, 567, 1_000, 2_005, 3_005, 4_061, 5_478)
 #: With BLOSUM50 and the papers' 10/2, which is 8/2 here.
 FEW_LENGTHS = (63, BAR_LENGTH, 1_000)
-#: Of whole scans: the command's, and such that there are as many hits to be aligned as it tells at most.
+#: Of whole scans: the command's, and such that there are as many hits to be aligned as it reports at most.
 LIMITS = {"hits at E <= 10": Limits(), "hits at E <= 1,000": Limits(evalue=1000)}
 
 
@@ -64,13 +64,13 @@ def benchmark_scan(options: Options) -> tuple[Row, Row]:
 
 def time_lengths(database: Database, lengths: Sequence[int], costs: Costs, backend: Backend, runs: int) -> list[Row]:
     """A row a length: all scores on the host, of a database that is on the device."""
-    share, queries = share_of_all(database, backend), random_queries(lengths)
+    partition, queries = partition_of_all(database, backend), random_queries(lengths)
     beside = backend.name == "cpu" and backend.threads == 1 and peer.is_installed()
     subjects = peer.texts(database) if beside else []
-    scores_of(share, [codes_of(queries.letters[:1])], costs)
+    scores_of(partition, [codes_of(queries.letters[:1])], costs)
     rows = []
     for query in queries:
-        works, found = _works(query, costs, share, subjects)
+        works, found = _works(query, costs, partition, subjects)
         best, cells = best_in_turn(works, runs, backend), len(query) * database.letters
         if beside and not np.array_equal(found["readmap"], found["parasail"]):
             sys.exit(f"benchmark: scores of a query of {len(query)} letters are not parasail's")
@@ -84,13 +84,13 @@ def time_lengths(database: Database, lengths: Sequence[int], costs: Costs, backe
 
 
 def _works(
-    query: NDArray[np.uint8], costs: Costs, share: Share, subjects: Sequence[str]
+    query: NDArray[np.uint8], costs: Costs, partition: Partition, subjects: Sequence[str]
 ) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
     """What is to be timed, parasail's where there are subjects for it, and where it leaves what it finds."""
     found: dict[str, Any] = {}
 
     def ours() -> None:
-        found["readmap"] = scores_of(share, [codes_of(query)], costs)[0]
+        found["readmap"] = scores_of(partition, [codes_of(query)], costs)[0]
 
     def theirs() -> None:
         score = peer.scorer(query.tobytes().decode(), costs)
@@ -114,10 +114,10 @@ def time_scans(database: Database, backend: Backend, runs: int) -> list[Row]:
 
 
 def _time_scores(database: Database, codes: NDArray[np.uint8], backend: Backend, runs: int) -> dict[str, Best]:
-    share = share_of_all(database, backend)
-    scores_of(share, [codes], BLOSUM62)
-    resident = {"scores": lambda: scores_of(share, [codes], BLOSUM62)}
-    first = {"scores, database uploaded": lambda: scores_of(share_of_all(database, backend), [codes], BLOSUM62)}
+    partition = partition_of_all(database, backend)
+    scores_of(partition, [codes], BLOSUM62)
+    resident = {"scores": lambda: scores_of(partition, [codes], BLOSUM62)}
+    first = {"scores, database uploaded": lambda: scores_of(partition_of_all(database, backend), [codes], BLOSUM62)}
     best = best_in_turn(resident, runs, backend)
     return best | best_in_turn(first, runs, backend, before=backend.release_memory)
 
@@ -134,8 +134,8 @@ def _time_hits(
 
         return scan_all
 
-    with open_crew(database, [lambda: backend]) as crew:
-        works = {name: work(name, Scan(database, BLOSUM62, limits, crew)) for name, limits in LIMITS.items()}
+    with open_device_pool(database, [lambda: backend]) as pool:
+        works = {name: work(name, Scan(database, BLOSUM62, limits, pool)) for name, limits in LIMITS.items()}
         for first in works.values():
             first()
         return best_in_turn(works, runs, backend), hits
@@ -145,10 +145,10 @@ def time_dna(database: Database, backend: Backend, runs: int) -> list[Row]:
     """Scores of both strands of contigs that are on the device."""
     query: Sequences = random_dna(DNA_QUERY)
     codes = [codes_of(strand.letters) for strand in (query, query.reverse_complements())]
-    share = share_of_all(database, backend)
-    scores_of(share, codes, DNA)
+    partition = partition_of_all(database, backend)
+    scores_of(partition, codes, DNA)
     name = "DNA, both strands"
-    best = best_in_turn({name: lambda: scores_of(share, codes, DNA)}, runs, backend)[name]
+    best = best_in_turn({name: lambda: scores_of(partition, codes, DNA)}, runs, backend)[name]
     row = {"what": name, "letters": database.letters, "query_letters": DNA_QUERY, **_on(backend)}
     return [row | best.row(2 * DNA_QUERY * database.letters, backend)]
 

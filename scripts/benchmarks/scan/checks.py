@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.common import Options, Row
 from benchmarks.scan import peer
 from benchmarks.scan.inputs import Inputs, contigs, human, proteins, similar_queries
-from benchmarks.scan.times import scores_of, share_of_all
+from benchmarks.scan.times import partition_of_all, scores_of
 from readmap.backend import Backend, open_backend
 from readmap.database.letters import codes_of
 from readmap.database.matrices import nucleotides, standard
@@ -74,7 +74,7 @@ def _hold(check: Check, options: Options) -> Row:
         found["parasail"] = peer.scores(queries, database, costs, options.threads, options.work)
     codes = [codes_of(letters) for letters in queries]
     for way, backend in check.backends.items():
-        found[way] = scores_of(share_of_all(database, backend), codes, costs)
+        found[way] = scores_of(partition_of_all(database, backend), codes, costs)
         backend.release_memory()
     first, expected = next(iter(found.items()))
     for way, scores in found.items():
@@ -86,7 +86,7 @@ def _hold(check: Check, options: Options) -> Row:
 
 
 def _fail(check: Check, first: str, expected: NDArray[np.int32], way: str, scores: NDArray[np.int32]) -> NoReturn:
-    """Tell of the first pair whose scores are two."""
+    """Report the first pair that has two scores."""
     name, queries, database = check.inputs
     query, rank = np.argwhere(scores != expected)[0].tolist()
     pair = f"{queries.names[query].decode()} and {database.names[int(database.order[rank])].decode()}"
@@ -95,7 +95,7 @@ def _fail(check: Check, first: str, expected: NDArray[np.int32], way: str, score
 
 
 def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
-    """The one that is timed, and the CPU with one thread and with several."""
+    """The backend that is timed, and the CPU with one thread and with several."""
     several = max(options.threads, 2)
     cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
     return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}

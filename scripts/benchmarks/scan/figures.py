@@ -15,7 +15,7 @@ from benchmarks.exact.figures import GREY, STYLE, label_ends
 from benchmarks.scan.bars import BAR_LENGTH, CUDASW
 from benchmarks.scan.checks import BLOSUM50, BLOSUM62, called
 
-# GCUPS, the highest that were told.
+# GCUPS, the highest that were reported.
 MARKS = {
     "CUDASW++ 4.0, H200": CUDASW,
     "Ligowski, Rudnicki, 9800 GX2": 14.5,

@@ -52,7 +52,7 @@ def human() -> Inputs | None:
 
 
 def proteins(count: int, has_longest: bool) -> Database:
-    """As long and as composed as SwissProt's."""
+    """Proteins as long and as composed as SwissProt's."""
     random = np.random.default_rng(SEED)
     lengths = protein_lengths(count, has_longest, random)
     sequences = _sequences(residues(int(lengths.sum()), random), lengths)
@@ -60,7 +60,7 @@ def proteins(count: int, has_longest: bool) -> Database:
 
 
 def protein_lengths(count: int, has_longest: bool, random: np.random.Generator) -> NDArray[np.int64]:
-    """As SwissProt's; has_longest: one is that of its longest."""
+    """Lengths as in SwissProt; has_longest: one is that of its longest."""
     is_few = random.random(count) < SHARE_OF_FEW
     medians, deviations = (np.where(is_few, few, most) for few, most in zip(FEW, MOST, strict=True))
     lengths = np.clip(random.lognormal(np.log(medians), deviations).astype(np.int64), SHORTEST, LONGEST)
@@ -70,7 +70,7 @@ def protein_lengths(count: int, has_longest: bool, random: np.random.Generator) 
 
 
 def residues(count: int, random: np.random.Generator) -> Letters:
-    """As often as in SwissProt."""
+    """Residues as often as in SwissProt."""
     shares = np.cumsum([*PER_CENT.values()]) / sum(PER_CENT.values())
     table = np.frombuffer("".join(PER_CENT).encode(), np.uint8)[
         np.searchsorted(shares, np.arange(0.5, 1 << 16) / (1 << 16))
@@ -79,7 +79,7 @@ def residues(count: int, random: np.random.Generator) -> Letters:
 
 
 def random_queries(lengths: Sequence[int]) -> Sequences:
-    """Of residues; one of a length is the same whatever others there are."""
+    """Queries of residues; one of a length is the same whatever others there are."""
     found = [residues(length, np.random.default_rng([SEED, length])) for length in lengths]
     return _sequences(np.concatenate(found), np.array(lengths))
 
@@ -94,14 +94,16 @@ def contigs(bases: int, longest: int = LONGEST_CONTIG) -> Database:
 
 
 def random_dna(bases: int) -> Sequences:
-    """One query."""
+    """One query of random bases."""
     letters = _drawn(np.frombuffer(b"ACGT" * (1 << 14), np.uint8), bases, np.random.default_rng([SEED, bases]))
     return _sequences(letters, np.array([bases]))
 
 
 def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
-    """Parts of its longest sequence, behind each other: the last one as it is, of the others every fifth letter is
-    another, and a tenth is left out."""
+    """Parts of a database's longest sequence, behind each other.
+
+    The last one is as it is; of the others every fifth letter is another, and a tenth is left out.
+    """
     random, begin, found = np.random.default_rng(SEED), 0, list[Letters]()
     number = int(database.order[0])
     for length in lengths:

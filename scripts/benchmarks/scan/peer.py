@@ -58,7 +58,7 @@ def _matrix(matrix: Matrix) -> Any:
 
 
 def texts(database: Database) -> list[str]:
-    """Of its sequences, the longest first."""
+    """The sequences of a database as text, the longest first."""
     text = LETTERS[database.codes[: database.letters]].tobytes().decode()
     bounds = zip(database.starts.tolist(), database.lengths.tolist(), strict=True)
     return [text[start : start + length] for start, length in bounds]
@@ -98,7 +98,7 @@ def _scores(queries: Sequences, subjects: Sequence[str], costs: Costs, threads: 
 
 
 def _digest(queries: Sequences, database: Database, costs: Costs) -> str:
-    """Of all that the scores depend on."""
+    """A digest of all that the scores depend on."""
     import parasail
 
     gaps = costs.gap_open, costs.gap_extend

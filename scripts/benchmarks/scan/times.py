@@ -14,17 +14,17 @@ from benchmarks.compare.times import gcups
 from readmap.backend import Backend
 from readmap.database.database import Database
 from readmap.database.parameters import Costs
-from readmap.database.partition import Share
+from readmap.database.partition import Partition
 
 
 class Best(NamedTuple):
-    """cpu_seconds: of the process, all its threads."""
+    """The best time of a work; cpu_seconds: of the process, all its threads."""
 
     seconds: float
     cpu_seconds: float
 
     def row(self, cells: int, backend: Backend, of: str = "") -> Row:
-        """of: before the names. A GPU's processor time says nothing."""
+        """Times and speed by name, with `of` before the names. A GPU's processor time says nothing."""
         row = {f"{of}seconds": round(self.seconds, 6)}
         if backend.name == "cpu":
             row[f"{of}cpu_seconds"] = round(self.cpu_seconds, 6)
@@ -34,7 +34,7 @@ class Best(NamedTuple):
 def best_in_turn(
     works: Mapping[str, Callable[[], Any]], runs: int, backend: Backend, before: Callable[[], None] = lambda: None
 ) -> dict[str, Best]:
-    """before: what is done before each, and not timed."""
+    """The best times of each work; before: what is done before each, and not timed."""
     taken: dict[str, list[Best]] = {name: [] for name in works}
     for _ in range(runs):
         for name, work in works.items():
@@ -47,13 +47,13 @@ def best_in_turn(
     return {name: Best(*map(min, zip(*each, strict=True))) for name, each in taken.items()}
 
 
-def share_of_all(database: Database, backend: Backend) -> Share:
-    """Of one device; what fits goes there with the first scan."""
-    share = Share(database, backend)
-    share.take(0, len(database))
-    return share
+def partition_of_all(database: Database, backend: Backend) -> Partition:
+    """The whole database for one device; what fits goes there with the first scan."""
+    partition = Partition(database, backend)
+    partition.take(0, len(database))
+    return partition
 
 
-def scores_of(share: Share, queries: Sequence[NDArray[np.uint8]], costs: Costs) -> NDArray[np.int32]:
+def scores_of(partition: Partition, queries: Sequence[NDArray[np.uint8]], costs: Costs) -> NDArray[np.int32]:
     """int32 [queries, subjects], on the host, the longest subject first; queries: codes."""
-    return share.scores(queries, costs, lambda cells: None)
+    return partition.scores(queries, costs, lambda cells: None)

@@ -1,4 +1,4 @@
-"""A part of a database -> Columns: its subjects side by side, as the lanes of a scan take them."""
+"""A part of a database -> InterleavedSubjects: its subjects side by side, as the lanes of a scan take them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_COLUMNS = constant("database/scan_lanes.cuh", "BLOCK_COLUMNS")
 
 
 @dataclass(frozen=True)
-class Columns:
+class InterleavedSubjects:
     """Subjects on a device, the longest ones first, in groups of neighbours that share the lanes of a thread.
 
     Attributes:
@@ -49,7 +49,9 @@ class Columns:
         )
 
 
-def interleave(codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend) -> Columns:
+def interleave(
+    codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend
+) -> InterleavedSubjects:
     """Subjects, the longest ones first, on the device; starts: where in `codes` each begins; lengths: of each."""
     lanes = backend.narrow_lanes
     sizes = lengths[::lanes].astype(np.int64)
@@ -70,4 +72,6 @@ def interleave(codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDA
         subjects=len(lengths),
     )
     numbers = backend.to_device(np.arange(len(sizes), dtype=np.int32))
-    return Columns(letters, len(lengths), offsets, begins[:-1], backend.to_device(sizes.astype(np.int32)), numbers)
+    return InterleavedSubjects(
+        letters, len(lengths), offsets, begins[:-1], backend.to_device(sizes.astype(np.int32)), numbers
+    )
