@@ -10,6 +10,7 @@ from readmap.database.database import Database
 from readmap.database.letters import codes_of
 from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
 from readmap.database.parameters import Costs
+from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import Sequences
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
@@ -21,8 +22,8 @@ Table = NDArray[np.int32]
 def drawn(seed: int, lowest: int, highest: int, diagonal: tuple[int, int]) -> Table:
     """A symmetric matrix; the scores of letters with themselves are of a range of their own."""
     generator = np.random.default_rng(seed)
-    upper = np.triu(generator.integers(lowest, highest + 1, (32, 32), np.int32), 1)
-    itself = np.diag(generator.integers(diagonal[0], diagonal[1] + 1, 32, np.int32))
+    upper = np.triu(generator.integers(lowest, highest + 1, (CODES, CODES), np.int32), 1)
+    itself = np.diag(generator.integers(diagonal[0], diagonal[1] + 1, CODES, np.int32))
     table: Table = upper + upper.T + itself
     return table
 
@@ -38,7 +39,7 @@ COSTS = {
     "cheap gaps": Costs.of(standard("BLOSUM62"), 0, 1),
     "dear gaps": Costs.of(standard("BLOSUM62"), 1000, 1000),
     "nucleotides": Costs.of(nucleotides(2, 3)),
-    "lopsided": Costs(Matrix("", np.random.default_rng(3).integers(-6, 5, (32, 32), np.int32)), 5, 2),
+    "lopsided": Costs(Matrix("", np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32)), 5, 2),
     "all of a byte": Costs(Matrix("", drawn(6, -128, 20, (100, 127))), 40, 7),
     "beyond a byte, low": Costs(Matrix("", drawn(7, -129, 5, (3, 9))), 6, 2),
     "beyond a byte, high": Costs(Matrix("", drawn(8, -90, 20, (100, 128))), 30, 9),

@@ -231,12 +231,13 @@ HOST_DEVICE i64 place_of(i64 column, i32 lane) { return (column / 2 * Narrow::wi
 // Borders are of rows.
 HOST_DEVICE i64 border_place(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
 
-typedef i8 Bytes __attribute__((vector_size(32)));
+typedef i8 Bytes __attribute__((vector_size(CODES)));
+static_assert(CODES == 2 * Narrow::width, "a byte for each code, and for each lane of two columns");
 
 HOST_DEVICE Bytes chosen(Bytes table, Bytes places) {
 #ifdef __clang__
     Bytes found;
-    for (i32 i = 0; i < 32; ++i) found[i] = table[places[i]];
+    for (i32 i = 0; i < CODES; ++i) found[i] = table[places[i]];
     return found;
 #else
     return __builtin_shuffle(table, places);

@@ -66,9 +66,9 @@ struct Moves {
 template <class Scheme, class Lane> HOST_DEVICE Lane* direct_group(const Group<Lane>& group, const Frame& frame,
                                                                    Lane* memory, Mode mode, const Scheme& scheme,
                                                                    i32 never) {
-    Columns<Lane> columns = {memory};
+    StripColumns<Lane> columns = {memory};
     auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
-    Lane* words = memory + Columns<Lane>::size(frame.columns);
+    Lane* words = memory + StripColumns<Lane>::size(frame.columns);
     group.lay_letters(prices.letters, columns, frame.columns);
     lay_border(group, columns, frame.first(0) + frame.steps(0) - (ROWS - 1), frame.columns, mode, scheme, never);
     Strip<Lane, DIRECTIONS> strip;

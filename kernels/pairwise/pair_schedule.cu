@@ -80,7 +80,7 @@ HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const
             i64 first = block * size;                                                                      \
             Frame frame = score_frame(pairs, order + first, minimum(size, count - first));                 \
             frames[block] = frame;                                                                         \
-            bytes[block] = Columns<Lane>::size(frame.columns) * (i64)sizeof(Lane);                         \
+            bytes[block] = StripColumns<Lane>::size(frame.columns) * (i64)sizeof(Lane);                    \
         }                                                                                                  \
     }
 
@@ -95,7 +95,7 @@ FRAME_SCORES(frame_scores_32, Wide)
             i64 first = block * size;                                                                                  \
             Frame frame = path_frame(ends, shifts, widths, order + first, minimum(size, count - first));               \
             frames[block] = frame;                                                                                     \
-            i64 words = Columns<Lane>::size(frame.columns);                                                            \
+            i64 words = StripColumns<Lane>::size(frame.columns);                                                       \
             bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane);   \
         }                                                                                                              \
     }

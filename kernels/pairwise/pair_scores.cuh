@@ -21,7 +21,7 @@ HOST_DEVICE void take_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32 
 }
 
 template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group<Lane>& group, const Frame& frame,
-                                                                     Columns<Lane> columns, const Scheme& scheme,
+                                                                     StripColumns<Lane> columns, const Scheme& scheme,
                                                                      const Prices<Scheme, Lane>& prices, End* ends) {
     Strip<Lane, BEST_CELL> strip;
     for (i32 lane = 0; lane < Lane::width; ++lane) ends[lane] = End{0, 0, 0};
@@ -38,7 +38,7 @@ template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group
 
 // Leaves in the columns' border the row of the last letter of every query.
 template <Purpose PURPOSE, class Scheme, class Lane>
-HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame, i32 number, Columns<Lane> columns,
+HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame, i32 number, StripColumns<Lane> columns,
                                    const Prices<Scheme, Lane>& prices) {
     Strip<Lane, PURPOSE> strip;
     strip.begin(columns, 0, prices);
@@ -54,7 +54,7 @@ HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const Frame& frame,
 }
 
 template <class Scheme, class Lane>
-HOST_DEVICE void find_best_columns(const Group<Lane>& group, const Frame& frame, Columns<Lane> columns, Mode mode,
+HOST_DEVICE void find_best_columns(const Group<Lane>& group, const Frame& frame, StripColumns<Lane> columns, Mode mode,
                                    const Scheme& scheme, const Prices<Scheme, Lane>& prices, End* ends) {
     i32 shortest = group.query_ends[0];
     for (i32 lane = 1; lane < Lane::width; ++lane) shortest = minimum(shortest, group.query_ends[lane]);
@@ -74,7 +74,7 @@ HOST_DEVICE void find_best_columns(const Group<Lane>& group, const Frame& frame,
 template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lane>& group, const Frame& frame,
                                                                  Lane* memory, Mode mode, const Scheme& scheme,
                                                                  i32 never, End* ends) {
-    Columns<Lane> columns = {memory};
+    StripColumns<Lane> columns = {memory};
     auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
     group.lay_letters(prices.letters, columns, frame.columns);
     lay_border(group, columns, frame.columns + 2 * ROWS, frame.columns, mode, scheme, never);

@@ -51,7 +51,7 @@ template <class Lane> struct Group {
         return made;
     }
     template <class Scheme>
-    HOST_DEVICE void lay_letters(const StripLetters<Scheme, Lane>& codes, Columns<Lane> columns, i32 count) const {
+    HOST_DEVICE void lay_letters(const StripLetters<Scheme, Lane>& codes, StripColumns<Lane> columns, i32 count) const {
         for (i32 first = -ROWS; first < count + 2 * ROWS; first += 8) {
             Lane letters[8];
             for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -92,8 +92,8 @@ HOST_DEVICE i32 first_row(i64 column, Mode mode, const Limits& limits, i32 never
 }
 
 // The border above the first strip, of columns before `end`; those behind it are out of reach.
-template <class Lane> HOST_DEVICE void lay_border(const Group<Lane>& group, Columns<Lane> columns, i32 end, i32 count,
-                                                  Mode mode, const Limits& limits, i32 never) {
+template <class Lane> HOST_DEVICE void lay_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
+                                                  i32 count, Mode mode, const Limits& limits, i32 never) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {
         Lane scores = Lane::all(never);
         if (column < end)

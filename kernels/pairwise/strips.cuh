@@ -14,7 +14,7 @@
 const i32 ROWS = 8;
 
 // The target's letters (opposites) and the border, a word each a column. The words of the threads of a warp are interleaved.
-template <class Lane> struct Columns {
+template <class Lane> struct StripColumns {
     Lane* words;
 
     // Columns before the first one and behind the last are met where a strip begins and ends.
@@ -34,7 +34,7 @@ enum Direction { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_I
 
 template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
-    Lane* words;  // of a strip, interleaved as those of Columns are
+    Lane* words;  // of a strip, interleaved as those of StripColumns are
 
     HOST_DEVICE static i64 size(i64 strips, i64 steps) { return strips * steps * WORDS * GROUP_WIDTH; }
     HOST_DEVICE Lane& at(i32 step, i32 word) const { return words[((i64)step * WORDS + word) * GROUP_WIDTH]; }
@@ -71,7 +71,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
 
     // `first`: the column in which row 0 begins.
     template <class Scheme>
-    HOST_DEVICE void begin(Columns<Lane> columns, i32 first, const Prices<Scheme, Lane>& prices) {
+    HOST_DEVICE void begin(StripColumns<Lane> columns, i32 first, const Prices<Scheme, Lane>& prices) {
         UNROLL for (i32 row = 0; row < ROWS; ++row) {
             rows[row] = deletions[row] = insertions[row] = diagonals[row] = prices.never;
             text[row] = Lane::all(prices.letters.of_target(prices.letters.NO_TARGET));
@@ -81,7 +81,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
     }
 
     // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
-    template <class Scheme> HOST_DEVICE void advance(Columns<Lane> columns, i32 first, i32 step,
+    template <class Scheme> HOST_DEVICE void advance(StripColumns<Lane> columns, i32 first, i32 step,
                                                      Directions<Lane> directions, const Prices<Scheme, Lane>& prices) {
         Lane letters[ROWS], scores_above[ROWS], insertions_above[ROWS];
         UNROLL for (i32 i = 0; i < ROWS; ++i) {
@@ -133,7 +133,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
             best_rows[row] = select(better, rows[row], best_rows[row]);
     }
     // `column`: that of row 0.
-    HOST_DEVICE void leave_border(Columns<Lane> columns, i32 column) {
+    HOST_DEVICE void leave_border(StripColumns<Lane> columns, i32 column) {
         const i32 last = ROWS - 1;
         columns.insertion(column - last) = insertions[last];
         if constexpr (PURPOSE == LAST_ROW_ENDING) {

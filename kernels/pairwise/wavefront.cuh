@@ -306,13 +306,13 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         Crossing<Lane> crossing = Crossing<Lane>::of(state.bottom_h, state.bottom_f);
         // What a step takes is loaded in the step before it, whose computing hides how long that takes.
         Crossing<Lane> next_above = chunk->above[0];
-        typename RowLetters::Columns next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
+        typename RowLetters::ColumnLetters next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
 #pragma unroll(CARE == PLAIN && FULL ? UNROLLED : 1)
         for (i32 i = 0; i < CHUNK; ++i) {
             i32 step = begin + i;
             Lane up = state.bottom_h, f = state.bottom_f;
             pass_down(up, f, crossing, next_above);
-            typename RowLetters::Columns columns = next_columns;
+            typename RowLetters::ColumnLetters columns = next_columns;
             next_above = chunk->above[i + 1];
             next_columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH);
             if (enters) enter(step, left);

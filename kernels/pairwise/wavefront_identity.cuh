@@ -5,7 +5,7 @@
 
 template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
     typedef i32 Cell;
-    typedef Lane Columns;
+    typedef Lane ColumnLetters;
     static const bool TAKES_ALL = true;  // PLAIN or not
     Lane rows[ROWS], matching, differing;
 
@@ -20,11 +20,11 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
         window[place] = code < NO_NUCLEOTIDE ? code : -2;
     }
     // The columns of this thread's lanes where the first lane of the wavefront is at `place`.
-    HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
+    HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
         return Lane::all(window[place - first_lane<Lane>()]);
     }
     // PLAIN: no column is without a letter.
-    template <bool PLAIN> HOST_DEVICE Lane score(i32 row, Columns columns) const {
+    template <bool PLAIN> HOST_DEVICE Lane score(i32 row, ColumnLetters columns) const {
         return if_equal(rows[row], columns, matching, differing);
     }
 };
@@ -34,7 +34,7 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
 // A row's scores with the four letters are the bytes of a word, from which the letters of the two columns choose.
 template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef u32 Cell;
-    typedef u32 Columns;
+    typedef u32 ColumnLetters;
     static const bool TAKES_ALL = false;
     u32 low[ROWS], high[ROWS];
     i32 matching, differing;
@@ -54,10 +54,10 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
         window[place] = first | (first | 8) << 4 | second << 8 | (second | 8) << 12 |
                         (u32)(code >= NO_NUCLEOTIDE) << 16 | (u32)(before >= NO_NUCLEOTIDE) << 17;
     }
-    HOST_DEVICE static Columns columns(const Cell* window, i32, i32 place) {
+    HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
         return window[place - first_lane<Narrow>()];
     }
-    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, Columns columns) const {
+    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, ColumnLetters columns) const {
         u32 scores = chosen_bytes(low[row], high[row], columns);
         if (PLAIN) return Narrow{scores};
         u32 without = (columns >> 16 & 1) * 0xFFFFu | (columns >> 17 & 1) * 0xFFFF0000u;
@@ -69,7 +69,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
 
 template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef i16 Cell;
-    typedef Narrow Columns;
+    typedef Narrow ColumnLetters;
     static const bool TAKES_ALL = true;
     Narrow rows[ROWS], matching, differing;
 
@@ -82,12 +82,12 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
         cell(window, size, place) = (i16)(code < NO_NUCLEOTIDE ? code : -2);
     }
-    HOST_DEVICE static Columns columns(const Cell* window, i32 size, i32 place) {
+    HOST_DEVICE static ColumnLetters columns(const Cell* window, i32 size, i32 place) {
         Narrow columns;
         __builtin_memcpy(&columns.value, window + size - 1 - place, sizeof columns.value);
         return columns;
     }
-    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, Columns columns) const {
+    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, ColumnLetters columns) const {
         return if_equal(rows[row], columns, matching, differing);
     }
 };

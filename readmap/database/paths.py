@@ -14,7 +14,7 @@ from readmap.backend import Backend
 from readmap.database.parameters import Costs
 from readmap.database.regions import find_regions
 from readmap.errors import InternalError
-from readmap.pairwise.alignments import PairAlignments
+from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.checker import check_substitution
 from readmap.pairwise.letters import letters_of_codes
 from readmap.pairwise.pairs import align_pairs
@@ -64,8 +64,8 @@ def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend
     pairs = (pair for each in wanted for pair in _pairs(each, costs, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
     ends = np.cumsum([0, *counts])
-    whole = _joined(batches)
-    return [_part(whole, int(first), int(end)) for first, end in pairwise(ends)]
+    whole = joined(batches)
+    return [whole.part(first, end) for first, end in pairwise(ends.tolist())]
 
 
 def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
@@ -137,19 +137,3 @@ def _sequences(codes: Sequence[NDArray[np.uint8]]) -> Sequences:
 
 
 _NONE = np.zeros(0, np.uint8)
-
-
-def _joined(batches: Sequence[PairAlignments]) -> PairAlignments:
-    counts = [np.diff(batch.operation_ends, prepend=0) for batch in batches]
-    joined = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
-    return PairAlignments(**joined | {"operation_ends": np.cumsum(np.concatenate(counts))})
-
-
-def _part(whole: PairAlignments, first: int, end: int) -> PairAlignments:
-    """The alignments from `first` to before `end`."""
-    begin = int(whole.operation_ends[first - 1]) if first else 0
-    stop = int(whole.operation_ends[end - 1]) if end else 0
-    part = {name: array[first:end] for name, array in vars(whole).items()}
-    return PairAlignments(
-        **part | {"operation_ends": part["operation_ends"] - begin, "operations": whole.operations[begin:stop]}
-    )

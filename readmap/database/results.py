@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from readmap.database.hits import Hits
 from readmap.database.letters import CODE_OF_BYTE, PAD
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.columns import AlignedColumns, expand
-from readmap.pairwise.results import LETTERS
 from readmap.reads.sequences import COMPLEMENTS
 
 NUCLEOTIDE = "nucleotide"

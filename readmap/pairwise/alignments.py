@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from readmap.backend import Array, Backend
+from readmap.backend.compilation.declarations import constant
 
 #: Operations of a CIGAR as in BAM: a letter of the query against none, one of the target against none, equal letters,
 #: different ones.
-INSERTED, DELETED, EQUAL, DIFFERENT = 1, 2, 7, 8
+INSERTED, DELETED, EQUAL, DIFFERENT = (
+    constant("pairwise/comparison.cuh", name) for name in ("INSERTED", "DELETED", "EQUAL", "DIFFERENT")
+)
 
-_NAMES = {INSERTED: "I", DELETED: "D", EQUAL: "=", DIFFERENT: "X"}
+#: The letters of operations by their numbers in BAM.
+LETTERS = "MIDNSHP=X"
 
 
 @dataclass(frozen=True)
@@ -45,8 +52,23 @@ class PairAlignments:
         """The alignments in arrays of NumPy's."""
         return PairAlignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
 
+    def part(self, first: int, end: int) -> PairAlignments:
+        """The alignments from `first` to before `end`; of arrays on the host."""
+        begin = int(self.operation_ends[first - 1]) if first else 0
+        stop = int(self.operation_ends[end - 1]) if end else 0
+        part = {name: array[first:end] for name, array in vars(self).items()}
+        operations = {"operation_ends": part["operation_ends"] - begin, "operations": self.operations[begin:stop]}
+        return PairAlignments(**part | operations)
+
     def cigars(self) -> list[str]:
         """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""
-        texts = [f"{operation >> 4}{_NAMES[operation & 15]}" for operation in self.operations.tolist()]
+        texts = [f"{operation >> 4}{LETTERS[operation & 15]}" for operation in self.operations.tolist()]
         ends = self.operation_ends.tolist()
         return ["".join(texts[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def joined(parts: Sequence[PairAlignments]) -> PairAlignments:
+    """The alignments of all parts, of which there is at least one; of arrays on the host."""
+    counts = [np.diff(part.operation_ends, prepend=0) for part in parts]
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
+    return PairAlignments(**whole | {"operation_ends": np.cumsum(np.concatenate(counts))})

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import InternalError
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.parameters import Mode, Scheme, Scores, Substitution
-from readmap.pairwise.results import LETTERS, Results
+from readmap.pairwise.results import Results
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
 

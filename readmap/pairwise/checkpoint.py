@@ -18,7 +18,8 @@ from readmap.backend import Array, Backend
 from readmap.errors import DataError
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
-from readmap.pairwise.sweep import Best, Borders, Matrix, SpecialLines, Swept
+from readmap.pairwise.matrix import Best, Matrix
+from readmap.pairwise.sweep import Borders, SpecialLines, Swept
 
 _STATE, _RESULT = "state.npz", "alignment.npz"
 

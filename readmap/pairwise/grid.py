@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from readmap.backend import Array
-from readmap.pairwise.sweep import Borders, Cell, Matrix, Swept, sweep
+from readmap.pairwise.matrix import Cell, Matrix
+from readmap.pairwise.sweep import Borders, Swept, sweep
 
 #: Tiles of a region, along each side, at most: more of them would hardly spare any computing.
 MOST_TILES = 256
@@ -50,9 +51,9 @@ class Slab:
     swept: Swept
 
 
-@dataclass(frozen=True)
+@dataclass
 class Grid:
-    """The special rows and columns of a region.
+    """The special rows and columns of a region, which grows by slabs as they are swept.
 
     Attributes:
         origin: the region's first cell.

@@ -15,8 +15,9 @@ from readmap.backend import Array, Backend
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
 from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slabs
+from readmap.pairwise.matrix import Best, Cell, CellState, Matrix
 from readmap.pairwise.parameters import Mode, Scheme
-from readmap.pairwise.sweep import Best, Borders, Cell, CellState, Matrix, outer_borders, walk_back
+from readmap.pairwise.sweep import Borders, outer_borders, walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30

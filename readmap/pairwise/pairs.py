@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from readmap.backend import Backend
-from readmap.pairwise.alignments import PairAlignments
+from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
 from readmap.pairwise.letters import Integers, Letters
 from readmap.pairwise.long_pairs import align_long
@@ -34,25 +32,10 @@ def _range(letters: Letters, number: int) -> tuple[int, int]:
 
 def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
     """The alignments of a batch, with those found in the places of the empty ones of these numbers, which ascend."""
-    host, parts = batch.on_host(backend), [part.on_host(backend) for part in found]
-    for number, part in zip(numbers, parts, strict=True):
-        for name in ("scores", "query_starts", "query_ends", "target_starts", "target_ends"):
-            getattr(host, name)[number] = getattr(part, name)[0]
-    counts = np.diff(host.operation_ends, prepend=0)
-    counts[numbers] = [len(part.operations) for part in parts]
-    pieces, begin = [], 0
-    for number, part in zip(numbers, parts, strict=True):
-        end = int(host.operation_ends[number])
-        pieces += [host.operations[begin:end], part.operations]
-        begin = end
-    operations = np.concatenate([*pieces, host.operations[begin:]])
-    merged = PairAlignments(
-        host.scores,
-        host.query_starts,
-        host.query_ends,
-        host.target_starts,
-        host.target_ends,
-        np.cumsum(counts),
-        operations,
-    )
+    host, begin = batch.on_host(backend), 0
+    parts = []
+    for number, own in zip(numbers.tolist(), found, strict=True):
+        parts += [host.part(begin, number), own.on_host(backend)]
+        begin = number + 1
+    merged = joined([*parts, host.part(begin, len(host))])
     return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS, PairAlignments
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import Sequences
-
-#: Of operations, by their numbers in BAM.
-LETTERS = "MIDNSHP=X"
 
 Counts = NDArray[np.int64]
 

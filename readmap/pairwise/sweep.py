@@ -3,157 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
-from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.pairwise.parameters import NO_SCORE, DeviceScheme, Mode, Scheme
-
-#: Rows of a lane where the sources of all cells are kept, and where not: on a GPU, and on the CPU.
-TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
-GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
-
-#: Columns that a wavefront goes at a time.
-CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")
-
-#: Columns that a strip is behind the one above it.
-LAG = 200
+from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import row_dtype
+from readmap.pairwise.matrix import CHUNK, TRACED_ROWS, Best, Cell, CellState, Matrix
+from readmap.pairwise.parameters import NO_SCORE, Mode
 
 #: More than any alignment scores.
 NONE_BETTER = 0x7FFFFFFF
 
-#: By how much scores of a wavefront's cells may differ for 16 bits to hold them, beside what the base may lag behind.
-SPAN = 11_000
-
-
 _FILL_BUS = Kernel("pairwise/bus", "fill_bus")
 _FOUND_WORDS = row_dtype("pairwise/wavefront.cuh", "Found").itemsize // 4
-
-
-class CellState(IntEnum):
-    """Which of a cell's three scores the way back is in."""
-
-    H = constant("pairwise/paths.cu", "STATE_H")
-    E = constant("pairwise/paths.cu", "STATE_E")
-    F = constant("pairwise/paths.cu", "STATE_F")
-    AT_BEGINNING = constant("pairwise/paths.cu", "AT_BEGINNING")
-
-
-class Cell(NamedTuple):
-    """A cell of the matrix: row i and column j are letters of the query and the target, -1 in front of the first."""
-
-    row: int
-    column: int
-    state: CellState = CellState.H
-
-
-class Best(NamedTuple):
-    """The first of the best cells, and its score."""
-
-    score: int
-    row: int
-    column: int
-
-    def before(self, other: Best) -> bool:
-        """Whether this one is to be reported."""
-        if self.score != other.score:
-            return self.score > other.score
-        return (self.row + self.column, -self.column) < (other.row + other.column, -other.column)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Two sequences on a device, and how they are compared.
-
-    Attributes:
-        query, target: uint8, codes as in Letters; rows and columns of the matrix.
-        scores, mode: of the alignments.
-        backend: the device.
-    """
-
-    query: Array
-    target: Array
-    scores: Scheme
-    mode: Mode
-    backend: Backend
-
-    @cached_property
-    def scheme(self) -> DeviceScheme:
-        """The scores as kernels take them."""
-        return self.scores.to_device(self.backend)
-
-    @property
-    def rows(self) -> int:
-        """Letters of the query."""
-        return len(self.query)
-
-    @property
-    def columns(self) -> int:
-        """Letters of the target."""
-        return len(self.target)
-
-    @property
-    def strip(self) -> int:
-        """Rows that a wavefront sweeps at most."""
-        return self.lanes * max(self._heights)
-
-    @property
-    def bits(self) -> int:
-        """16 where scores of neighbouring cells differ so little, else 32."""
-        return 16 if self._fits(self._wavefront_rows) else 32
-
-    @property
-    def lanes(self) -> int:
-        """Lanes of a wavefront."""
-        return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
-
-    @property
-    def _wavefront_rows(self) -> int:
-        """Rows of a lane, if nothing asks for others."""
-        return GPU_ROWS if self.backend.lanes > 1 else CPU_ROWS
-
-    @property
-    def _heights(self) -> dict[int, int]:
-        """Rows that a lane may have: what a column takes them."""
-        if self.backend.lanes == 1 or self.bits == 32:
-            return {self._wavefront_rows: 1}
-        return {height: cost for height, cost in self.scores.heights(self.mode).items() if self._fits(height)}
-
-    def _fits(self, height: int) -> bool:
-        """Whether 16 bits hold the scores of a wavefront with so many rows a lane."""
-        scores = self.scores
-        width = self.backend.lanes * self.backend.narrow_lanes
-        reach = width * height + width + CHUNK
-        highest, lowest = scores.highest + scores.first_gap, scores.lowest + scores.first_gap
-        span = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest
-        return span <= SPAN and lowest >= -128 and highest < 128
-
-    def height(self, rows: int, columns: int, row_step: int) -> int:
-        """Rows of a lane with which a region is swept in the least time, where groups sweep strip after strip.
-
-        row_step: of the rows that are kept, which have to be the last ones of strips.
-        """
-        costs = self._heights
-
-        def time(height: int) -> int:
-            strips, groups = -(-rows // (self.lanes * height)), self.backend.turns
-            return (-(-strips // groups) * columns + LAG * min(strips, groups)) * costs[height]
-
-        fitting = (n for n in costs if row_step >= rows or not row_step % (self.lanes * n))
-        return min(fitting, key=time)
-
-    def kernel(self, what: str, height: int) -> Kernel:
-        """The sweep for this matrix's mode and scores, with so many rows a lane."""
-        kind = "local" if self.mode is Mode.LOCAL else "whole"
-        module, name = self.scores.module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
-        if height not in (self._wavefront_rows, TRACED_ROWS):
-            module = f"pairwise/sweep_{'9_to_15' if height < self._wavefront_rows else '17_to_24'}_rows"
-            name += f"_{height}_rows"
-        return Kernel(module, name, grouped=True, in_turns=True)
 
 
 @dataclass
@@ -272,14 +135,14 @@ def sweep(
     """
     backend = matrix.backend
     rows, columns = len(borders.left_e), len(borders.row_h)
-    cells = backend.empty(0, np.uint16)
-    region = _region(matrix, origin, borders, cells, row_step, column_step)
-    kernel, strip = matrix.kernel("sweep", height := matrix.height(rows, columns, row_step)), matrix.lanes * height
-    found, skipped = _launch(matrix, kernel, -(-rows // strip), region, best, prunes)
+    height = matrix.height(rows, columns, row_step)
+    region = _region(matrix, origin, borders, backend.empty(0, np.uint16), row_step, column_step)
+    strips = -(-rows // (matrix.lanes * height))
+    found, skipped = _launch(matrix, matrix.kernel("sweep", height), strips, region, best, prunes)
     if best is None:
         return Swept(None, 0, region.lines)
-    strips = backend.to_host(found)
-    ends = [Best(*map(int, strip)) for strip in strips[strips[:, 0] == strips[:, 0].max()] if strip[0] > 0]
+    cells = backend.to_host(found)
+    ends = [Best(*map(int, cell)) for cell in cells[cells[:, 0] == cells[:, 0].max()] if cell[0] > 0]
     first = min(ends, key=lambda cell: (cell.row + cell.column, -cell.column), default=None)
     return Swept(first, int(backend.to_host(skipped).sum()), region.lines)
 

@@ -13,6 +13,7 @@ from readmap.database.hits import Hits
 from readmap.database.letters import codes_of
 from readmap.database.results import Query, Results
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
+from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import COMPLEMENTS
 
 
@@ -26,7 +27,7 @@ def reverse_complement(text: str) -> str:
 
 def blosum62() -> np.ndarray:
     """int32 [32, 32] by codes; letters that the matrix lacks have its lowest score."""
-    scores = np.full((32, 32), -4, np.int32)
+    scores = np.full((CODES, CODES), -4, np.int32)
     codes = codes_of(array("ARNDCQEGHILKMFPSTWYVBZX*"))
     scores[np.ix_(codes, codes)] = parasail.blosum62.matrix
     return scores

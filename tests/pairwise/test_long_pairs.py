@@ -18,8 +18,9 @@ from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.matrix import Cell, Matrix
 from readmap.pairwise.parameters import Mode, Scores
-from readmap.pairwise.sweep import Cell, Matrix, outer_borders, sweep
+from readmap.pairwise.sweep import outer_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
 

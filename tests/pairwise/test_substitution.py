@@ -23,14 +23,14 @@ from readmap.pairwise.checker import check_substitution
 from readmap.pairwise.letters import Letters, letters_of_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, Substitution
+from readmap.pairwise.parameters import CODES, Mode, Substitution
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
 
 def blosum() -> Table:
     """BLOSUM62; letters that it has not score as *."""
-    table = np.full((32, 32), -4, np.int32)
+    table = np.full((CODES, CODES), -4, np.int32)
     known = [code_of(chr(letter)) for letter in range(128) if chr(letter) in LETTERS]
     places = np.array([parasail.blosum62.mapper[ord(letter)] for letter in LETTERS])
     table[np.ix_(known, known)] = 0
@@ -45,7 +45,7 @@ SCHEMES = {
     "letters that do not match themselves": Substitution(drawn(1, -6, 5, (-4, 0)), 4, 1),
     "large": Substitution(drawn(2, -900, 200, (100, 1000)), 1000, 150),
     "dear": Substitution(drawn(4, -(1 << 30), 3, (1, 6)), 7, 2),
-    "lopsided": Substitution(np.random.default_rng(3).integers(-6, 5, (32, 32), np.int32), 5, 2),
+    "lopsided": Substitution(np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32), 5, 2),
     "nothing is worth a thing": Substitution(drawn(5, -9, 0, (-3, 0)), 2, 1),
 }
 SYMMETRIC = [name for name in SCHEMES if name not in ("lopsided", "dear")]
@@ -188,7 +188,7 @@ def test_ties_end_at_the_first(backend: Backend) -> None:
 
 def _rare() -> Table:
     """Residues match themselves alone, and X nothing at all."""
-    table = np.full((32, 32), -8, np.int32)
+    table = np.full((CODES, CODES), -8, np.int32)
     codes = [code_of(letter) for letter in RESIDUES]
     table[codes, codes] = 5
     return table
@@ -198,7 +198,7 @@ RARE = Substitution(_rare(), 11, 1)
 
 
 def test_the_last_code_is_no_letter(backend: Backend) -> None:
-    table = np.full((32, 32), 7, np.int32)
+    table = np.full((CODES, CODES), 7, np.int32)
     codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
     letters = letters_of_codes(codes, np.array([0, 7]), backend)
     for found in (
@@ -215,7 +215,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match=r"the shape of a matrix is \(27, 27\), expected \(32, 32\)"):
         Substitution(np.zeros((27, 27), np.int32), 11, 1)
     with pytest.raises(UsageError, match="highest score of a matrix is 1001, expected 1000 at most"):
-        Substitution(np.full((32, 32), 1001, np.int32), 11, 1)
+        Substitution(np.full((CODES, CODES), 1001, np.int32), 11, 1)
     with pytest.raises(UsageError, match="gap extend is 0, expected 1 to 1000"):
         Substitution(blosum(), 11, 0)
     with pytest.raises(ValueError, match="a code is 32, expected less than 32"):
@@ -226,7 +226,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="mode is global, expected local"):
         align_pairs(letters, letters, SCHEMES["BLOSUM62"], Mode.GLOBAL, backend)
     with pytest.raises(UsageError, match="scores of 1,100,000 letters with 2,000,000 may reach 1,100,000,000"):
-        Substitution(np.full((32, 32), 1000, np.int32), 0, 1).expect_room(
+        Substitution(np.full((CODES, CODES), 1000, np.int32), 0, 1).expect_room(
             np.array([1_100_000]), np.array([2_000_000]), Mode.LOCAL
         )
 
