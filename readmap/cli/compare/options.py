@@ -125,11 +125,7 @@ class OutputOptions:
     @property
     def format(self) -> ComparisonFormat:
         """The format of the output."""
-        return (
-            ComparisonFormat(self.named_format)
-            if self.named_format
-            else format_by_ending(self.path) or ComparisonFormat.SUMMARY
-        )
+        return ComparisonFormat(self.named_format or format_by_ending(self.path) or ComparisonFormat.SUMMARY)
 
 
 @dataclass(frozen=True, kw_only=True)
