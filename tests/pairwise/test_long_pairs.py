@@ -137,17 +137,18 @@ def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
 
 def test_borders_are_the_matrix(backend: Backend) -> None:
     draw = random.Random(6)
-    query, target = random_bases(draw, 300), random_bases(draw, 450)
+    query, target = random_bases(draw, 530), random_bases(draw, 400)
     comparison = Comparison(query, target, Scores(), Mode.GLOBAL)
     matrix = Matrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
     borders, host = outer_borders(matrix), backend.to_host
-    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 100)
+    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 130)
     table: NDArray[Any] = np.array(comparison.matrices[0])
     assert np.array_equal(host(borders.row_h), table[-1, 1:])
+    assert len(swept.lines.rows_h) == 529 // matrix.strip
     for number in range(len(swept.lines.rows_h)):
         assert np.array_equal(host(swept.lines.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
-    for number in range(4):
-        assert np.array_equal(host(swept.lines.columns_h)[number], table[:, (number + 1) * 100])
+    for number in range(3):
+        assert np.array_equal(host(swept.lines.columns_h)[number], table[:, (number + 1) * 130])
     insertions = np.array(comparison.matrices[2])
     below = np.maximum(insertions[-1, 1:] - 2, table[-1, 1:] - 5)
     assert np.array_equal(host(borders.row_f), below)
