@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +35,24 @@ class Occurrences:
     strand: Strand
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What kernels take as OCCURRENCE_ARGUMENTS."""
-        strands = (self.strand.first, self.strand.rows)
-        return self.patterns.slot_of, self.ranks, self.counts, len(self.patterns), *strands
+    def slot_of(self) -> Array:
+        """The patterns' slots, int32, by record."""
+        return self.patterns.slot_of
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns were searched."""
+        return len(self.patterns)
+
+    @property
+    def first_strand(self) -> int:
+        """The strand of the first row, 0 for patterns as they were read, 1 for their reverse complements."""
+        return self.strand.first
+
+    @property
+    def strand_count(self) -> int:
+        """How many rows there are."""
+        return self.strand.rows
 
 
 def find_occurrences(
@@ -50,21 +63,18 @@ def find_occurrences(
     found = Occurrences(
         backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
     )
-    ranges = (found.ranks, found.counts, len(patterns), strand.first)
-    given = (*patterns.arguments, *index.reference)
-    items = strand.rows * len(patterns)
+    items, groups = strand.rows * len(patterns), {"patterns": patterns, "reference": index.reference, "found": found}
     if structure is Structure.TREE:
-        tree = (index.edges, index.entries)
-        backend.launch(_BY_TREE, items, *given, *tree, *ranges, index.entry_bases, index.suffix_count)
+        backend.launch(_BY_TREE, items, tree=index, **groups)
     else:
-        backend.launch(_BY_ARRAY, items, *given, index.suffixes, index.prefix_table, *ranges, index.table_bases)
+        backend.launch(_BY_ARRAY, items, index=index, **groups)
     return found
 
 
 def total_occurrences(found: Occurrences, backend: Backend) -> Array:
     """How often each record occurs on all strands, int64 [records] on the device."""
     totals = backend.empty(len(found.patterns), np.int64)
-    backend.launch(_TOTAL, len(totals), *found.arguments, totals)
+    backend.launch(_TOTAL, len(totals), occurrences=found, totals=totals)
     return totals
 
 
@@ -130,14 +140,14 @@ def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | Non
     backend.launch(
         _LOCATE,
         count,
-        *found.arguments,
-        *index.reference,
-        index.suffixes,
-        backend.to_device(offsets[1:]),
-        contigs,
-        starts,
-        strands,
-        queries,
+        occurrences=found,
+        reference=index.reference,
+        index=index,
+        ends=backend.to_device(offsets[1:]),
+        contigs=contigs,
+        starts=starts,
+        strands=strands,
+        record_count=queries,
     )
     patterns = found.patterns
     lengths = backend.to_host(patterns.lengths)[backend.to_host(patterns.slot_of)][:queries]

@@ -142,7 +142,7 @@ def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
 
 def _packed(text: Bytes, backend: Backend) -> Any:
     words = backend.empty((len(text) + PAD_BASES) // 32 + 1, np.uint64)
-    backend.launch(_PACK, len(words), backend.to_device(text), words, len(text))
+    backend.launch(_PACK, len(words), codes=backend.to_device(text), words=words, length=len(text))
     return words
 
 

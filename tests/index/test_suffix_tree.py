@@ -14,7 +14,6 @@ from oracles.alignment import BARRIER, Node, suffix_tree, text_of
 from readmap.backend import Backend, open_backend
 from readmap.errors import IndexFolderError, UsageError
 from readmap.index.index import Index
-from readmap.index.suffix_array import reference_arguments
 from readmap.index.suffix_tree import (
     Edges,
     build_suffix_tree,
@@ -54,9 +53,9 @@ def naive_prefixes(text: str, order: list[int]) -> list[int]:
 
 def lcp_array(index: Index, backend: Backend) -> NDArray[np.uint32]:
     """What the tree is built from."""
-    arguments, suffixes = reference_arguments(index.reference, backend), backend.to_device(index.suffixes)
-    minima, _ = longest_prefixes(index.reference, arguments, suffixes, backend)
-    return backend.to_host(minima)[: len(index.suffixes)]
+    reference, suffixes = index.reference.to_device(backend), backend.to_device(index.suffixes)
+    prefixes = longest_prefixes(reference, index.reference.length, suffixes, backend)
+    return backend.to_host(prefixes.values)[: len(index.suffixes)]
 
 
 def check_tree(text: str, index: Index, backend: Backend) -> tuple[Edges, dict[Node, int]]:

@@ -546,12 +546,12 @@ def test_memory_that_is_gone_after_the_first_piece(
     launch = backend.launch
     pieces: list[int] = []
 
-    def limited(kernel: Any, *arguments: Any) -> None:
+    def limited(kernel: Any, items: int, **arguments: Any) -> None:
         if kernel.name == "write_lines":
             pieces.append(1)
             if len(pieces) == 4:
                 raise Full
-        launch(kernel, *arguments)
+        launch(kernel, items, **arguments)
 
     monkeypatch.setattr(backend, "launch", limited)
     with pytest.raises(Full):
