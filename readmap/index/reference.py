@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,9 +39,6 @@ class DeviceReference:
     contig_starts: Array
     barriers: int
     contigs: int
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(getattr(self, field.name) for field in fields(self))
 
 
 @dataclass(frozen=True)

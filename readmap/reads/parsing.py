@@ -51,11 +51,6 @@ class Reads:
     paired: bool
 
     @property
-    def texts(self) -> tuple[Array, ...]:
-        """What kernels take as READ_TEXT_ARGUMENTS."""
-        return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
-
-    @property
     def together(self) -> int:
         """Records that are not divided: a read, or a pair."""
         return 2 if self.paired else 1

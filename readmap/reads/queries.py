@@ -40,10 +40,6 @@ class Queries:
     host_lengths: np.ndarray[Any, np.dtype[np.int32]]
     lane_bits: int
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        return self.words, self.block_offsets, self.lengths, self.flags, self.lane_bits
-
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
