@@ -106,7 +106,9 @@ class Index:
             edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
         return Searched(self.reference, self.suffixes, table, bases, edges, entry_bases)
 
-    def place(self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> DeviceIndex:
+    def to_device(
+        self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True
+    ) -> DeviceIndex:
         """What `searched` gives, on a device; raises BackendError where it does not fit."""
         searched, memory = self.searched(structure, prefix_table), backend.memory()
         if memory and memory[0] < searched.nbytes:
@@ -181,7 +183,7 @@ class Index:
         key = (device, threads, chosen)
         if key not in self._placed:
             backend = open_backend(device, threads)
-            self._placed[key] = self.place(backend, chosen), backend
+            self._placed[key] = self.to_device(backend, chosen), backend
         placed, backend = self._placed[key]
         reads, count = reads_of_sequences(queries, None, backend)
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)

@@ -102,10 +102,10 @@ def found_ranges(
 def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, Structure]]:
     """Every way to find something."""
     return [
-        (index.place(backend), Structure.ARRAY),
-        (index.place(backend, prefix_table=False), Structure.ARRAY),
-        (index.place(backend, Structure.TREE), Structure.TREE),
-        (index.place(backend, Structure.TREE, prefix_table=False), Structure.TREE),
+        (index.to_device(backend), Structure.ARRAY),
+        (index.to_device(backend, prefix_table=False), Structure.ARRAY),
+        (index.to_device(backend, Structure.TREE), Structure.TREE),
+        (index.to_device(backend, Structure.TREE, prefix_table=False), Structure.TREE),
     ]
 
 
@@ -150,9 +150,9 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     backend, index = open_backend(backends), indexed(name)
     queries, expected = expected_ranges(name)
     table = backend.to_device(build_prefix_table(index.reference, index.suffixes, bases, backend))
-    array = dataclasses.replace(index.place(backend), prefix_table=table, table_bases=bases)
+    array = dataclasses.replace(index.to_device(backend), prefix_table=table, table_bases=bases)
     assert found_ranges(queries, array, Strand.BOTH, Structure.ARRAY, backend) == expected
-    tree = index.place(backend, Structure.TREE)
+    tree = index.to_device(backend, Structure.TREE)
     tree = dataclasses.replace(tree, entries=tree_entries(tree.edges, bases, backend), entry_bases=bases)
     assert found_ranges(queries, tree, Strand.BOTH, Structure.TREE, backend) == expected
 
@@ -445,11 +445,11 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     for structure, array in ((Structure.ARRAY, index.prefix_table), (Structure.TREE, index.edges)):
         free = held + array.nbytes + 20_000
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
-        index.place(backend, structure)
+        index.to_device(backend, structure)
         free = held + array.nbytes - 1
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
         with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
-            index.place(backend, structure)
+            index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     with pytest.raises(BackendError, match="the index needs"):
-        index.place(backend, Structure.BOTH)
+        index.to_device(backend, Structure.BOTH)

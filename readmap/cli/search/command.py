@@ -99,7 +99,7 @@ def _load(path: Path, index: Index, mode: SearchMode, backend: Backend, report: 
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
     report_memory(needed, backend, report)
-    return index.place(backend, mode.structure, mode.prefix_table)
+    return index.to_device(backend, mode.structure, mode.prefix_table)
 
 
 def report_memory(needed: int, backend: Backend, report: Report) -> None:
