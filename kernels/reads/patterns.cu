@@ -2,7 +2,7 @@
 #include "reads/patterns.cuh"
 
 // Eight letters, the first in the low byte, to sixteen bits, the first base in the high ones. `strange` gets a bit for
-// each letter that is none of ACGTU in either case; A, C, G, T are told by bits 1 and 2 of their letters.
+// each letter that is none of ACGTU in either case; bits 1 and 2 of a letter are those of its code.
 HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
     const u64 ones = 0x0101010101010101ull;
     u64 codes = (letters >> 1 ^ letters >> 2) & (3 * ones);

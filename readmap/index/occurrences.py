@@ -1,4 +1,4 @@
-"""Patterns -> Occurrences -> Places: where patterns occur exactly, found by the suffix array or by the suffix tree."""
+"""Patterns -> Occurrences -> Locations: where patterns occur exactly, by the suffix array or by the suffix tree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Occurrences:
 def find_occurrences(
     patterns: Patterns, index: DeviceIndex, strand: Strand, structure: Structure, backend: Backend
 ) -> Occurrences:
-    """Find all patterns by `structure`, array or tree, which must have been placed."""
+    """Find all patterns by `structure`, array or tree, which the index must have on the device."""
     shape = (strand.rows, len(patterns))
     found = Occurrences(
         backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
@@ -79,7 +79,7 @@ def total_occurrences(found: Occurrences, backend: Backend) -> Array:
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """One exact occurrence: query from 0, contig's name, 0-based half-open on it, strand 1 or -1."""
 
     query: int
@@ -90,15 +90,15 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Exact occurrences of sequences; iterating gives a Place for each.
+class Locations:
+    """Exact occurrences of sequences; iterating gives a Location for each.
 
     Attributes:
         totals: int64 [queries], how often each occurs.
         offsets: int64 [queries + 1]; rows offsets[q] to offsets[q + 1] of the arrays below are those of query q.
-        contigs: int32 [places], number of the contig.
-        starts, ends: int64 [places], 0-based half-open on the contig.
-        strands: int8 [places], 1 or -1.
+        contigs: int32 [locations], number of the contig.
+        starts, ends: int64 [locations], 0-based half-open on the contig.
+        strands: int8 [locations], 1 or -1.
         names: the reference's contigs.
     """
 
@@ -113,7 +113,7 @@ class Places:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[Location]:
         queries = np.repeat(np.arange(len(self.totals)), np.diff(self.offsets)).tolist()
         rows = zip(
             queries,
@@ -124,11 +124,11 @@ class Places:
             strict=True,
         )
         for query, contig, start, end, strand in rows:
-            yield Place(query, self.names[contig].name, start, end, strand)
+            yield Location(query, self.names[contig].name, start, end, strand)
 
 
-def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Places:
-    """The places of the first `queries` records, at most `most` of each; UsageError where that is negative."""
+def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Locations:
+    """The locations of the first `queries` records, at most `most` of each; UsageError where that is negative."""
     if most is not None and most < 0:
         raise UsageError(f"at most {most} places are asked for, expected 0 or more")
     totals = backend.to_host(total_occurrences(found, backend))[:queries]
@@ -152,7 +152,7 @@ def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | Non
     patterns = found.patterns
     lengths = backend.to_host(patterns.lengths)[backend.to_host(patterns.slot_of)][:queries]
     host_starts = backend.to_host(starts)
-    return Places(
+    return Locations(
         totals,
         offsets,
         backend.to_host(contigs),

@@ -1,4 +1,4 @@
-"""What is wrong with a record, in words."""
+"""Faults of records, in words."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -
 
 
 def name_of(header: bytes) -> str:
-    """What messages call a record."""
+    """The name of a record in messages."""
     words = header[1:].split()
     return words[0].decode("ascii", "replace") if words else "unnamed"
 

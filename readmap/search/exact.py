@@ -40,7 +40,7 @@ class Format(StrEnum):
 
     @property
     def number(self) -> int:
-        """What the kernels call it."""
+        """The number by which the kernels know it."""
         return constant("search/exact.cu", self.name)
 
     @property
@@ -70,7 +70,7 @@ class Parameters:
 
     @property
     def form(self) -> Form:
-        """That of records."""
+        """The form of records."""
         return Form.BINARY if self.format is Format.BAM else Form.TEXT
 
 

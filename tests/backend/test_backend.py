@@ -290,7 +290,7 @@ Arguments = dict[str, Any]
 
 
 def scene_arguments(backend: Backend, items: int = 3) -> Arguments:
-    """Those of READ_ALL, in which no two arrays of one dtype have the same extent by chance."""
+    """Arguments of READ_ALL, in which no two arrays of one dtype have the same extent by chance."""
 
     def rising(size: int, dtype: Any, words: int | None = None) -> Any:
         numbers = np.arange(size * (words or 1), dtype=dtype)
@@ -313,7 +313,7 @@ def scene_arguments(backend: Backend, items: int = 3) -> Arguments:
 
 
 def test_arguments_arrive_by_their_names(tiny: Path, backends: str) -> None:
-    """Those of groups in groups too, in whatever order and of whatever widths the members are."""
+    """Members of groups in groups do too, in whatever order and of whatever widths they are."""
     backend = open_backend(backends)
     arguments = scene_arguments(backend)
     backend.launch(READ_ALL, 3, **dict(reversed(arguments.items())))

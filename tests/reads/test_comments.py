@@ -16,7 +16,6 @@ from examples import reads_of
 from readmap.backend import Array, Backend, Kernel, open_backend
 from readmap.backend.compilation import host_compiler as host_compiler
 from readmap.backend.compilation import nvrtc, sources
-from readmap.errors import DataError
 from readmap.formats.sam import Form
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
@@ -141,8 +140,8 @@ def test_the_error_says_what_was_found(backends: str) -> None:
     reads = expect_tags(reads_of(data, backend), backend)
     assert reads.bad is not None
     record, code = reads.bad
-    told: DataError = bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7)
-    assert str(told) == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
+    error = str(bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7))
+    assert error == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
 
 
 def test_an_earlier_error_stays(backends: str) -> None:

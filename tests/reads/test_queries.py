@@ -170,7 +170,7 @@ BAD_RECORDS = [
         bad_records.TOO_LONG,
         " (a): the read has 10001 bases, at most 10000 are mapped",
     ),
-    # Several faults in one record: the first in the order of the codes is told.
+    # Several faults in one record: the first in the order of the codes is reported.
     (b"@a\nAC!T\n\nIII\n", bad_records.NO_SEPARATOR, " (a): expected a line that begins with '+', found an empty line"),
     (b"@a\nAC!T\n+\nIII\n", bad_records.QUALITY_LENGTH, " (a): quality has 3 characters, sequence has 4"),
 ]
@@ -211,7 +211,7 @@ def test_bad_fasta_record(backends: str, record: bytes, message: str) -> None:
     assert str(error) == message
 
 
-def test_the_first_of_many_bad_records_is_told(backends: str) -> None:
+def test_the_first_of_many_bad_records_is_reported(backends: str) -> None:
     """Whichever thread sees it: the ones behind it have codes that are smaller."""
     backend = open_backend(backends, 4)
     records = [b"@r\nACGT\n+\nIIII\n"] * 2_000

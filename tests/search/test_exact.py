@@ -86,7 +86,7 @@ def expected_lines(reads: Sequence[Read], format: str, most: int | None = None, 
 
 
 def search(world: World, tmp_path: Path, parameters: Parameters | None = None, **options: Any) -> str:
-    """What a search of the world's reads writes."""
+    """The bytes that a search of the world's reads writes."""
     search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters or Parameters(), **options)
     return (tmp_path / "out").read_text()
 

@@ -150,7 +150,7 @@ class Array:
         return held
 
     def _choose(self, found: np.dtype[Any], types: dict[str, str]) -> np.dtype[Any]:
-        """What the generic type stands for; the first array so declared decides."""
+        """The dtype for which the generic type stands; the first array so declared decides."""
         choices = GENERIC[self.type]
         return DTYPES[
             types.setdefault(self.type, next((choice for choice in choices if DTYPES[choice] == found), choices[0]))
@@ -311,7 +311,7 @@ def in_memory(bound: Any) -> Any:
 
 
 def _path(size: Size, parameters: Sequence[Parameter], bound: Sequence[Any]) -> str:
-    """What messages call an array: its name behind those of the groups that it is in."""
+    """The name of an array in messages, behind those of the groups that it is in."""
     for parameter, value in zip(parameters, bound, strict=False):
         if isinstance(value, Packed) and any(size is one for one in value.sizes):
             inner = _path(size, value.structure.members, value.bound)
