@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from readmap.index.index import Index, build_index
-    from readmap.index.occurrences import Place, Places
+    from readmap.index.occurrences import Location, Locations
     from readmap.pairwise.alignments import PairAlignments
     from readmap.pairwise.api import Comparison, compare
     from readmap.pairwise.api_pairs import align_pairs
@@ -48,11 +48,11 @@ __all__ = [
     "Index",
     "IndexFolderError",
     "InsertSize",
+    "Location",
+    "Locations",
     "PairAlignments",
     "Pairing",
     "Pairs",
-    "Place",
-    "Places",
     "ReadmapError",
     "Reporting",
     "Scoring",
@@ -78,7 +78,7 @@ _HOMES = {
         "UsageError",
     ),
     "readmap.index.index": ("Index", "build_index"),
-    "readmap.index.occurrences": ("Place", "Places"),
+    "readmap.index.occurrences": ("Location", "Locations"),
     "readmap.database.database": ("Database", "build_database"),
     "readmap.database.api": ("scan",),
     "readmap.search.aligner": ("Aligner",),

@@ -1,8 +1,8 @@
-// Which record owns an item, where items are numbered through all records.
+// The record of an item, where items are numbered through all records.
 #pragma once
 #include "common/portable.cuh"
 
-// Given how many items there are up to and with each record; `guess` is that of the item before, or -1.
+// ends: the items up to and with each record. guess: the record of the item before, or -1.
 HOST_DEVICE i64 item_record(const i64* ends, i64 records, i64 item, i64 guess) {
     if (guess >= 0 && item < ends[guess]) return guess;
     if (guess >= 0 && item < ends[guess + 1]) return guess + 1;

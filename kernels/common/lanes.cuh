@@ -81,7 +81,7 @@ HOST_DEVICE Narrow if_equal(Narrow a, Narrow b, Narrow x, Narrow y) {
 HOST_DEVICE Narrow alike(Narrow letter, Narrow opposite, Narrow x, Narrow y) {
     return add_larger(letter ^ opposite, x + Narrow::all(1), y);
 }
-// Bytes of a (0 to 3) and b (4 to 7), as the hexadecimal digits of `chosen` tell from the lowest on; 8 more takes the sign of
+// Bytes of a (0 to 3) and b (4 to 7), by the hexadecimal digits of `chosen` from the lowest on; 8 more takes the sign of
 // that byte alone, which __byte_perm does not.
 HOST_DEVICE u32 chosen_bytes(u32 a, u32 b, u32 chosen) {
     u32 bytes;

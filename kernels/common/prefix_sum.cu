@@ -3,8 +3,8 @@
 
 const i64 BLOCK = 64;
 
-// An item is a block of 64 counts.
-KERNEL void sum_blocks(i64 begin, i64 end, const i64* counts, i64* sums, i64 size) {
+// An item is a block of counts.
+KERNEL void sum_blocks(i64 begin, i64 end, const i64* counts OF(size), i64* sums OF(items), i64 size) {
     FOR_EACH(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK, size), sum = 0;
         for (i64 i = block * BLOCK; i < last; ++i) sum += counts[i];
@@ -13,7 +13,8 @@ KERNEL void sum_blocks(i64 begin, i64 end, const i64* counts, i64* sums, i64 siz
 }
 
 // ends[i] = counts[0] + ... + counts[i]; sums is now its inclusive prefix sum.
-KERNEL void fill_sums(i64 begin, i64 end, const i64* counts, const i64* sums, i64* ends, i64 size) {
+KERNEL void fill_sums(i64 begin, i64 end, const i64* counts OF(size), const i64* sums OF(items), i64* ends OF(size),
+                      i64 size) {
     FOR_EACH(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK, size), sum = block ? sums[block - 1] : 0;
         for (i64 i = block * BLOCK; i < last; ++i) ends[i] = sum += counts[i];

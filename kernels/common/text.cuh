@@ -75,12 +75,6 @@ struct ReadTexts {
     }
 };
 
-#define READ_TEXT_ARGUMENTS                                                                       \
-    const u8 *bytes, const i64 *name_starts, const i32 *name_lengths, const i64 *sequence_starts, \
-        const i64 *quality_starts
-#define READ_TEXTS \
-    ReadTexts { bytes, name_starts, name_lengths, sequence_starts, quality_starts }
-
 // One behind the other: contig c's is [offsets[c], offsets[c + 1]).
 struct ContigNames {
     const u8* letters OF(some);
@@ -90,7 +84,3 @@ struct ContigNames {
         sink.copy(letters + offsets[contig], offsets[contig + 1] - offsets[contig]);
     }
 };
-
-#define CONTIG_NAME_ARGUMENTS const u8 *contig_names, const i64 *contig_name_offsets
-#define CONTIG_NAMES \
-    ContigNames { contig_names, contig_name_offsets }

@@ -2,7 +2,7 @@
 #include "index/suffix_array.cuh"
 
 // An item is a word of 32 bases; codes: 0 a barrier, 1..4 A, C, G, T, as the suffix sorter reads them.
-KERNEL void pack_reference(i64 begin, i64 end, const u8* codes, u64* words, i64 length) {
+KERNEL void pack_reference(i64 begin, i64 end, const u8* codes OF(length), u64* words OF(items), i64 length) {
     FOR_EACH(word, begin, end) {
         u64 packed = 0;
         for (i64 i = word * 32; i < word * 32 + 32; ++i)
@@ -12,9 +12,8 @@ KERNEL void pack_reference(i64 begin, i64 end, const u8* codes, u64* words, i64 
 }
 
 // An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank.
-KERNEL void fill_prefix_table(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, suffix_t* table,
-                              i64 suffix_count, i32 table_bases) {
-    Reference reference = REFERENCE;
+KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+                              suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
     FOR_EACH(rank, begin, end) {
         i64 code[2];
         for (i32 i = 0; i < 2; ++i) {
@@ -32,7 +31,8 @@ KERNEL void fill_prefix_table(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suf
 }
 
 // An item is a rank: ranks[p] is that of the suffix at p.
-KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes, suffix_t* ranks, i64 length) {
+KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes OF(items), suffix_t* ranks OF(length),
+                        i64 length) {
     FOR_EACH(rank, begin, end)
         if ((u64)suffixes[rank] < (u64)length) ranks[suffixes[rank]] = (suffix_t)rank;
 }
@@ -40,9 +40,8 @@ KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes, suffix_t* 
 // An item is a rank. doubts[0] becomes the smallest one whose place is none of a base, or has another rank too; doubts[1]
 // the smallest one that may stand wrong. An array is in order where every base has one rank, first bases do not fall, and
 // of neighbours that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003).
-KERNEL void doubt_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, const suffix_t* ranks,
-                        u64* doubts, i64 length) {
-    Reference reference = REFERENCE;
+KERNEL void doubt_order(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(items),
+                        const suffix_t* ranks OF(length), u64* doubts OF(2), i64 length) {
     FOR_EACH(rank, begin, end) {
         i64 place = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : place;
         if ((u64)place >= (u64)length || !reference.reach(place, 1) || (i64)ranks[place] != rank) {
@@ -60,9 +59,8 @@ KERNEL void doubt_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t*
 
 // An item is a pair of neighbours (item, item + 1): the smallest rank that stands out of order, or out of the reference,
 // is reported.
-KERNEL void check_order(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, u64* error, i64 suffix_count,
-                        i64 length) {
-    Reference reference = REFERENCE;
+KERNEL void check_order(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+                        u64* error OF(1), i64 suffix_count, i64 length) {
     FOR_EACH(rank, begin, end) {
         i64 place = (i64)suffixes[rank];
         if (place < 0 || place >= length || reference.reach(place, 1) == 0) {

@@ -6,8 +6,8 @@
 const i64 GROUP = 32;
 
 struct Pyramid {
-    const u32* values;
-    const i64* offsets;  // levels + 1: where each begins
+    const u32* values OF(some);
+    const i64* offsets OF(some);  // where each level begins, and behind the last one its end
 
     HOST_DEVICE const u32* level(i32 number) const { return values + offsets[number]; }
     HOST_DEVICE i64 size(i32 number) const { return offsets[number + 1] - offsets[number]; }
@@ -49,7 +49,3 @@ struct Pyramid {
         return index;
     }
 };
-
-#define PYRAMID_ARGUMENTS const u32 *minima, const i64 *level_offsets
-#define PYRAMID \
-    Pyramid { minima, level_offsets }

@@ -12,8 +12,8 @@ struct Occurrence {
 
 struct Occurrences {
     const i32* slot_of OF(pattern_count);
-    const suffix_t* ranks OF(strand_count* pattern_count);
-    const suffix_t* counts OF(strand_count* pattern_count);
+    suffix_t* ranks OF(strand_count* pattern_count);   // the first suffix that begins with the pattern
+    suffix_t* counts OF(strand_count* pattern_count);  // how many do; both are 0 where none does
     i64 pattern_count;
     i32 first_strand, strand_count;
 
@@ -26,9 +26,3 @@ struct Occurrences {
         return Occurrence{(i64)suffixes[rank], first_strand + row > 0};
     }
 };
-
-#define OCCURRENCE_ARGUMENTS                                                                                \
-    const i32 *slot_of, const suffix_t *ranks, const suffix_t *counts, i64 pattern_count, i32 first_strand, \
-        i32 strand_count
-#define OCCURRENCES \
-    Occurrences { slot_of, ranks, counts, pattern_count, first_strand, strand_count }

@@ -56,11 +56,3 @@ struct Reference {
         return marks & LOW_BITS;
     }
 };
-
-#define REFERENCE_ARGUMENTS                                                                                    \
-    const u64 *reference_words, const u64 *barrier_blocks, const i64 *barrier_starts, const i64 *barrier_ends, \
-        const i64 *contig_starts, i64 barrier_count, i64 contig_count
-#define REFERENCE                                                                                                 \
-    Reference {                                                                                                   \
-        reference_words, barrier_blocks, barrier_starts, barrier_ends, contig_starts, barrier_count, contig_count \
-    }

@@ -9,16 +9,19 @@
 
 const u32 NO_NEIGHBOUR = ~0u;
 
+// Ranks whose marks are one word.
+const i64 BLOCK = 64;
+
 // An item is a rank: before[p] is the place of the suffix in front of that at p.
-KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes, u32* before) {
+KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes OF(items), u32* before OF(some)) {
     FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
 }
 
 // An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that
 // neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
 // compared once.
-KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before, i64 length, i64 slice_size) {
-    Reference reference = REFERENCE;
+KERNEL void share_prefixes(i64 begin, i64 end, Reference reference, u32* before OF(length), i64 length,
+                           i64 slice_size) {
     Words text = reference.packed();
     FOR_EACH(slice, begin, end) {
         i64 shared = 0;
@@ -36,28 +39,28 @@ KERNEL void share_prefixes(i64 begin, i64 end, REFERENCE_ARGUMENTS, u32* before,
 }
 
 // An item is a rank.
-KERNEL void order_prefixes(i64 begin, i64 end, const suffix_t* suffixes, const u32* by_place, u32* prefixes) {
+KERNEL void order_prefixes(i64 begin, i64 end, const suffix_t* suffixes OF(items), const u32* by_place OF(some),
+                           u32* prefixes OF(items)) {
     FOR_EACH(rank, begin, end) prefixes[rank] = by_place[suffixes[rank]];
 }
 
-// An item is an entry of the level at `upper`; the one below, at `lower`, has `size` entries.
-KERNEL void take_minima(i64 begin, i64 end, u32* minima, i64 lower, i64 upper, i64 size) {
+// An item is an entry of the level `upper`; the one below has `size` entries.
+KERNEL void take_minima(i64 begin, i64 end, const u32* lower OF(size), u32* upper OF(items), i64 size) {
     FOR_EACH(entry, begin, end) {
         u32 least = ~0u;
-        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i)
-            least = minimum(least, minima[lower + i]);
-        minima[upper + entry] = least;
+        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i) least = minimum(least, lower[i]);
+        upper[entry] = least;
     }
 }
 
-// An item is a block of 64 ranks: the first bit of marks is its first rank.
-KERNEL void mark_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, u64* marks, i64* counts, i64 suffix_count) {
-    Pyramid prefixes = PYRAMID;
+// An item is a block of ranks: the first bit of marks is its first rank.
+KERNEL void mark_nodes(i64 begin, i64 end, Pyramid prefixes, u64* marks OF(items), i64* counts OF(items),
+                       i64 suffix_count) {
     FOR_EACH(block, begin, end) {
         u64 marked = 0;
-        for (i64 rank = block * 64; rank < minimum(block * 64 + 64, suffix_count); ++rank) {
-            u32 shared = minima[rank];
-            if (shared && minima[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
+        for (i64 rank = block * BLOCK; rank < minimum((block + 1) * BLOCK, suffix_count); ++rank) {
+            u32 shared = prefixes.values[rank];
+            if (shared && prefixes.values[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
         }
         marks[block] = marked;
         counts[block] = count_ones(marked);
@@ -65,8 +68,8 @@ KERNEL void mark_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, u64* marks, i64* c
 }
 
 struct Nodes {
-    const u64* marks;
-    const i64* mark_ends;  // marks up to and with each block
+    const u64* marks OF(blocks);
+    const i64* mark_ends OF(blocks);  // marks up to and with each block
 
     HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
     HOST_DEVICE u32 number(i64 rank) const {
@@ -76,16 +79,13 @@ struct Nodes {
 };
 
 // An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
-KERNEL void open_nodes(i64 begin, i64 end, PYRAMID_ARGUMENTS, const u64* marks, const i64* mark_ends, Edge* edges,
-                       i64 suffix_count) {
-    Pyramid prefixes = PYRAMID;
-    Nodes nodes = {marks, mark_ends};
+KERNEL void open_nodes(i64 begin, i64 end, Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
     FOR_EACH(rank, begin, end) {
         bool root = rank == suffix_count;
         if (!root && !nodes.marked(rank)) continue;
-        i64 high = root ? suffix_count : prefixes.from(rank + 1, minima[rank]);
-        Edge* own = edges + 4 * (root ? 0 : (i64)nodes.number(rank));
-        for (i32 i = 0; i < 4; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
+        i64 high = root ? suffix_count : prefixes.from(rank + 1, prefixes.values[rank]);
+        Edge* own = edges + EDGES_A_NODE * (root ? 0 : (i64)nodes.number(rank));
+        for (i32 i = 0; i < EDGES_A_NODE; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
     }
 }
 
@@ -97,23 +97,20 @@ HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words t
     if (above == depth) return;  // the suffix ends at the node
     i64 node = 0;
     if (above) node = nodes.number(prefixes.from(prefixes.before(at, (u32)above) + 1, (u32)above + 1));
-    edges[4 * node + text.base(place + above)] =
+    edges[EDGES_A_NODE * node + text.base(place + above)] =
         Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
 }
 
 // An item is a rank: the edge of its leaf, and that of the node marked there.
-KERNEL void write_edges(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t* suffixes, PYRAMID_ARGUMENTS,
-                        const u64* marks, const i64* mark_ends, Edge* edges, i64 suffix_count) {
-    Reference reference = REFERENCE;
-    Pyramid prefixes = PYRAMID;
-    Nodes nodes = {marks, mark_ends};
+KERNEL void write_edges(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+                        Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
     Words text = reference.packed();
     FOR_EACH(rank, begin, end) {
         i64 place = (i64)suffixes[rank];
-        i64 whole = barrier_starts[reference.barrier_behind(place)] - place;
+        i64 whole = reference.barrier_starts[reference.barrier_behind(place)] - place;
         write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
         if (!nodes.marked(rank)) continue;
-        u32 depth = minima[rank];
+        u32 depth = prefixes.values[rank];
         i64 low = prefixes.before(rank, depth), high = prefixes.from(rank + 1, depth);
         write_edge(prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count,
                    edges);
@@ -121,21 +118,21 @@ KERNEL void write_edges(i64 begin, i64 end, REFERENCE_ARGUMENTS, const suffix_t*
 }
 
 // An item is a node: fake edges get the bound of the edge behind them.
-KERNEL void close_nodes(i64 begin, i64 end, Edge* edges) {
+KERNEL void close_nodes(i64 begin, i64 end, Edge* edges OF(EDGES_A_NODE* items)) {
     FOR_EACH(node, begin, end) {
-        Edge* own = edges + 4 * node;
-        for (i32 i = 2; i >= 0; --i)
+        Edge* own = edges + EDGES_A_NODE * node;
+        for (i32 i = EDGES_A_NODE - 2; i >= 0; --i)
             if (own[i].length == 0) own[i].left = own[i + 1].left;
     }
 }
 
 // An item is the code of entry_bases bases: where walks that begin with them go on.
-KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges, Entry* entries, i32 entry_bases) {
+KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges OF(some), Entry* entries OF(items), i32 entry_bases) {
     FOR_EACH(code, begin, end) {
         Entry entry = {-1, 0, 0};
         while ((i32)entry.depth < entry_bases) {
             i32 base = (i32)(code >> (2 * (entry_bases - 1 - entry.depth)) & 3);
-            i64 next = 4 * (i64)entry.node + base;
+            i64 next = EDGES_A_NODE * entry.node + base;
             const Edge edge = edges[next];
             if (edge.length > entry_bases - entry.depth || edge.destination == LEAF) break;
             entry = Entry{base < 3 ? next + 1 : entry.bound, edge.destination, entry.depth + edge.length};

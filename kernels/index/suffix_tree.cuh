@@ -14,6 +14,7 @@ struct alignas(16) Edge {
 };
 
 const u32 LEAF = 0;
+const i64 EDGES_A_NODE = 4;
 
 // Where walks begin whose first bases are known, as the array's searches do in the prefix table: the deepest node on
 // their way that lies no deeper. The table of 0 bases has the root alone.
@@ -22,8 +23,15 @@ struct alignas(16) Entry {
     u32 node, depth;
 };
 
+struct SuffixTree {
+    const Edge* edges OF(some);
+    const Entry* entries OF(1 << 2 * entry_bases);  // by the code of the first bases
+    i64 suffix_count;
+    i32 entry_bases;
+};
+
 // A walk down the tree along a pattern. Below a node the edges part by their first base, so the walk looks at nothing
-// else: when the pattern is used up the whole of it is compared once, at a place that any suffix of the subtree tells.
+// else: when the pattern is used up the whole of it is compared once, at the place of any suffix of the subtree.
 struct Walk {
     Pattern pattern;
     i64 next;   // the edge to follow
@@ -34,21 +42,21 @@ struct Walk {
     u64 bases;  // the pattern's 32 around the depth
     bool going;
 
-    HOST_DEVICE void begin(Pattern walked, const Entry* entries, i32 entry_bases) {
+    HOST_DEVICE void begin(Pattern walked, const SuffixTree& tree) {
         pattern = walked;
         low = place = 0;
         going = walked.length > 0;
         if (!going) return;
         bases = walked.at(0);
         Entry entry = {-1, 0, 0};
-        if (walked.length > entry_bases) entry = entries[leading_code(bases, entry_bases)];
+        if (walked.length > tree.entry_bases) entry = tree.entries[leading_code(bases, tree.entry_bases)];
         bound = entry.bound;
         depth = entry.depth;
         turn(entry.node);
     }
     HOST_DEVICE void turn(u32 node) {
         i32 base = (i32)(bases >> (62 - 2 * (depth & 31)) & 3);
-        next = 4 * (i64)node + base;
+        next = EDGES_A_NODE * node + base;
         if (base < 3) bound = next + 1;
     }
     HOST_DEVICE void step(const Edge* edges) {
@@ -67,12 +75,12 @@ struct Walk {
         PREFETCH(&edges[next]);
     }
     // The ranks of the suffixes that begin with the pattern, once the walk has ended.
-    HOST_DEVICE Ranks found(const Edge* edges, const Reference& reference, i64 suffix_count) const {
+    HOST_DEVICE Ranks found(const SuffixTree& tree, const Reference& reference) const {
         Ranks none = {0, 0};
         if (pattern.length == 0 || low < 0) return none;
         Reader text(reference.words, place);
         for (i32 i = 0; i < pattern.length; i += 32)
             if ((pattern.at(i) ^ text.next()) & first_bases(pattern.length - i)) return none;
-        return Ranks{low, bound < 0 ? suffix_count : (i64)edges[bound].left};
+        return Ranks{low, bound < 0 ? tree.suffix_count : (i64)tree.edges[bound].left};
     }
 };

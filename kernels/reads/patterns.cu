@@ -2,7 +2,7 @@
 #include "reads/patterns.cuh"
 
 // Eight letters, the first in the low byte, to sixteen bits, the first base in the high ones. `strange` gets a bit for
-// each letter that is none of ACGTU in either case; A, C, G, T are told by bits 1 and 2 of their letters.
+// each letter that is none of ACGTU in either case; bits 1 and 2 of a letter are those of its code.
 HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
     const u64 ones = 0x0101010101010101ull;
     u64 codes = (letters >> 1 ^ letters >> 2) & (3 * ones);
@@ -22,10 +22,11 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
     return letters;
 }
 
-// An item is a slot; order[slot] is its record, full_lengths its bases. counters: 0 ambiguous letters other than N.
-KERNEL void pack_patterns(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
-                          const i32* full_lengths, const i64* block_offsets, u64* words, i32* lengths, u64* counters,
-                          i32 lane_bits) {
+// An item is a slot; order[slot] is its record, full_lengths its bases. replaced: ambiguous letters other than N.
+KERNEL void pack_patterns(i64 begin, i64 end, const u8* bytes OF(some), const i32* order OF(items),
+                          const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
+                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
+                          i32* lengths OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, begin, end) {
         u64* own = words + block_offsets[slot >> lane_bits] + (slot & (lanes - 1));
@@ -42,6 +43,6 @@ KERNEL void pack_patterns(i64 begin, i64 end, const u8* bytes, const i32* order,
         if (!strange) continue;
         u64 other = 0;
         for (i32 i = 0; i < length; ++i) other += base_code(read[i]) == 4 && (read[i] & 0xDF) != 'N';
-        if (other) atomic_add(counters, other);
+        if (other) atomic_add(replaced, other);
     }
 }

@@ -32,7 +32,3 @@ struct Patterns {
         return Pattern{Words{words + block_offsets[slot >> lane_bits] + lane, lanes}, lengths[slot], reversed};
     }
 };
-
-#define PATTERN_ARGUMENTS const u64 *pattern_words, const i64 *block_offsets, const i32 *lengths, i32 lane_bits
-#define PATTERNS \
-    Patterns { pattern_words, block_offsets, lengths, 0, lane_bits }

@@ -1,4 +1,4 @@
-// Packing: every read in both orientations, interleaved as queries.cuh tells.
+// Packing: every read in both orientations, interleaved as in queries.cuh.
 #include "reads/queries.cuh"
 
 HOST_DEVICE i32 complement(i32 code) { return code < 4 ? 3 - code : 4; }
@@ -13,10 +13,11 @@ HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
     return 0;
 }
 
-// An item is a slot; order[slot] is its record. counters: 0 ambiguous letters other than N.
-KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, const i64* sequence_starts,
-                         const i32* lengths, const i64* block_offsets, u64* words, u8* flags, u64* hashes,
-                         u64* counters, i32 lane_bits) {
+// An item is a slot; order[slot] is its record. replaced: ambiguous letters other than N.
+KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32* order OF(items),
+                         const i64* sequence_starts OF(items), const i32* lengths OF(items),
+                         const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
+                         u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, begin, end) {
         i64 record = order[slot], block = slot >> lane_bits;
@@ -50,7 +51,7 @@ KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes, const i32* order, 
                 ++word;
             }
         }
-        if (other) atomic_add(counters, (u64)other);
+        if (other) atomic_add(replaced, (u64)other);
         flags[slot] = (u8)((flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
         hashes[slot] = hash;
     }

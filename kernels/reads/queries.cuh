@@ -31,8 +31,3 @@ struct Queries {
 };
 
 enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2 };
-
-#define QUERY_ARGUMENTS \
-    const u64 *query_words, const i64 *block_offsets, const i32 *lengths, const u8 *read_flags, i32 lane_bits
-#define QUERIES \
-    Queries { query_words, block_offsets, lengths, read_flags, 0, 0, 0, lane_bits }

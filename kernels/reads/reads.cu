@@ -3,7 +3,7 @@
 // A chunk begins at a record and ends with the newline of its last one. FASTQ has four lines a record, FASTA (its
 // sequence lines already joined) two. The records of two files lie behind each other, and mates come out as neighbours:
 // R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
-// first bad record is the one that is told, whatever thread saw it.
+// first bad record is the one that is reported, whatever thread saw it.
 #include "reads/comments.cuh"
 
 enum RecordError {
@@ -22,8 +22,8 @@ const i32 LONGEST_NAME = 254;
 
 HOST_DEVICE void report(u64* error, i64 place, RecordError code) { atomic_min(error, (u64)place << 8 | (u64)code); }
 
-// An item is a block of 4096 bytes.
-KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes, i64* counts, i64 size) {
+// An item is a block of bytes.
+KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes OF(size), i64* counts OF(items), i64 size) {
     FOR_EACH(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
         i32 count = 0;
@@ -33,7 +33,8 @@ KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes, i64* counts, i64
 }
 
 // line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
-KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes, const i64* ends, i64* line_ends, i64 size) {
+KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes OF(size), const i64* ends OF(items),
+                          i64* line_ends OF(some), i64 size) {
     FOR_EACH(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
         i64 next = block ? ends[block - 1] : 0;
@@ -51,7 +52,7 @@ HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
     return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
 }
 
-// The name: up to the first blank, without /1 or /2, at most 254 bytes; without '@' in front, which in SAM begins a line
+// The name: up to the first blank, without /1 or /2, at most LONGEST_NAME bytes; without '@' in front, which in SAM begins a line
 // of the header.
 HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
     i64 end = name.begin;
@@ -73,9 +74,11 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
 }
 
 // An item is a record. quality_starts holds -1 where a read has no qualities; records are those of all files.
-KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_ends, i64* name_starts,
-                          i32* name_lengths, i64* sequence_starts, i32* lengths, i64* quality_starts, u64* error,
-                          i64 lines_a_record, i64 longest_read, i64 records, i64 files) {
+KERNEL void parse_records(i64 begin, i64 end, const u8* bytes OF(some),
+                          const i64* line_ends OF(lines_a_record* records), i64* name_starts OF(records),
+                          i32* name_lengths OF(records), i64* sequence_starts OF(records), i32* lengths OF(records),
+                          i64* quality_starts OF(records), u64* error OF(1), i64 lines_a_record, i64 longest_read,
+                          i64 records, i64 files) {
     i64 records_a_file = records / files;
     FOR_EACH(record, begin, end) {
         i64 place = record % records_a_file * files + record / records_a_file;
@@ -104,9 +107,9 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes, const i64* line_e
     }
 }
 
-// An item is a pair, whose second record is told where the names differ.
-KERNEL void compare_names(i64 begin, i64 end, const u8* bytes, const i64* name_starts, const i32* name_lengths,
-                          u64* error) {
+// An item is a pair, whose second record is reported where the names differ.
+KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
+                          const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, begin, end) {
         const u8 *first = bytes + name_starts[2 * pair], *second = bytes + name_starts[2 * pair + 1];
         i32 length = name_lengths[2 * pair];
@@ -117,7 +120,8 @@ KERNEL void compare_names(i64 begin, i64 end, const u8* bytes, const i64* name_s
 }
 
 // An item is a record.
-KERNEL void check_comments(i64 begin, i64 end, const u8* bytes, const i64* name_starts, u64* error) {
+KERNEL void check_comments(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+                           u64* error OF(1)) {
     FOR_EACH(record, begin, end) {
         if (!are_tags(comment_of(bytes + name_starts[record]))) report(error, record, NOT_TAGS);
     }

@@ -1,21 +1,18 @@
-// The lines of an exact search: SAM or BAM records, tables of places or of counts, BED.
+// The lines of an exact search: SAM or BAM records, tables of occurrences or of counts, BED.
 #include "index/occurrences.cuh"
+#include "index/suffix_array.cuh"
 #include "search/records.cuh"
 
 enum LineFormat { SAM = SAM_TEXT, BAM = BAM_BINARY, TSV, BED, COUNTS };
 
-#define LINE_ARGUMENTS                                                                                                 \
-    READ_TEXT_ARGUMENTS, const i32 *read_lengths, OCCURRENCE_ARGUMENTS, REFERENCE_ARGUMENTS, const suffix_t *suffixes, \
-        CONTIG_NAME_ARGUMENTS, const u8 *common_tags, i64 common_tags_length, i64 most_hits, i32 format
-
 struct Lines {
     ReadTexts texts;
-    const i32* lengths;
+    const i32* lengths OF(reads);
     Occurrences occurrences;
     Reference reference;
-    const suffix_t* suffixes;
+    SuffixArray index;
     ContigNames names;
-    const u8* common_tags;
+    const u8* common_tags OF(common_tags_length);
     i64 common_tags_length, most_hits;
     i32 format;
 
@@ -32,7 +29,7 @@ struct Lines {
         u32 matched = (u32)length << 4;
         Fields fields = no_place(record, UNMAPPED, length);
         if (total) {
-            Occurrence found = occurrences.get(record, hit, suffixes);
+            Occurrence found = occurrences.get(record, hit, index.suffixes);
             i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
             fields.flag = (hit ? SECONDARY : 0) | (found.reversed ? REVERSED : 0);
             fields.mapq = mapq(total);
@@ -60,7 +57,7 @@ struct Lines {
             sink.copy((const u8*)"\t*\t*\t*\t*", 8);
             return;
         }
-        Occurrence found = occurrences.get(record, hit, suffixes);
+        Occurrence found = occurrences.get(record, hit, index.suffixes);
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
         sink.put('\t');
         names.put(sink, contig);
@@ -72,7 +69,7 @@ struct Lines {
         sink.put(found.reversed ? '-' : '+');
     }
     template <class Sink> HOST_DEVICE void put_bed(Sink& sink, i64 record, i64 hit, i64 total) const {
-        Occurrence found = occurrences.get(record, hit, suffixes);
+        Occurrence found = occurrences.get(record, hit, index.suffixes);
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
         names.put(sink, contig);
         sink.put('\t');
@@ -95,22 +92,14 @@ struct Lines {
     }
 };
 
-#define LINES                                                                                                      \
-    Lines {                                                                                                        \
-        READ_TEXTS, read_lengths, OCCURRENCES, REFERENCE, suffixes, CONTIG_NAMES, common_tags, common_tags_length, \
-            most_hits, format                                                                                      \
-    }
-
 // An item is a record: how many lines it has.
-KERNEL void count_lines(i64 begin, i64 end, LINE_ARGUMENTS, i64* counts_out) {
-    Lines lines = LINES;
+KERNEL void count_lines(i64 begin, i64 end, Lines lines, i64* counts_out OF(items)) {
     FOR_EACH(record, begin, end) counts_out[record] = lines.count(record);
 }
 
 // An item is a line, counted from first_line on; line_ends[record] counts those up to and with a record's.
-KERNEL void measure_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_ends, i64* lengths_out, i64 record_count,
-                          i64 first_line) {
-    Lines lines = LINES;
+KERNEL void measure_lines(i64 begin, i64 end, Lines lines, const i64* line_ends OF(record_count),
+                          i64* lengths_out OF(items), i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, begin, end) {
         record = item_record(line_ends, record_count, first_line + item, record);
@@ -121,9 +110,8 @@ KERNEL void measure_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_en
 }
 
 // byte_ends: the inclusive prefix sum of what measure_lines gave.
-KERNEL void write_lines(i64 begin, i64 end, LINE_ARGUMENTS, const i64* line_ends, const i64* byte_ends, u8* out,
-                        i64 record_count, i64 first_line) {
-    Lines lines = LINES;
+KERNEL void write_lines(i64 begin, i64 end, Lines lines, const i64* line_ends OF(record_count),
+                        const i64* byte_ends OF(items), u8* out OF(some), i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, begin, end) {
         record = item_record(line_ends, record_count, first_line + item, record);

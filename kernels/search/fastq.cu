@@ -1,19 +1,17 @@
-// Reads that found no place, as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is told
-// with it, if neither of them has a place.
+// Unmapped reads as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is written with it, if
+// both are unmapped.
 #include "reads/comments.cuh"
 #include "search/flags.cuh"
 #include "common/text.cuh"
 
-#define UNMAPPED_ARGUMENTS READ_TEXT_ARGUMENTS, const i32 *read_lengths, const i64 *line_offsets, const u16 *line_flags
-
 struct UnmappedReads {
     ReadTexts texts;
-    const i32* lengths;
-    const i64* line_offsets;  // where each record's lines begin, the primary one first
-    const u16* line_flags;
+    const i32* lengths OF(reads);
+    const i64* line_offsets OF(reads + 1);  // where each record's lines begin, the primary one first
+    const u16* line_flags OF(some);
 
     HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
-    HOST_DEVICE bool is_told(i64 record) const {
+    HOST_DEVICE bool is_written(i64 record) const {
         i32 all = flags(record) & PAIRED ? UNMAPPED | MATE_UNMAPPED : UNMAPPED;
         return (flags(record) & all) == all;
     }
@@ -30,7 +28,7 @@ struct UnmappedReads {
         sink.put('\n');
     }
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
-        if (!is_told(record)) return;
+        if (!is_written(record)) return;
         i64 quality = texts.quality_starts[record];
         sink.put(quality < 0 ? '>' : '@');
         put_header(sink, record);
@@ -44,12 +42,8 @@ struct UnmappedReads {
     }
 };
 
-#define UNMAPPED_READS \
-    UnmappedReads { READ_TEXTS, read_lengths, line_offsets, line_flags }
-
 // An item is a record.
-KERNEL void measure_unmapped(i64 begin, i64 end, UNMAPPED_ARGUMENTS, i64* lengths_out) {
-    UnmappedReads reads = UNMAPPED_READS;
+KERNEL void measure_unmapped(i64 begin, i64 end, UnmappedReads reads, i64* lengths_out OF(items)) {
     FOR_EACH(record, begin, end) {
         CountingSink sink = {0};
         reads.put(sink, record);
@@ -58,8 +52,8 @@ KERNEL void measure_unmapped(i64 begin, i64 end, UNMAPPED_ARGUMENTS, i64* length
 }
 
 // record_ends: the inclusive prefix sum of what measure_unmapped gave.
-KERNEL void write_unmapped(i64 begin, i64 end, UNMAPPED_ARGUMENTS, const i64* record_ends, u8* out) {
-    UnmappedReads reads = UNMAPPED_READS;
+KERNEL void write_unmapped(i64 begin, i64 end, UnmappedReads reads, const i64* record_ends OF(items),
+                           u8* out OF(some)) {
     FOR_EACH(record, begin, end) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
         reads.put(sink, record);

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.compilation.signatures import Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
 from readmap.errors import BackendError
@@ -39,9 +40,8 @@ class Kernel:
         return signature(self.module, self.name)
 
 
-SUM_BLOCK = 64  # of kernels/common/prefix_sum.cu
-
 _SUM, _FILL = Kernel("common/prefix_sum", "sum_blocks"), Kernel("common/prefix_sum", "fill_sums")
+_SUM_BLOCK = constant("common/prefix_sum.cu", "BLOCK")
 
 
 class Backend(abc.ABC):
@@ -162,11 +162,12 @@ class Backend(abc.ABC):
 
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""
-        blocks = -(-len(counts) // SUM_BLOCK)
-        sums, ends = self.empty(blocks, np.int64), self.empty(len(counts), np.int64)
-        self.launch(_SUM, blocks, counts, sums, len(counts))
+        size = len(counts)
+        blocks = -(-size // _SUM_BLOCK)
+        sums, ends = self.empty(blocks, np.int64), self.empty(size, np.int64)
+        self.launch(_SUM, blocks, counts=counts, sums=sums, size=size)
         added = np.cumsum(self.to_host(sums))
-        self.launch(_FILL, blocks, counts, self.to_device(added), ends, len(counts))
+        self.launch(_FILL, blocks, counts=counts, sums=self.to_device(added), ends=ends, size=size)
         return ends, int(added[-1]) if blocks else 0
 
 

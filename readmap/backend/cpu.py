@@ -17,7 +17,7 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Packed, Types, variant
+from readmap.backend.compilation.signatures import Types, in_memory, variant
 
 #: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
 #: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
@@ -85,7 +85,7 @@ class CpuBackend(Backend):
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
-        values = [_ctypes_value(argument) for argument in arguments]
+        values = [in_memory(argument) for argument in arguments]
         slices = _Slices(count, self.threads, 1 if kernel.grouped else SLICE, 1 if kernel.in_turns else count)
         if self._pool is None or count == 1:
             slices.run(function, values)
@@ -142,21 +142,6 @@ def _library(module: str, types: Types) -> ctypes.CDLL:
 def _function(kernel: Kernel, types: Types) -> Any:
     function = getattr(_library(kernel.module, variant(kernel.module, types)), kernel.name)
     function.restype = None
-    parameters = (
-        ctypes.c_void_p if p.words else _ctypes_type(p.layout if p.members else p.dtype)
-        for p in kernel.signature.parameters
-    )
+    parameters = (parameter.ctype for parameter in kernel.signature.parameters)
     function.argtypes = [ctypes.c_int64, ctypes.c_int64, *parameters]
     return function
-
-
-def _ctypes_value(argument: Any) -> Any:
-    if isinstance(argument, Packed):
-        return _ctypes_type(argument.data.dtype).from_buffer(argument.data)
-    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument.item()
-
-
-@functools.cache
-def _ctypes_type(dtype: Any) -> Any:
-    """That of an integer, or of a group, which is handed over by value."""
-    return np.ctypeslib.as_ctypes_type(dtype)

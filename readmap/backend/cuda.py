@@ -121,8 +121,13 @@ class CudaBackend(Backend):
         function(
             (grid,),
             (BLOCK,),
-            (np.int64(0), np.int64(count), *(a.data if isinstance(a, Packed) else a for a in arguments)),
+            (np.int64(0), np.int64(count), *(_value(argument) for argument in arguments)),
         )
+
+
+def _value(argument: Any) -> Any:
+    """As CuPy takes it: a group as an array of one structure, which it hands over by value."""
+    return np.frombuffer(argument.memory, type(argument.memory)) if isinstance(argument, Packed) else argument
 
 
 @functools.cache

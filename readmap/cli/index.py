@@ -136,7 +136,7 @@ def _make_index(options: Options, target: Path, report: Report) -> dict[str, Any
                 threads=options.threads,
                 force_64_bits=options.force_64_bits,
                 progress=lambda stage, done: show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else "")),
-                tell_memory=report_memory,
+                report_memory=report_memory,
             )
         )
         ready = report.seconds

@@ -1,4 +1,4 @@
-"""The letters of nucleotides and of proteins, and what tells them apart."""
+"""The letters of nucleotides and of proteins, and how a file's alphabet is guessed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from readmap.formats.lines import LINE_BREAKS
 
-#: The share of nucleotides' commonest letters from which on a file is taken for one of nucleotides.
-NUCLEOTIDE_SHARE = 0.9
+#: The fraction of nucleotides' commonest letters from which on a file is taken for one of nucleotides.
+NUCLEOTIDE_FRACTION = 0.9
 
 
 class Alphabet(StrEnum):
@@ -25,7 +25,7 @@ class Alphabet(StrEnum):
 
     @property
     def letter(self) -> str:
-        """What messages call a letter."""
+        """The name of a letter in messages."""
         return _LETTERS[self]
 
 
@@ -49,7 +49,7 @@ _LETTERS = {
 
 
 def guess_alphabet(start: bytes) -> Alphabet:
-    """What a file holds that begins so: nucleotides if of its letters at least 90 % are A, C, G, T, U or N.
+    """The alphabet of a file that begins so: nucleotides if of its letters at least 90 % are A, C, G, T, U or N.
 
     start: FASTA or FASTQ, which may break off anywhere; a megabyte of it is enough. Headers are not looked at, and case
     does not matter. FASTQ is of nucleotides, and so is what has no letters.
@@ -60,4 +60,4 @@ def guess_alphabet(start: bytes) -> Alphabet:
     counts = np.bincount(np.frombuffer(b"".join(lines).upper(), np.uint8), minlength=256)
     letters = counts[np.frombuffer(Alphabet.PROTEINS.table, np.uint8) > 0].sum()
     common = counts[np.frombuffer(b"ACGTUN", np.uint8)].sum()
-    return Alphabet.NUCLEOTIDES if common >= NUCLEOTIDE_SHARE * letters else Alphabet.PROTEINS
+    return Alphabet.NUCLEOTIDES if common >= NUCLEOTIDE_FRACTION * letters else Alphabet.PROTEINS

@@ -38,11 +38,11 @@ class FolderKind:
     error: type[ReadmapError]
 
     def is_there(self, path: Path) -> bool:
-        """Whether a folder looks like one of this kind; `read` tells what is wrong with it."""
+        """Whether a folder looks like one of this kind; `read` says what is wrong with it."""
         return (path / MANIFEST).is_file() and not self._other_kind(path)
 
     def why_not(self, path: Path) -> str:
-        """What a folder is that is not of this kind, or lacks its manifest."""
+        """The reason, in words, why a folder is not of this kind, or lacks its manifest."""
         if other := self._other_kind(path):
             return f"is a {other} and no {PREFIX}{self.noun}"
         return f"is no {PREFIX}{self.noun}: it has no {MANIFEST}"
@@ -123,7 +123,7 @@ class FolderKind:
         return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self._build_again}")
 
     def _manifest(self, path: Path) -> Record:
-        """What manifest.json tells, as it was written."""
+        """The contents of manifest.json, as they were written."""
         try:
             record = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -143,7 +143,7 @@ class FolderKind:
         return record
 
     def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
-        """One array, its size and header as the manifest's entry tells."""
+        """One array, its size and header held against the manifest's entry."""
         file = path / f"{name}.npy"
         if not file.is_file():
             raise self.error(f"{path}: {name}.npy is missing; {self._build_again}")
@@ -165,7 +165,7 @@ class FolderKind:
         return f"build the {self.noun} again"
 
     def _other_kind(self, path: Path) -> str:
-        """What else of readmap's a manifest says that the folder is; "" where it does not, or cannot be read."""
+        """The other kind of readmap's folders that a manifest names; "" where it names none, or cannot be read."""
         try:
             record = json.loads((path / MANIFEST).read_text())
         except (OSError, ValueError):

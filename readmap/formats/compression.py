@@ -61,7 +61,7 @@ class ByteSource(ABC):
 
 
 def open_bytes(path: str | ByteSource, threads: int = 1) -> ByteSource:
-    """The bytes of the file at `path`, or of standard input where it is "-". gzip is told by its magic and inflated.
+    """The bytes of the file at `path`, or of standard input where it is "-". gzip is known by its magic, and inflated.
 
     path: a source that is already open is returned as it is. threads: how many read a plain file or inflate blocked
     gzip; of other gzip one inflates ahead if there are several. Raises OSError where the file cannot be opened or read.
@@ -84,7 +84,7 @@ def open_file(path: str) -> tuple[io.FileIO, str]:
 
 
 def bytes_behind(file: io.FileIO, name: str, head: bytes, threads: int) -> ByteSource:
-    """What `open_bytes` gives of an open file. head: the first 18 bytes or more, or all there are, already read."""
+    """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read."""
     if head.startswith(GZIP_MAGIC):
         return PieceSource(name, inflate(file, name, head, threads), file)
     return _PlainSource(file, name, head, threads)

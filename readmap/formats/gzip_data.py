@@ -1,6 +1,6 @@
 """The contents of gzip data in pieces: members one after the other, the blocks of blocked gzip by several threads.
 
-Blocked gzip is bgzip's: every member holds at most 64 KB and tells its own length in its header.
+Blocked gzip is bgzip's: every member holds at most 64 KB and has its own length in its header.
 """
 
 import contextlib

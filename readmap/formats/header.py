@@ -24,7 +24,7 @@ def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, 
     """The header: @HD, an @SQ with M5 for each contig, the lines that are given, and the @PG of readmap.
 
     An @HD and @SQ lines that are given stand in the place of readmap's. readmap follows the last @PG among them, under
-    another ID where one of them has its own; it tells the command line where there is one.
+    another ID where one of them has its own; it has the command line where there is one.
     Raises UsageError where @SQ lines are not those of the contigs, or two lines say what only one may.
     """
     firsts = [line for line in given if line.startswith("@HD")]
@@ -40,7 +40,7 @@ def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, 
 
 
 def program_name(given: Sequence[str]) -> str:
-    """The ID of readmap's @PG, which PG of every record tells: one that none of the given lines has."""
+    """The ID of readmap's @PG, which PG of every record names: one that none of the given lines has."""
     names = itertools.chain([PROGRAM], (f"{PROGRAM}.{number}" for number in itertools.count(1)))
     earlier = _program_names(given)
     return next(name for name in names if name not in earlier)
@@ -49,7 +49,7 @@ def program_name(given: Sequence[str]) -> str:
 def parse_header_lines(option: str) -> list[str]:
     r"""The lines of an option -H: one such as '@CO\tmade by hand', with \t or tabs, or those of the file of that name.
 
-    Raises UsageError where one is no line of a header or tells of an order, OSError where the file cannot be read.
+    Raises UsageError where one is no line of a header or names an order, OSError where the file cannot be read.
     """
     if option.startswith("@"):
         lines = [option.replace("\\t", "\t")]
@@ -60,7 +60,7 @@ def parse_header_lines(option: str) -> list[str]:
         if not LINE.fullmatch(line):
             raise UsageError(rf"-H {option}: expected a line such as '@CO\ttext' or '@PG\tID:x', found {line!r}")
         if line.startswith("@HD") and _fields(line).get("SO", "unsorted") not in ("unsorted", "unknown"):
-            raise UsageError(f"-H {option}: the order of the records is what readmap tells (--sort), found {line!r}")
+            raise UsageError(f"-H {option}: the order of the records is what readmap says (--sort), found {line!r}")
     return lines
 
 
@@ -71,11 +71,11 @@ def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
     lines = []
     for line, contig in zip(given or ["@SQ"] * len(contigs), contigs, strict=True):
         known = {"SN": contig.name, "LN": str(contig.length), "M5": contig.md5}
-        told = _fields(line)
+        given_fields = _fields(line)
         for name, value in known.items():
-            if told.get(name, value) != value:
+            if given_fields.get(name, value) != value:
                 raise UsageError(f"-H: the index has {name}:{value} where {line!r} is given")
-        lines.append("\t".join([line, *(f"{name}:{known[name]}" for name in known if name not in told)]))
+        lines.append("\t".join([line, *(f"{name}:{known[name]}" for name in known if name not in given_fields)]))
     return lines
 
 

@@ -38,7 +38,7 @@ def header(
 
 
 def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:
-    """What stands in front of BAM's records: the text header, and the contigs once more."""
+    """The bytes in front of BAM's records: the text header, and the contigs once more."""
     parts = [b"BAM\1", struct.pack("<i", len(text)), text, struct.pack("<i", len(contigs))]
     for contig in contigs:
         name = contig.name.encode("utf-8", "surrogateescape") + b"\0"
@@ -58,7 +58,7 @@ NO_READ_GROUP = ReadGroup()
 
 
 def common_tags(read_group: ReadGroup, program: str, form: Form) -> bytes:
-    """What every record of that form carries: RG, where there is a read group, and PG, the ID of readmap's @PG."""
+    """The tags of every record of that form: RG, if there is a read group, and PG, readmap's ID in the header."""
     tag = b"\t%b:Z:%b" if form is Form.TEXT else b"%bZ%b\0"
     group = tag % (b"RG", read_group.name) if read_group != NO_READ_GROUP else b""
     return group + tag % (b"PG", program.encode())

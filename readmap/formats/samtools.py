@@ -58,7 +58,7 @@ class Samtools:
         self.output = cast(IO[bytes], self._process.stdout)
 
     def failure(self) -> str:
-        """What went wrong, in words, or '' where nothing did; waits until the command has ended."""
+        """The failure in words, or '' where nothing did; waits until the command has ended."""
         status = self._process.wait()
         self._messages.seek(0)
         lines = self._messages.read().decode("utf-8", "backslashreplace").splitlines()

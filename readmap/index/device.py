@@ -23,7 +23,7 @@ class Structure(StrEnum):
 
     @property
     def has_array(self) -> bool:
-        """Whether the array's prefix table is there; the array itself always is, since it tells the places."""
+        """Whether the array's prefix table is there; the array itself always is, since it holds the positions."""
         return self is not Structure.TREE
 
     @property
@@ -33,8 +33,8 @@ class Structure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Searched:
-    """What of an index a search reads, on the host.
+class HostIndex:
+    """The arrays of an index that a search reads, on the host.
 
     Attributes:
         reference, suffixes: the index's.
@@ -57,10 +57,28 @@ class Searched:
         arrays = (self.suffixes, self.prefix_table, self.edges)
         return self.reference.nbytes + entries + sum(int(array.nbytes) for array in arrays)
 
+    def to_device(self, backend: Backend) -> DeviceIndex:
+        """The same on a device, or on the CPU in memory."""
+        names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
+        offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
+        edges = backend.hold(self.edges)
+        return DeviceIndex(
+            self.reference,
+            self.reference.to_device(backend),
+            backend.hold(self.suffixes),
+            backend.hold(self.prefix_table),
+            self.table_bases,
+            edges,
+            tree_entries(edges, self.entry_bases, backend),
+            self.entry_bases,
+            backend.to_device(self.reference.barrier_letters),
+            ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),
+        )
+
 
 @dataclass(frozen=True)
 class ContigNames:
-    """letters: uint8, all names; offsets: int64 [contigs + 1], where each begins."""
+    """The contigs' names: letters, uint8, of all of them; offsets, int64 [contigs + 1], where each begins."""
 
     letters: Array
     offsets: Array
@@ -68,7 +86,7 @@ class ContigNames:
 
 @dataclass(frozen=True)
 class DeviceIndex:
-    """What a search reads, on a backend's device; the attributes are Searched's but for these.
+    """The arrays of an index that a search reads, on a backend's device; the attributes are HostIndex's but for these.
 
     Attributes:
         host: the reference on the host; reference: as kernels take it.
@@ -91,22 +109,3 @@ class DeviceIndex:
     def suffix_count(self) -> int:
         """How many suffixes the array holds."""
         return len(self.suffixes)
-
-
-def hold(searched: Searched, backend: Backend) -> DeviceIndex:
-    """Copy what is searched to a device, or on the CPU into memory."""
-    names = [contig.name.encode("utf-8", "surrogateescape") for contig in searched.reference.contigs]
-    offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
-    edges = backend.hold(searched.edges)
-    return DeviceIndex(
-        searched.reference,
-        searched.reference.to_device(backend),
-        backend.hold(searched.suffixes),
-        backend.hold(searched.prefix_table),
-        searched.table_bases,
-        edges,
-        tree_entries(edges, searched.entry_bases, backend),
-        searched.entry_bases,
-        backend.to_device(searched.reference.barrier_letters),
-        ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),
-    )

@@ -1,4 +1,4 @@
-"""The index's folder on disk: which one a user means, and what its manifest tells."""
+"""The index's folder on disk: which one a user means, and what its manifest holds."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
 from readmap.index import folder
-from readmap.index.device import DeviceIndex, Searched, Structure, hold
-from readmap.index.occurrences import Occurrences, Places, find_occurrences, locate, total_occurrences
+from readmap.index.device import DeviceIndex, HostIndex, Structure
+from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
 from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
 from readmap.index.suffix_tree import (
@@ -31,7 +31,7 @@ from readmap.reads.parsing import reads_of_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
 
-#: Told what is being done, a line a stage, and the bytes read while the FASTA file is.
+#: Called with the name of each stage as it begins, and with the bytes read so far while the FASTA file is.
 Progress = Callable[[str, int], None]
 
 
@@ -54,7 +54,7 @@ class Index:
     table_bases: int
     edges: Edges | None
     source: str
-    _placed: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
+    _held: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -88,8 +88,8 @@ class Index:
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
-    def searched(self, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> Searched:
-        """What a search by `structure` reads.
+    def on_host(self, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> HostIndex:
+        """The arrays that a search by `structure` reads.
 
         prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the
         root. Raises IndexFolderError where the index was built without one of the arrays.
@@ -104,20 +104,22 @@ class Index:
             if self.edges is None:
                 raise _missing("suffix tree", "tree")
             edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
-        return Searched(self.reference, self.suffixes, table, bases, edges, entry_bases)
+        return HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases)
 
-    def place(self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> DeviceIndex:
-        """What `searched` gives, on a device; raises BackendError where it does not fit."""
-        searched, memory = self.searched(structure, prefix_table), backend.memory()
-        if memory and memory[0] < searched.nbytes:
+    def to_device(
+        self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True
+    ) -> DeviceIndex:
+        """The arrays of `on_host` on a device; raises BackendError where it does not fit."""
+        arrays, memory = self.on_host(structure, prefix_table), backend.memory()
+        if memory and memory[0] < arrays.nbytes:
             raise BackendError(
-                f"the index needs {searched.nbytes} bytes of memory on {backend.name}, {memory[0]} are free"
+                f"the index needs {arrays.nbytes} bytes of memory on {backend.name}, {memory[0]} are free"
             )
-        return hold(searched, backend)
+        return arrays.to_device(backend)
 
     @property
     def structure(self) -> Structure:
-        """What the index holds."""
+        """The structures that the index holds."""
         if self.edges is None:
             return Structure.ARRAY
         return Structure.TREE if self.prefix_table is None else Structure.BOTH
@@ -139,8 +141,8 @@ class Index:
         """How often each sequence occurs exactly, int64 [queries]; a palindrome counts on both strands.
 
         One with an ambiguous base occurs nowhere, and none over a contig's end or an ambiguous base of the reference.
-        structure: array or tree, by default what the index holds, the array first. The index is placed on the device at
-        the first call and stays there.
+        structure: array or tree, by default what the index holds, the array first. The index is copied to the device
+        at the first call and stays there.
 
         Raises:
             DataError: a sequence holds what is no nucleotide, or more than 10,000 bases.
@@ -158,15 +160,15 @@ class Index:
         structure: Structure | str | None = None,
         device: str = "auto",
         threads: int | None = None,
-    ) -> Places:
+    ) -> Locations:
         """Where each sequence occurs exactly, at most `most` places each; otherwise as `count`.
 
         A sequence's places on the forward strand come first, and on each strand they are in the order of what follows
         them in the reference.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
-        placed = self._placed[device, threads, Structure(structure or self._usual)][0]
-        return locate(found, count, placed, most, backend)
+        held = self._held[device, threads, Structure(structure or self._usual)][0]
+        return locate(found, count, held, most, backend)
 
     def _find(
         self,
@@ -176,16 +178,16 @@ class Index:
         device: str,
         threads: int | None,
     ) -> tuple[Occurrences, int, Backend]:
-        """What was found, for how many queries, on what backend."""
+        """The ranges of the queries, how many queries there are, and the backend that found them."""
         chosen = Structure(structure or self._usual)
         key = (device, threads, chosen)
-        if key not in self._placed:
+        if key not in self._held:
             backend = open_backend(device, threads)
-            self._placed[key] = self.place(backend, chosen), backend
-        placed, backend = self._placed[key]
+            self._held[key] = self.to_device(backend, chosen), backend
+        held, backend = self._held[key]
         reads, count = reads_of_sequences(queries, None, backend)
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
-        return find_occurrences(patterns, placed, Strand(strand), chosen, backend), count, backend
+        return find_occurrences(patterns, held, Strand(strand), chosen, backend), count, backend
 
     @property
     def _usual(self) -> Structure:
@@ -212,7 +214,7 @@ def build_index(
     threads: int | None = None,
     force_64_bits: bool = False,
     progress: Progress | None = None,
-    tell_memory: Callable[[int], None] | None = None,
+    report_memory: Callable[[int], None] | None = None,
 ) -> Index:
     """Index a FASTA file, plain, gzip or bgzip, `-` for standard input.
 
@@ -224,7 +226,7 @@ def build_index(
         threads: for the kernels; default, the processors that this process may use.
         force_64_bits: store 64-bit places whatever the size.
         progress: called with each stage's name and the bytes read so far.
-        tell_memory: called, once the file is read, with the most bytes of memory that building takes.
+        report_memory: called, once the file is read, with the most bytes of memory that building takes.
 
     Raises:
         DataError: the file is not FASTA, or a contig of it is empty, doubled or no nucleotide sequence.
@@ -232,30 +234,30 @@ def build_index(
         BackendError: the device cannot be used.
     """
     wanted = Structure(structure)
-    tell = progress or (lambda stage, done: None)
+    report = progress or (lambda stage, done: None)
     backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
     with open_bytes(str(fasta), backend.threads) as source:
-        sequences = read_fasta(source, lambda done: tell("read", done))
+        sequences = read_fasta(source, lambda done: report("read", done))
     length = len(sequences.letters) + len(sequences.names)
     memory = backend.memory()
     if device == "auto" and memory and memory[0] < building_bytes(length, wanted):
         backend = open_backend("cpu", threads)
     if wanted.has_tree:
         refuse_large(length)
-    if tell_memory:
-        tell_memory(building_bytes(length, wanted) + backend.host_bytes)
-    tell("pack", 0)
+    if report_memory:
+        report_memory(building_bytes(length, wanted) + backend.host_bytes)
+    report("pack", 0)
     reference, text = build_reference(sequences, backend)
     del sequences
-    tell("sort suffixes", 0)
+    report("sort suffixes", 0)
     suffixes = build_suffix_array(text, force_64_bits)
     del text
     bases, table, edges = table_bases(len(suffixes)), None, None
     if wanted.has_array:
-        tell("prefix table", 0)
+        report("prefix table", 0)
         table = build_prefix_table(reference, suffixes, bases, backend)
     if wanted.has_tree:
-        tell("suffix tree", 0)
+        report("suffix tree", 0)
         edges = build_suffix_tree(reference, suffixes, backend)
     return Index(reference, suffixes, table, bases, edges, str(fasta))
 

@@ -1,10 +1,9 @@
-"""Patterns -> Occurrences -> Places: where patterns occur exactly, found by the suffix array or by the suffix tree."""
+"""Patterns -> Occurrences -> Locations: where patterns occur exactly, by the suffix array or by the suffix tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,40 +35,51 @@ class Occurrences:
     strand: Strand
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What kernels take as OCCURRENCE_ARGUMENTS."""
-        strands = (self.strand.first, self.strand.rows)
-        return self.patterns.slot_of, self.ranks, self.counts, len(self.patterns), *strands
+    def slot_of(self) -> Array:
+        """The patterns' slots, int32, by record."""
+        return self.patterns.slot_of
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns were searched."""
+        return len(self.patterns)
+
+    @property
+    def first_strand(self) -> int:
+        """The strand of the first row, 0 for patterns as they were read, 1 for their reverse complements."""
+        return self.strand.first
+
+    @property
+    def strand_count(self) -> int:
+        """How many rows there are."""
+        return self.strand.rows
 
 
 def find_occurrences(
     patterns: Patterns, index: DeviceIndex, strand: Strand, structure: Structure, backend: Backend
 ) -> Occurrences:
-    """Find all patterns by `structure`, array or tree, which must have been placed."""
+    """Find all patterns by `structure`, array or tree, which the index must have on the device."""
     shape = (strand.rows, len(patterns))
     found = Occurrences(
         backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
     )
-    ranges = (found.ranks, found.counts, len(patterns), strand.first)
-    given = (*patterns.arguments, *index.reference)
-    items = strand.rows * len(patterns)
+    items, groups = strand.rows * len(patterns), {"patterns": patterns, "reference": index.reference, "found": found}
     if structure is Structure.TREE:
-        tree = (index.edges, index.entries)
-        backend.launch(_BY_TREE, items, *given, *tree, *ranges, index.entry_bases, index.suffix_count)
+        backend.launch(_BY_TREE, items, tree=index, **groups)
     else:
-        backend.launch(_BY_ARRAY, items, *given, index.suffixes, index.prefix_table, *ranges, index.table_bases)
+        backend.launch(_BY_ARRAY, items, index=index, **groups)
     return found
 
 
 def total_occurrences(found: Occurrences, backend: Backend) -> Array:
     """How often each record occurs on all strands, int64 [records] on the device."""
     totals = backend.empty(len(found.patterns), np.int64)
-    backend.launch(_TOTAL, len(totals), *found.arguments, totals)
+    backend.launch(_TOTAL, len(totals), occurrences=found, totals=totals)
     return totals
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """One exact occurrence: query from 0, contig's name, 0-based half-open on it, strand 1 or -1."""
 
     query: int
@@ -80,15 +90,15 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Exact occurrences of sequences; iterating gives a Place for each.
+class Locations:
+    """Exact occurrences of sequences; iterating gives a Location for each.
 
     Attributes:
         totals: int64 [queries], how often each occurs.
         offsets: int64 [queries + 1]; rows offsets[q] to offsets[q + 1] of the arrays below are those of query q.
-        contigs: int32 [places], number of the contig.
-        starts, ends: int64 [places], 0-based half-open on the contig.
-        strands: int8 [places], 1 or -1.
+        contigs: int32 [locations], number of the contig.
+        starts, ends: int64 [locations], 0-based half-open on the contig.
+        strands: int8 [locations], 1 or -1.
         names: the reference's contigs.
     """
 
@@ -103,7 +113,7 @@ class Places:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[Location]:
         queries = np.repeat(np.arange(len(self.totals)), np.diff(self.offsets)).tolist()
         rows = zip(
             queries,
@@ -114,11 +124,11 @@ class Places:
             strict=True,
         )
         for query, contig, start, end, strand in rows:
-            yield Place(query, self.names[contig].name, start, end, strand)
+            yield Location(query, self.names[contig].name, start, end, strand)
 
 
-def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Places:
-    """The places of the first `queries` records, at most `most` of each; UsageError where that is negative."""
+def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Locations:
+    """The locations of the first `queries` records, at most `most` of each; UsageError where that is negative."""
     if most is not None and most < 0:
         raise UsageError(f"at most {most} places are asked for, expected 0 or more")
     totals = backend.to_host(total_occurrences(found, backend))[:queries]
@@ -130,19 +140,19 @@ def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | Non
     backend.launch(
         _LOCATE,
         count,
-        *found.arguments,
-        *index.reference,
-        index.suffixes,
-        backend.to_device(offsets[1:]),
-        contigs,
-        starts,
-        strands,
-        queries,
+        occurrences=found,
+        reference=index.reference,
+        index=index,
+        ends=backend.to_device(offsets[1:]),
+        contigs=contigs,
+        starts=starts,
+        strands=strands,
+        record_count=queries,
     )
     patterns = found.patterns
     lengths = backend.to_host(patterns.lengths)[backend.to_host(patterns.slot_of)][:queries]
     host_starts = backend.to_host(starts)
-    return Places(
+    return Locations(
         totals,
         offsets,
         backend.to_host(contigs),

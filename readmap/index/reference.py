@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,9 +39,6 @@ class DeviceReference:
     contig_starts: Array
     barriers: int
     contigs: int
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(getattr(self, field.name) for field in fields(self))
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
 
 def _packed(text: Bytes, backend: Backend) -> Any:
     words = backend.empty((len(text) + PAD_BASES) // 32 + 1, np.uint64)
-    backend.launch(_PACK, len(words), backend.to_device(text), words, len(text))
+    backend.launch(_PACK, len(words), codes=backend.to_device(text), words=words, length=len(text))
     return words
 
 

@@ -53,27 +53,36 @@ def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, bac
     backend.launch(
         _FILL,
         len(suffixes) + 1,
-        *reference.to_device(backend),
-        backend.to_device(suffixes),
-        table,
-        len(suffixes),
-        bases,
+        reference=reference.to_device(backend),
+        suffixes=backend.to_device(suffixes),
+        table=table,
+        suffix_count=len(suffixes),
+        table_bases=bases,
     )
     return backend.to_host(table)
 
 
 def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
     """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
-    arguments, held = reference.to_device(backend), backend.to_device(suffixes)
-    ranks, doubts = backend.full(reference.length, 0, suffixes.dtype), backend.full(2, -1, np.int64).view(np.uint64)
-    backend.launch(_RANK, len(suffixes), held, ranks, reference.length)
-    backend.launch(_DOUBT, len(suffixes), *arguments, held, ranks, doubts, reference.length)
+    held, length = reference.to_device(backend), reference.length
+    order, ranks = backend.to_device(suffixes), backend.full(length, 0, suffixes.dtype)
+    backend.launch(_RANK, len(suffixes), suffixes=order, ranks=ranks, length=length)
+    doubts = backend.full(2, -1, np.int64).view(np.uint64)
+    backend.launch(_DOUBT, len(suffixes), reference=held, suffixes=order, ranks=ranks, doubts=doubts, length=length)
     doubled, doubted = backend.to_host(doubts).tolist()
     if doubled == doubted == NOWHERE:
         return None
     # Letter by letter, which takes long where much is repeated, but sees where the disorder begins, and that
     # suffixes which barriers make equal may stand in any order.
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    backend.launch(_CHECK, len(suffixes), *arguments, held, error, len(suffixes), reference.length)
+    backend.launch(
+        _CHECK,
+        len(suffixes),
+        reference=held,
+        suffixes=order,
+        error=error,
+        suffix_count=len(suffixes),
+        length=length,
+    )
     rank = min(doubled, int(backend.to_host(error)[0]))
     return None if rank == NOWHERE else rank

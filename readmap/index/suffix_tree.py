@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.errors import UsageError
 from readmap.index.reference import DeviceReference, Reference
 from readmap.index.suffix_array import Suffixes
 
-GROUP = 32  # of kernels/index/longest_prefixes.cuh
-BLOCK = 64  # of kernels/index/suffix_tree.cu
+_GROUP = constant("index/longest_prefixes.cuh", "GROUP")
+_BLOCK = constant("index/suffix_tree.cu", "BLOCK")
+EDGES_A_NODE = constant("index/suffix_tree.cuh", "EDGES_A_NODE")
+ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
 
 #: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
 #: text of one letter is as long as the text.
@@ -21,11 +26,8 @@ SLICES = 512
 #: Starts and bounds are 32 bits.
 MOST_BASES = 2**32 - 1
 
-EDGES_A_NODE = 4
-
 #: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
 MOST_ENTRY_BASES = 10
-ENTRY_BYTES = 16
 
 _NEIGHBOURS, _SHARE = Kernel("index/suffix_tree", "find_neighbours"), Kernel("index/suffix_tree", "share_prefixes")
 _ORDER, _MINIMA = Kernel("index/suffix_tree", "order_prefixes"), Kernel("index/suffix_tree", "take_minima")
@@ -36,6 +38,25 @@ _ENTER = Kernel("index/suffix_tree", "enter_tree")
 Edges = np.ndarray[Any, np.dtype[np.uint32]]
 
 
+@dataclass(frozen=True)
+class Prefixes:
+    """The common prefixes of neighbouring suffixes under their pyramid of minima; struct Pyramid of the kernels.
+
+    values: uint32, level behind level. offsets: int64 [levels + 1], where each begins.
+    """
+
+    values: Array
+    offsets: Array
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Inner nodes but the root: marks, uint64, a bit a rank; mark_ends, int64, marks up to and with each word."""
+
+    marks: Array
+    mark_ends: Array
+
+
 def refuse_large(length: int) -> None:
     """Raise UsageError where a reference of so many places has no suffix tree."""
     if length > MOST_BASES:
@@ -43,53 +64,54 @@ def refuse_large(length: int) -> None:
 
 
 def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend) -> Edges:
-    """The tree's edges, uint32 [4 * nodes, 4]; kernels/index/suffix_tree.cuh tells what they hold.
+    """The tree's edges, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
 
     Beside the tree itself this takes up to 13 bytes a base.
     """
-    count, arguments = len(suffixes), reference.to_device(backend)
+    count, held = len(suffixes), reference.to_device(backend)
     order = backend.to_device(suffixes)
-    minima, offsets = longest_prefixes(reference, arguments, order, backend)
-    blocks = -(-count // BLOCK)
+    prefixes = longest_prefixes(held, reference.length, order, backend)
+    blocks = -(-count // _BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
-    backend.launch(_MARK, blocks, minima, offsets, marks, counts, count)
+    backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
     mark_ends, inner = backend.ends(counts)
+    nodes = _Nodes(marks, mark_ends)
     edges = backend.empty(((inner + 1) * EDGES_A_NODE, 4), np.uint32)
-    backend.launch(_OPEN, count + 1, minima, offsets, marks, mark_ends, edges, count)
-    backend.launch(_WRITE, count, *arguments, order, minima, offsets, marks, mark_ends, edges, count)
-    backend.launch(_CLOSE, inner + 1, edges)
+    tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
+    backend.launch(_OPEN, count + 1, **tree)
+    backend.launch(_WRITE, count, reference=held, suffixes=order, **tree)
+    backend.launch(_CLOSE, inner + 1, edges=edges)
     return backend.to_host(edges)
 
 
 def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
     """Where walks begin whose first `bases` bases are known: int64 [4^bases, 2], struct Entry of suffix_tree.cuh."""
     entries = backend.empty((4**bases, 2), np.int64)
-    backend.launch(_ENTER, len(entries), edges, entries, bases)
+    backend.launch(_ENTER, len(entries), edges=edges, entries=entries, entry_bases=bases)
     return entries
 
 
-def longest_prefixes(
-    reference: Reference, arguments: DeviceReference, suffixes: Array, backend: Backend
-) -> tuple[Array, Array]:
-    """The LCP array under its pyramid of minima, uint32, and where the levels begin; see index/longest_prefixes.cuh.
+def longest_prefixes(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Prefixes:
+    """The LCP array: what each suffix shares with the one before it, no barrier.
 
-    Level 0 is what each suffix shares with the one before it, no barrier. arguments: the reference as
-    REFERENCE_ARGUMENTS. suffixes: the suffix array on the device.
+    length: of the reference, with barriers. suffixes: the suffix array on the device.
     """
     sizes = [len(suffixes)]
     while sizes[-1] > 1:
-        sizes.append(-(-sizes[-1] // GROUP))
+        sizes.append(-(-sizes[-1] // _GROUP))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    length = reference.length
     by_place = backend.empty(length, np.uint32)
-    backend.launch(_NEIGHBOURS, len(suffixes), suffixes, by_place)
+    backend.launch(_NEIGHBOURS, len(suffixes), suffixes=suffixes, before=by_place)
     slice_size = -(-length // (SLICES * backend.lanes))
-    backend.launch(_SHARE, -(-length // slice_size), *arguments, by_place, length, slice_size)
+    slices = -(-length // slice_size)
+    backend.launch(_SHARE, slices, reference=reference, before=by_place, length=length, slice_size=slice_size)
     minima = backend.empty(int(offsets[-1]), np.uint32)
-    backend.launch(_ORDER, len(suffixes), suffixes, by_place, minima)
-    for lower, upper, size, entries in zip(offsets, offsets[1:], sizes, sizes[1:], strict=False):
-        backend.launch(_MINIMA, entries, minima, lower, upper, size)
-    return minima, backend.to_device(offsets)
+    lower, *levels = (minima[begin:end] for begin, end in itertools.pairwise(offsets.tolist()))
+    backend.launch(_ORDER, len(suffixes), suffixes=suffixes, by_place=by_place, prefixes=lower)
+    for upper in levels:
+        backend.launch(_MINIMA, len(upper), lower=lower, upper=upper, size=len(lower))
+        lower = upper
+    return Prefixes(minima, backend.to_device(offsets))
 
 
 def first_wrong_node(reference: Reference, suffixes: Suffixes, edges: Edges, backend: Backend) -> int | None:

@@ -1,4 +1,4 @@
-"""BAM and CRAM as inputs: the reads in them as FASTQ, which `samtools fastq` makes, and what their header tells."""
+"""BAM and CRAM as inputs: the reads in them as FASTQ, which `samtools fastq` makes, and the lines of their header."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.formats.compression import ByteSource, bytes_behind, open_file
 from readmap.formats.gzip_data import GZIP_MAGIC, read_up_to
 from readmap.formats.samtools import Samtools
 
-#: Enough of a file to tell what it is.
+#: Enough of a file to know what it is.
 START_BYTES = 4096
 
 #: What is read of a file at a time.
@@ -99,7 +99,7 @@ class AlignmentReads(ByteSource):
             return lines.read().decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
 
     def _feed(self, samtools: Samtools) -> None:
-        """Hand all bytes of the file to the command; where one of the two ends early, the command's end tells."""
+        """Hand all bytes of the file to the command; where one of the two ends early, the command's end says why."""
         with self._file, contextlib.suppress(OSError, ValueError):
             samtools.input.write(self._start)
             shutil.copyfileobj(self._file, samtools.input, PIECE_BYTES)

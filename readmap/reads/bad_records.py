@@ -1,4 +1,4 @@
-"""What is wrong with a record, in words; the codes are those of kernels/reads/reads.cu."""
+"""Faults of records, in words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 
 #: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
 LONGEST_READ = 10_000
 
-NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES, NOT_TAGS = range(1, 9)
+NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES, NOT_TAGS = (
+    constant("reads/reads.cu", name)
+    for name in (
+        *("NO_HEADER", "NO_SEPARATOR", "QUALITY_LENGTH", "NOT_A_BASE"),
+        *("TOO_LONG", "QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS"),
+    )
+)
 
 
 class BadRecord(NamedTuple):
-    """What the kernels tell of the first bad record: its place in the order of the reads, and an error code."""
+    """The first bad record: its place in the order of the reads, and what is wrong with it."""
 
     place: int
     code: int
@@ -45,7 +52,7 @@ def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -
 
 
 def name_of(header: bytes) -> str:
-    """What messages call a record."""
+    """The name of a record in messages."""
     words = header[1:].split()
     return words[0].decode("ascii", "replace") if words else "unnamed"
 

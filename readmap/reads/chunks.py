@@ -120,7 +120,7 @@ class Chunk:
         return replace(self, parts=first, records=half), rest
 
     def error(self, bad: BadRecord) -> DataError:
-        """What is wrong with one of the reads, in words."""
+        """The fault of one of the reads, in words."""
         if bad.code == bad_records.MATE_NAMES:
             return self._names_differ(bad.place)
         record, file = divmod(bad.place, len(self.parts))

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.bad_records import LONGEST_READ, BadRecord
 from readmap.reads.chunks import Layout
 
-BLOCK_BYTES = 4096  # of kernels/reads/reads.cu
+_BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
 
 #: Of Python: sequences, qualities, names.
 Texts = Iterable[str | bytes]
@@ -35,7 +36,7 @@ class Reads:
         sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
         quality_starts: int64 [reads], -1 where a read has no qualities.
         count: reads in front of the first bad record, or of the first pair that is not good.
-        bad: that record, and an error code of kernels/reads/reads.cu; None where all are good.
+        bad: that record; None where all are good.
         paired: whether reads have mates.
     """
 
@@ -50,11 +51,6 @@ class Reads:
     paired: bool
 
     @property
-    def texts(self) -> tuple[Array, ...]:
-        """What kernels take as READ_TEXT_ARGUMENTS."""
-        return self.bytes, self.name_starts, self.name_lengths, self.sequence_starts, self.quality_starts
-
-    @property
     def together(self) -> int:
         """Records that are not divided: a read, or a pair."""
         return 2 if self.paired else 1
@@ -66,8 +62,11 @@ class Reads:
 
     def part(self, first: int, last: int) -> Reads:
         """The records [first, last) alone."""
-        names = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in names})
+        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in _BY_RECORD})
+
+
+#: The arrays of Reads that have an element a record.
+_BY_RECORD = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
 
 
 def find_reads(
@@ -77,12 +76,12 @@ def find_reads(
 
     Those of two files lie behind each other, half of the records each.
     """
-    blocks = -(-len(data) // BLOCK_BYTES)
+    blocks = -(-len(data) // _BLOCK_BYTES)
     counts = backend.empty(blocks, np.int64)
-    backend.launch(_COUNT, blocks, data, counts, len(data))
+    backend.launch(_COUNT, blocks, bytes=data, counts=counts, size=len(data))
     ends, lines = backend.ends(counts)
     line_ends = backend.empty(lines, np.int64)
-    backend.launch(_FIND, blocks, data, ends, line_ends, len(data))
+    backend.launch(_FIND, blocks, bytes=data, ends=ends, line_ends=line_ends, size=len(data))
     if lines != records * lines_a_record:
         raise AssertionError(f"a chunk of {records} records has {lines} lines")
     error = backend.full(1, -1, np.int64).view(np.uint64)
@@ -97,11 +96,21 @@ def find_reads(
         None,
         layout.paired,
     )
-    fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
-    sizes = (lines_a_record, LONGEST_READ, records, layout.files)
-    backend.launch(_PARSE, records, data, line_ends, *fields, error, *sizes)
+    backend.launch(
+        _PARSE,
+        records,
+        bytes=data,
+        line_ends=line_ends,
+        **{name: getattr(reads, name) for name in _BY_RECORD},
+        error=error,
+        lines_a_record=lines_a_record,
+        longest_read=LONGEST_READ,
+        records=records,
+        files=layout.files,
+    )
     if layout.paired:
-        backend.launch(_COMPARE_NAMES, records // 2, data, reads.name_starts, reads.name_lengths, error)
+        names = {"name_starts": reads.name_starts, "name_lengths": reads.name_lengths}
+        backend.launch(_COMPARE_NAMES, records // 2, bytes=data, **names, error=error)
     return _before_error(reads, error, backend)
 
 
@@ -110,7 +119,7 @@ def expect_tags(reads: Reads, backend: Backend) -> Reads:
     if not reads.count:
         return reads
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    backend.launch(_CHECK_COMMENTS, reads.count, reads.bytes, reads.name_starts, error)
+    backend.launch(_CHECK_COMMENTS, reads.count, bytes=reads.bytes, name_starts=reads.name_starts, error=error)
     return _before_error(reads, error, backend)
 
 

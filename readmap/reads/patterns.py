@@ -37,11 +37,6 @@ class Patterns:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """What kernels take as PATTERN_ARGUMENTS."""
-        return self.words, self.block_offsets, self.lengths, self.lane_bits
-
 
 def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backend) -> Patterns:
     """At least one pattern, packed.
@@ -52,22 +47,23 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
     offsets = interleaved_offsets(host_lengths, backend.lanes, lambda longest: (longest + 31) // 32)
     words = backend.full(int(offsets[-1]), 0, np.uint64)
     block_offsets, packed_lengths = backend.to_device(offsets), backend.empty(len(order), np.int32)
-    counters = backend.full(1, 0, np.uint64)
+    replaced = backend.full(1, 0, np.uint64)
     backend.launch(
         _PACK,
         len(order),
-        letters,
-        backend.to_device(order),
-        starts,
-        backend.to_device(host_lengths),
-        block_offsets,
-        words,
-        packed_lengths,
-        counters,
-        backend.lane_bits,
+        bytes=letters,
+        order=backend.to_device(order),
+        sequence_starts=starts,
+        full_lengths=backend.to_device(host_lengths),
+        block_offsets=block_offsets,
+        words=words,
+        lengths=packed_lengths,
+        replaced=replaced,
+        lane_bits=backend.lane_bits,
     )
-    replaced = int(backend.to_host(counters)[0])
-    return Patterns(backend.to_device(slot_of), words, block_offsets, packed_lengths, backend.lane_bits, replaced)
+    letters_replaced = int(backend.to_host(replaced)[0])
+    held_slots = backend.to_device(slot_of)
+    return Patterns(held_slots, words, block_offsets, packed_lengths, backend.lane_bits, letters_replaced)
 
 
 def by_length(lengths: Any) -> tuple[Any, Any, Any]:

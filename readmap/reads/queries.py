@@ -40,10 +40,6 @@ class Queries:
     host_lengths: np.ndarray[Any, np.dtype[np.int32]]
     lane_bits: int
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        return self.words, self.block_offsets, self.lengths, self.flags, self.lane_bits
-
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
@@ -54,20 +50,20 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
     words = backend.full(int(offsets[-1]) + backend.lanes, 0, np.uint64)
     slot_lengths = backend.to_device(host_lengths)
     flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
-    device_order, counters = backend.to_device(order), backend.full(1, 0, np.uint64)
+    device_order, replaced = backend.to_device(order), backend.full(1, 0, np.uint64)
     backend.launch(
         _PACK,
         count,
-        reads.bytes,
-        device_order,
-        reads.sequence_starts,
-        slot_lengths,
-        block_offsets,
-        words,
-        flags,
-        hashes,
-        counters,
-        backend.lane_bits,
+        bytes=reads.bytes,
+        order=device_order,
+        sequence_starts=reads.sequence_starts,
+        lengths=slot_lengths,
+        block_offsets=block_offsets,
+        words=words,
+        flags=flags,
+        hashes=hashes,
+        replaced=replaced,
+        lane_bits=backend.lane_bits,
     )
     return Queries(
         device_order,
@@ -78,7 +74,7 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         flags,
         hashes,
         int(host_lengths[-1]),
-        int(backend.to_host(counters)[0]),
+        int(backend.to_host(replaced)[0]),
         host_lengths,
         backend.lane_bits,
     )

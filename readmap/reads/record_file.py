@@ -80,7 +80,7 @@ class RecordFile:
         return self._data[begin : self._begin], self._buffer
 
     def next_name(self) -> str:
-        """What messages call the first record that has not been taken."""
+        """The name in messages of the first record that has not been taken."""
         return bad_records.name_of(self._data[self._begin : self._end(1)].tobytes().split(b"\n")[0])
 
     def release(self) -> None:

@@ -70,7 +70,7 @@ class Sequences:
         return self.letters[np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)]
 
     def part(self, first: int, end: int) -> Sequences:
-        """Those from `first` to before `end`, as views."""
+        """The sequences from `first` to before `end`, as views."""
         offsets = self.offsets[first : end + 1]
         letters = self.letters[offsets[0] : offsets[-1]]
         return Sequences(self.names[first:end], letters, offsets - offsets[0], self.titles[first:end])
@@ -101,7 +101,7 @@ def read_sequences(
 ) -> Sequences:
     """The records of a FASTA or FASTQ file, plain, gzip or bgzip; "-" is standard input. FASTQ has no proteins.
 
-    threads: how many read or inflate. progress: is told the (inflated) bytes of FASTA read so far.
+    threads: how many read or inflate. progress: called with the (inflated) bytes of FASTA read so far.
     Raises DataError where the file is neither, is empty, or has a record without a name, a broken one, or one with a
     character that is no letter of the alphabet; and OSError from reading.
     """
@@ -117,7 +117,7 @@ def read_sequences(
 def read_guessed(
     path: str, threads: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[Sequences, Alphabet]:
-    """As `read_sequences`, of the alphabet that the file's first megabyte tells (`guess_alphabet`), and that."""
+    """The records as `read_sequences` gives them, and their alphabet, guessed from the file's first megabyte."""
     with open_bytes(path, threads) as source:
         start, whole = peek(source)
         alphabet = guess_alphabet(start)

@@ -53,7 +53,7 @@ class Aligner:
         self.scoring = scoring or Scoring()
         self.pairing = pairing or Pairing()
         self.reporting = reporting or Reporting()
-        self.index = index.place(self.backend)
+        self.index = index.to_device(self.backend)
         self._context = Context(self.index, self.backend, self.scoring, self.pairing, self.reporting)
 
     @functools.cached_property

@@ -8,11 +8,13 @@ from enum import StrEnum
 
 import numpy as np
 
-from readmap.backend import Backend, Kernel
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import ContigNames, DeviceIndex, Structure
 from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences
+from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.search import stream
@@ -28,7 +30,7 @@ ALL = 2**62
 
 
 class Format(StrEnum):
-    """What is written: records, a table of places, BED, or a table of counts; numbered as in search/exact.cu."""
+    """What is written: records, a table of occurrences, BED, or a table of counts."""
 
     SAM = "sam"
     BAM = "bam"
@@ -38,8 +40,8 @@ class Format(StrEnum):
 
     @property
     def number(self) -> int:
-        """What the kernels call it."""
-        return list(Format).index(self)
+        """The number by which the kernels know it."""
+        return constant("search/exact.cu", self.name)
 
     @property
     def header(self) -> bytes:
@@ -68,7 +70,7 @@ class Parameters:
 
     @property
     def form(self) -> Form:
-        """That of records."""
+        """The form of records."""
         return Form.BINARY if self.format is Format.BAM else Form.TEXT
 
 
@@ -86,6 +88,22 @@ class Summary(stream.Summary):
     unique: int = 0
     occurrences: int = 0
     ambiguous: int = 0
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What lines are written from: struct Lines of kernels/search/exact.cu."""
+
+    texts: Reads
+    lengths: Array
+    occurrences: Occurrences
+    reference: DeviceReference
+    index: DeviceIndex
+    names: ContigNames
+    common_tags: Array
+    common_tags_length: int
+    most_hits: int
+    format: int
 
 
 class ExactSearch:
@@ -106,18 +124,19 @@ class ExactSearch:
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
         found = find_occurrences(patterns, self._index, parameters.strand, parameters.structure, backend)
-        arguments = self._arguments(reads, found)
+        lines = self._lines(reads, found)
         counts = backend.empty(reads.count, np.int64)
-        backend.launch(_COUNT, reads.count, *arguments, counts)
+        backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
         line_ends, total = backend.ends(counts)
         most = backend.scratch_bytes // LINE_BYTES
         for first in range(0, total, most):
             count = min(most, total - first)
+            piece = {"lines": lines, "line_ends": line_ends, "record_count": reads.count, "first_line": first}
             lengths = backend.empty(count, np.int64)
-            backend.launch(_MEASURE, count, *arguments, line_ends, lengths, reads.count, first)
+            backend.launch(_MEASURE, count, lengths_out=lengths, **piece)
             byte_ends, size = backend.ends(lengths)
             out = backend.empty(size, np.uint8)
-            backend.launch(_WRITE, count, *arguments, line_ends, byte_ends, out, reads.count, first)
+            backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **piece)
             if not first:
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
             yield stream.Block(out)
@@ -128,21 +147,19 @@ class ExactSearch:
         """Nothing: no batch is held."""
         return iter(())
 
-    def _arguments(self, reads: Reads, found: Occurrences) -> tuple[object, ...]:
-        """In the order of LINE_ARGUMENTS of kernels/search/exact.cu."""
-        index, parameters = self._index, self._parameters
-        return (
-            *reads.texts,
-            reads.lengths,
-            *found.arguments,
-            *index.reference,
-            index.suffixes,
-            index.contig_names.letters,
-            index.contig_names.offsets,
-            self._tags,
-            len(self._tags),
-            parameters.most_hits,
-            parameters.format.number,
+    def _lines(self, reads: Reads, found: Occurrences) -> _Lines:
+        index, tags, parameters = self._index, self._tags, self._parameters
+        return _Lines(
+            texts=reads,
+            lengths=reads.lengths,
+            occurrences=found,
+            reference=index.reference,
+            index=index,
+            names=index.contig_names,
+            common_tags=tags,
+            common_tags_length=len(tags),
+            most_hits=parameters.most_hits,
+            format=parameters.format.number,
         )
 
     def _add(self, reads: Reads, found: Occurrences) -> None:

@@ -31,7 +31,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     """
     backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
     index, size = Index.open(options.work / "index.readmap"), stream.fitting_chunk(backend)
-    placed, layout = index.place(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
+    placed, layout = index.to_device(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
     reading = time_reading(paths, size, layout, backend) / count
     first = next(chunks.read_chunks(paths, backend.host_buffer, size, layout=layout))
     tables = {}

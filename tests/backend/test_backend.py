@@ -8,6 +8,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, Kernel, cpu, cuda_available, open_backend
-from readmap.backend.compilation import cache, host_compiler, nvrtc, signatures, sources
-from readmap.backend.compilation.signatures import Parameter
+from readmap.backend.compilation import cache, declarations, host_compiler, nvrtc, signatures, sources
+from readmap.backend.compilation.declarations import Member
 from readmap.errors import BackendError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,42 +25,103 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADER = """
 #pragma once
 #include "common/portable.cuh"
-#define TINY_ARGUMENTS const i32 *numbers, \\
-    i64 shift
+
+const i32 CODES = 1 << 2, UNREAD = 1;  // one a line is read
+const u32 NOTHING = ~0u;
+const u64 MASK = 0x0Full;
+const i64 TWICE = 2 * CODES;
+const i32 WIDTH = sizeof(i32);  // for the compiler alone
+enum Shape { ROUND, SQUARE = 4, LARGE };
+
 HOST_DEVICE i32 changed(i32 x) { return x + 1; }
+
+struct Point {
+    i64 x;
+    i32 y;
+
+    HOST_DEVICE i64 sum() const { return x + y; }
+};
+struct Corner {
+    Point point;
+    i32 z;
+};
+struct Limits {
+    u8 low;
+    i64 high;
+};
+struct Table : Limits {
+    static const i32 UNUSED = 1 << 3;
+
+    const i32* values OF(rows * width);
+    const u8* marks OF(rows);
+    i16 width;
+    bool doubled;
+
+    template <class A, class B> HOST_DEVICE A last(B rows) const { return values[rows * width - 1]; }
+};
+struct Scene {
+    Table table;
+    const Point* points OF(points);
+    i32 colour, shade;
+};
+using Canvas = Scene;
 """
 MODULE = """
 #include "common/tiny.cuh"
 
 // The sums, and how often each item was visited.
-KERNEL void add(i64 begin, i64 end, TINY_ARGUMENTS, i32* sums, u8* visits) {
+KERNEL void add(i64 begin, i64 end, const i32* numbers OF(items), i32* sums OF(items), u8* visits OF(items),
+                i64 shift) {
     FOR_EACH(item, begin, end) {
         sums[item] = changed(numbers[item]) + (i32)shift;
         visits[item] += 1;
     }
 }
 
-KERNEL void take(i64 begin, i64 end, const u8* bytes, const i8* little, const u16* halves, const u32 *words,
-                 const u64* longs, const suffix_t* suffixes, suffix_t* table, i64* sizes, u8 a, i32 b, u64 c) {
+KERNEL void take(i64 begin, i64 end, const suffix_t* suffixes OF(some), suffix_t* table OF(some), i64* sizes OF(some),
+                 u8 a, i32 b, u64 c) {
     FOR_EACH(item, begin, end) sizes[item] = (i64)sizeof(suffix_t);
 }
 
-#define DOUBLED(name, type)                                       \\
-    KERNEL void name(i64 begin, i64 end, TINY_ARGUMENTS, i32* out) { \\
-        FOR_EACH(item, begin, end) out[item] = 2 * numbers[item];  \\
+KERNEL void measure(i64 begin, i64 end, const Corner* corners OF(items), i64* sizes OF(4 * items)) {
+    FOR_EACH(item, begin, end) {
+        sizes[4 * item] = (i64)sizeof(Corner);
+        sizes[4 * item + 1] = corners[item].point.x;
+        sizes[4 * item + 2] = corners[item].point.y;
+        sizes[4 * item + 3] = corners[item].z;
+    }
+}
+
+// All that it is given, a number each.
+KERNEL void read_all(i64 begin, i64 end, Canvas canvas, const i32* first OF(items), const i32* second OF(items + CODES),
+                     const Point* places OF(places), const Corner* corners OF(places), const i64* levels OF(rows),
+                     i64* read OF(12 * items), i64 points, bool negative) {
+    FOR_EACH(item, begin, end) {
+        const Table& table = canvas.table;
+        i64 numbers[12] = {
+            table.low, table.high, table.last<i64>(2), table.marks[1], table.width, table.doubled,
+            canvas.points[points - 1].sum(), canvas.colour, canvas.shade, first[item], second[item + CODES], negative};
+        for (i32 i = 0; i < 12; ++i) read[12 * item + i] = numbers[i];
+    }
+}
+
+#define DOUBLED(name, type)                                                                             \\
+    KERNEL void name(i64 begin, i64 end, const i32* numbers OF(items), i32* out OF(((items + 1) - 1))) { \\
+        FOR_EACH(item, begin, end) out[item] = 2 * numbers[item];                                        \\
     }
 
 DOUBLED(doubled, i32)
 DOUBLED(doubled_again, i32)
 """
-ADD, TAKE = Kernel("common/tiny", "add"), Kernel("common/tiny", "take")
+TINY = "common/tiny"
+ADD, TAKE, READ_ALL = Kernel(TINY, "add"), Kernel(TINY, "take"), Kernel(TINY, "read_all")
 
 
 def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
-        *(sources.source, signatures.generic_types, signatures.signatures, cpu._library, cpu._function),
-        *(host_compiler.command, cache.folder, cuda_available),
+        *(sources.source, declarations.declarations, signatures.signatures, signatures.generic_types),
+        *(cpu._library, cpu._function, host_compiler.command, cache.folder, cuda_available),
     ):
         function.cache_clear()
     if "readmap.backend.cuda" in sys.modules:
@@ -107,7 +169,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def run_add(backend: Backend, count: int = 10, shift: int = 0) -> list[int]:
     numbers = backend.to_device(np.arange(count, dtype=np.int32))
     sums, visits = backend.full(count, -1, np.int32), backend.full(count, 0, np.uint8)
-    backend.launch(ADD, count, numbers, shift, sums, visits)
+    backend.launch(ADD, count, numbers=numbers, sums=sums, visits=visits, shift=shift)
     assert backend.to_host(visits).tolist() == [1] * count
     return [int(x) for x in backend.to_host(sums)]
 
@@ -116,53 +178,97 @@ def run_add(backend: Backend, count: int = 10, shift: int = 0) -> list[int]:
 
 
 def test_declarations_are_read_from_the_source(tiny: Path) -> None:
-    assert set(signatures.signatures("common/tiny")) == {"add", "take", "doubled", "doubled_again"}
-    assert ADD.signature.parameters == (
-        Parameter("numbers", "i32", True),
-        Parameter("shift", "i64", False),
-        Parameter("sums", "i32", True),
-        Parameter("visits", "u8", True),
-    )
-    doubled = signatures.signature("common/tiny", "doubled_again")
+    assert set(signatures.signatures(TINY)) == {"add", "take", "measure", "read_all", "doubled", "doubled_again"}
+    assert [parameter.name for parameter in ADD.signature.parameters] == ["numbers", "sums", "visits", "shift"]
+    doubled = signatures.signature(TINY, "doubled_again")
     assert doubled.kernel == "doubled_again"
-    assert [parameter.name for parameter in doubled.parameters] == ["numbers", "shift", "out"]
-    assert [parameter.type for parameter in TAKE.signature.parameters] == [
-        *("u8", "i8", "u16", "u32", "u64", "suffix_t", "suffix_t", "i64", "u8", "i32", "u64")
-    ]
-    assert [parameter.array for parameter in TAKE.signature.parameters] == [True] * 8 + [False] * 3
-    assert signatures.generic_types("common/tiny") == ("suffix_t",)
+    assert [parameter.name for parameter in doubled.parameters] == ["numbers", "out"]
+    assert signatures.generic_types(TINY) == ("suffix_t",)
     with pytest.raises(KeyError):
-        signatures.signature("common/tiny", "missing")
+        signatures.signature(TINY, "missing")
 
 
-@pytest.mark.parametrize("text", ["const u8* (*f)", "u8* bytes[4]", "u8* *rows"])
+def test_members_of_structures(tiny: Path) -> None:
+    declared = declarations.declarations(f"{TINY}.cuh")
+    assert declared.members("Table") == [
+        Member("", "Limits"),
+        Member("values", "i32", "rows * width"),
+        Member("marks", "u8", "rows"),
+        Member("width", "i16"),
+        Member("doubled", "bool"),
+    ]
+    assert declared.members("Canvas") == declared.members("Scene")
+    assert [member.name for member in declared.members("Scene")] == ["table", "points", "colour", "shade"]
+
+
+def test_constants(tiny: Path) -> None:
+    """Each as C++ reads it, of the file itself and of its headers."""
+    values = {"NOTHING": 2**32 - 1, "MASK": 15, "ROUND": 0, "SQUARE": 4, "LARGE": 5, "CODES": 4, "TWICE": 8}
+    for name, value in values.items():
+        assert declarations.constant(f"{TINY}.cuh", name) == declarations.constant(f"{TINY}.cu", name) == value
+    with pytest.raises(KeyError):
+        declarations.constant(f"{TINY}.cuh", "WIDTH")
+
+
+def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None:
+    """What stands behind a structure within one begins where that one's padding ends."""
+    backend = open_backend(backends)
+    dtype = declarations.row_dtype(f"{TINY}.cuh", "Corner")
+    corners = np.array([(5, 6, 7), (8, 9, -1)], dtype)
+    sizes = backend.empty(8, np.int64)
+    rows = backend.to_device(corners.view(np.int64).reshape(2, -1))
+    backend.launch(Kernel(TINY, "measure"), 2, corners=rows, sizes=sizes)
+    assert backend.to_host(sizes).tolist() == [dtype.itemsize, 5, 6, 7, dtype.itemsize, 8, 9, -1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("const u8* (*f) OF(items)", "u8* bytes[4]", "u8* *rows OF(items)", "i32 number OF(items)", "u8 bytes[4]"),
+        *("Missing group", "const Missing* rows OF(items)", "const u8* bytes OF(items +)", "i32"),
+    ],
+)
 def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
     (tiny / "tiny.cu").write_text(f"KERNEL void broken(i64 begin, i64 end, {text}) {{}}\n")
-    with pytest.raises((ValueError, KeyError)):
-        signatures.signature("common/tiny", "broken")
+    with pytest.raises((ValueError, KeyError, SyntaxError)):
+        signatures.signature(TINY, "broken")
 
 
-def test_declaration_without_begin_and_end(tiny: Path) -> None:
-    (tiny / "tiny.cu").write_text("KERNEL void broken(i64 count, const u8* bytes) {}\n")
-    with pytest.raises(ValueError, match="begin and end"):
-        signatures.signature("common/tiny", "broken")
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("i64 count, const u8* bytes OF(items)", "broken: a kernel's first parameters are begin and end"),
+        (
+            "i64 begin, i64 end, const u8* a OF(2 * rows), const u8* b OF(rows + 1)",
+            "broken: no array has the extent rows alone, by which others go",
+        ),
+        (
+            "i64 begin, i64 end, const u8* a OF(rows), const u8* b OF(items)",
+            "broken: only one array has the extent rows, which checks nothing: say some",
+        ),
+        (
+            "i64 begin, i64 end, Limits limits, const u8* a OF(high), i64 high",
+            "broken: 2 integers have the name high, by which an extent goes",
+        ),
+    ],
+)
+def test_extents_that_check_nothing(tiny: Path, parameters: str, message: str) -> None:
+    (tiny / "tiny.cu").write_text(f'#include "common/tiny.cuh"\nKERNEL void broken({parameters}) {{}}\n')
+    with pytest.raises(ValueError, match=message):
+        signatures.signature(TINY, "broken")
 
 
 @pytest.mark.parametrize("module", sources.modules(for_gpu=True))
 def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) -> None:
-    """Each is a symbol of the compiled module, with parameters of types that can be checked."""
+    """Each is a symbol of the compiled module."""
     found = signatures.signatures(module)
     text = (ROOT / "kernels" / f"{module}.cu").read_text()
     written = set(re.findall(r"KERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(", text)) - {"name"}
     assert written <= set(found)
     assert found
-    for name, signature in found.items():
-        assert signature.parameters
-        for parameter in signature.parameters:
-            assert parameter.type in signatures.DTYPES or parameter.type in signatures.GENERIC, (name, parameter)
     if backends == "cpu" and module in sources.modules(for_gpu=False):
         kinds = signatures.generic_types(module)
-        library = cpu._library(module, tuple((kind, signatures.GENERIC[kind][0]) for kind in kinds))
+        library = cpu._library(module, tuple((kind, declarations.GENERIC[kind][0]) for kind in kinds))
         for name in found:
             getattr(library, name)
 
@@ -180,59 +286,176 @@ def test_every_kernel_that_python_names_is_there() -> None:
 
 # Arguments.
 
+Arguments = dict[str, Any]
 
-@pytest.mark.parametrize("wrong", range(4))
-def test_wrong_dtype(tiny: Path, backends: str, wrong: int) -> None:
+
+def scene_arguments(backend: Backend, items: int = 3) -> Arguments:
+    """Arguments of READ_ALL, in which no two arrays of one dtype have the same extent by chance."""
+
+    def rising(size: int, dtype: Any, words: int | None = None) -> Any:
+        numbers = np.arange(size * (words or 1), dtype=dtype)
+        return backend.to_device(numbers.reshape(size, words) if words else numbers)
+
+    table = types.SimpleNamespace(
+        low=255, high=-(2**40), values=rising(14, np.int32), marks=rising(2, np.uint8), width=7, doubled=True
+    )
+    return {
+        "canvas": types.SimpleNamespace(table=table, points=rising(4, np.int64, 2), colour=-5, shade=2**31 - 1),
+        "first": rising(items, np.int32),
+        "second": rising(items + 4, np.int32),
+        "places": rising(5, np.int64, 2),
+        "corners": rising(5, np.int64, 3),
+        "levels": rising(2, np.int64),
+        "read": backend.empty((items, 12), np.int64),
+        "points": 4,
+        "negative": True,
+    }
+
+
+def test_arguments_arrive_by_their_names(tiny: Path, backends: str) -> None:
+    """Members of groups in groups do too, in whatever order and of whatever widths they are."""
     backend = open_backend(backends)
-    arrays: list[Any] = [backend.full(4, 0, np.int32), 0, backend.full(4, 0, np.int32), backend.full(4, 0, np.uint8)]
-    backend.launch(ADD, 4, *arrays)
-    name = ADD.signature.parameters[wrong].name
-    if wrong == 1:
-        arrays[1] = 0.0
-        message = "add: argument shift is a float, expected an integer"
-    else:
-        expected = arrays[wrong].dtype
-        arrays[wrong] = backend.full(4, 0, np.int64)
-        message = f"add: argument {name} has dtype int64, expected {expected}"
-    with pytest.raises(TypeError, match=message):
-        backend.launch(ADD, 4, *arrays)
+    arguments = scene_arguments(backend)
+    backend.launch(READ_ALL, 3, **dict(reversed(arguments.items())))
+    for item, row in enumerate(backend.to_host(arguments["read"]).tolist()):
+        assert row == [255, -(2**40), 13, 1, 7, 1, 6 + 7, -5, 2**31 - 1, item, item + 4, 1]
+
+
+def swapped(first: str, second: str) -> Callable[[Arguments], None]:
+    def swap(arguments: Arguments) -> None:
+        arguments[first], arguments[second] = arguments[second], arguments[first]
+
+    return swap
+
+
+def with_array(path: str, change: Callable[[Any], Any]) -> Callable[[Arguments], None]:
+    """path: an argument, or a member of one."""
+
+    def apply(arguments: Arguments) -> None:
+        *outer, name = path.split(".")
+        held: Any = types.SimpleNamespace(**arguments)
+        for one in outer:
+            held = getattr(held, one)
+        if outer:
+            setattr(held, name, change(getattr(held, name)))
+        else:
+            arguments[name] = change(arguments[name])
+
+    return apply
+
+
+def without(path: str) -> Callable[[Arguments], None]:
+    """path: a member of a group."""
+
+    def apply(arguments: Arguments) -> None:
+        group, *inner, name = path.split(".")
+        held = arguments[group]
+        for one in inner:
+            held = getattr(held, one)
+        delattr(held, name)
+
+    return apply
+
+
+WRONG = {
+    "arrays of different extents swapped": (
+        swapped("first", "second"),
+        "first has 7 elements, expected 3, which is items",
+    ),
+    "arrays of different widths swapped": (
+        swapped("places", "corners"),
+        r"places has shape \(5, 3\), expected rows of 2 words, a Point each",
+    ),
+    "an element short": (with_array("first", lambda a: a[:-1]), "first has 2 elements, expected 3, which is items"),
+    "a row short": (with_array("corners", lambda a: a[:-1]), "corners has 4 elements, expected 5, which is places"),
+    "a row of another width": (
+        with_array("corners", lambda a: a[:, :2].copy()),
+        r"corners has shape \(5, 2\), expected rows of 3 words, a Corner each",
+    ),
+    "no rows": (with_array("places", lambda a: a.ravel()), r"places has shape \(10,\), expected rows of 2 words"),
+    "by a constant": (
+        with_array("second", lambda a: a[:-1]),
+        r"second has 6 elements, expected 7, which is items \+ CODES",
+    ),
+    "by a group's dimension": (
+        with_array("levels", lambda a: a[:1]),
+        "levels has 1 elements, expected 2, which is rows",
+    ),
+    "wrong dtype": (with_array("first", lambda a: a.astype(np.int64)), "first has dtype int64, expected int32"),
+    "not contiguous": (with_array("first", lambda a: a.repeat(2)[::2]), "first is not contiguous"),
+    "transposed": (with_array("places", lambda a: a.T), "places is not contiguous"),
+    "out of range": (with_array("points", lambda a: 2**63), "points is 9223372036854775808, which int64 does not hold"),
+    "no bool": (with_array("negative", lambda a: 1), "negative is a int, expected a bool"),
+    "missing": (lambda arguments: arguments.pop("levels"), "read_all lacks levels"),
+    "unknown": (lambda arguments: arguments.update(third=3), "read_all has no parameter third"),
+    "renamed": (lambda arguments: arguments.update(frist=arguments.pop("first")), "read_all lacks first"),
+    "a group's array short": (
+        with_array("canvas.table.values", lambda a: a[:-1]),
+        r"canvas.table.values has 13 elements, expected 14, which is rows \* width",
+    ),
+    "a group's dimension against an integer": (
+        with_array("canvas.points", lambda a: a[:-1]),
+        "canvas.points has 3 elements, expected 4, which is points",
+    ),
+    "a group's dtype": (
+        with_array("canvas.table.marks", lambda a: a.astype(np.int8)),
+        "canvas.table.marks has dtype int8, expected uint8",
+    ),
+    "a group's rows": (
+        with_array("canvas.points", lambda a: a.reshape(2, 4)),
+        r"canvas.points has shape \(2, 4\), expected rows of 2 words, a Point each",
+    ),
+    "a group's array not contiguous": (
+        with_array("canvas.table.values", lambda a: a.repeat(2)[::2]),
+        "canvas.table.values is not contiguous",
+    ),
+    "a group's integer": (
+        with_array("canvas.table.width", lambda a: 40_000),
+        "canvas.table.width is 40000, which int16 does not hold",
+    ),
+    "a base's integer": (with_array("canvas.table.low", lambda a: 256), "canvas.table.low is 256, which uint8"),
+    "a group's bool": (
+        with_array("canvas.table.doubled", lambda a: 0),
+        "canvas.table.doubled is a int, expected a bool",
+    ),
+    "a group that lacks a member": (
+        without("canvas.colour"),
+        "canvas is a SimpleNamespace, which has no colour",
+    ),
+    "a group in a group that lacks one": (
+        without("canvas.table.high"),
+        "canvas.table is a SimpleNamespace, which has no high",
+    ),
+    "no group": (with_array("canvas", lambda a: 5), "canvas is a int, which has no table"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_arguments(tiny: Path, backends: str, wrong: str, compilations: list[Path]) -> None:
+    """Each is an error that names the kernel and the parameter, and nothing is compiled or run."""
+    backend = open_backend(backends)
+    arguments = scene_arguments(backend)
+    change, message = WRONG[wrong]
+    change(arguments)
+    named = message if message.startswith("read_all") else f"read_all: argument {message}"
+    with pytest.raises(TypeError, match=f"^{named}"):
+        backend.launch(READ_ALL, 3, **arguments)
+    assert compilations == []
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.float32, np.uint64, np.bool_, ">i4"])
 def test_dtypes_of_the_same_size_are_told_apart(tiny: Path, dtype: Any) -> None:
-    arrays = [np.zeros(4, dtype), 0, np.zeros(4, np.int32), np.zeros(4, np.uint8)]
+    arrays = {"numbers": np.zeros(4, dtype), "sums": np.zeros(4, np.int32), "visits": np.zeros(4, np.uint8)}
     with pytest.raises(TypeError, match="argument numbers has dtype"):
-        open_backend("cpu").launch(ADD, 4, *arrays)
-
-
-def test_not_contiguous(tiny: Path, backends: str) -> None:
-    backend = open_backend(backends)
-    arrays: list[Any] = [
-        backend.full(8, 0, np.int32)[::2],
-        0,
-        backend.full(4, 0, np.int32),
-        backend.full(4, 0, np.uint8),
-    ]
-    with pytest.raises(TypeError, match="add: argument numbers is not contiguous"):
-        backend.launch(ADD, 4, *arrays)
-    arrays[0] = backend.full((4, 4), 0, np.int32).T
-    with pytest.raises(TypeError, match="add: argument numbers is not contiguous"):
-        backend.launch(ADD, 4, *arrays)
-
-
-def test_wrong_count(tiny: Path, backends: str) -> None:
-    backend = open_backend(backends)
-    arrays: list[Any] = [backend.full(4, 0, np.int32), 0, backend.full(4, 0, np.int32), backend.full(4, 0, np.uint8)]
-    for arguments in (arrays[:3], [*arrays, 0], []):
-        with pytest.raises(TypeError, match=f"add takes 4 arguments, got {len(arguments)}"):
-            backend.launch(ADD, 4, *arguments)
+        open_backend("cpu").launch(ADD, 4, **arrays, shift=0)
 
 
 @pytest.mark.parametrize("argument", [[1, 2, 3], None, 5, b"1234", memoryview(b"1234")])
 def test_not_an_array(tiny: Path, backends: str, argument: Any) -> None:
     backend = open_backend(backends)
-    with pytest.raises(TypeError, match=rf"argument numbers is a \w+, expected {backend.xp.__name__}\.ndarray"):
-        backend.launch(ADD, 1, argument, 0, backend.full(1, 0, np.int32), backend.full(1, 0, np.uint8))
+    arguments = {**scene_arguments(backend), "first": argument}
+    with pytest.raises(TypeError, match=rf"argument first is a \w+, expected {backend.xp.__name__}\.ndarray"):
+        backend.launch(READ_ALL, 3, **arguments)
 
 
 @pytest.mark.gpu
@@ -240,8 +463,10 @@ def test_an_array_on_the_host_is_none_of_the_gpu(tiny: Path, backends: str) -> N
     if backends == "cpu":
         pytest.skip("the CPU's arrays are on the host")
     backend = open_backend(backends)
-    with pytest.raises(TypeError, match="argument numbers is a ndarray, expected cupy"):
-        backend.launch(ADD, 1, np.zeros(1, np.int32), 0, backend.full(1, 0, np.int32), backend.full(1, 0, np.uint8))
+    host = scene_arguments(open_backend("cpu"))
+    for name, message in (("first", "first is a ndarray"), ("canvas", "canvas.table.values is a ndarray")):
+        with pytest.raises(TypeError, match=f"argument {message}, expected cupy"):
+            backend.launch(READ_ALL, 3, **{**scene_arguments(backend), name: host[name]})
 
 
 @pytest.mark.parametrize(
@@ -256,35 +481,64 @@ def test_an_array_on_the_host_is_none_of_the_gpu(tiny: Path, backends: str) -> N
 )
 def test_integers_out_of_range(tiny: Path, backends: str, name: str, value: Any, fits: bool) -> None:
     backend = open_backend(backends)
-    dtypes = (np.uint8, np.int8, np.uint16, np.uint32, np.uint64, np.uint32, np.uint32, np.int64)
-    scalars: dict[str, Any] = {"a": 0, "b": 0, "c": 0, name: value}
-    arguments = [*(backend.full(1, 0, dtype) for dtype in dtypes), *scalars.values()]
+    arrays = {"suffixes": backend.empty(1, np.uint32), "table": backend.empty(1, np.uint32)}
+    arguments = {**arrays, "sizes": backend.empty(1, np.int64), "a": 0, "b": 0, "c": 0, name: value}
     if fits:
-        backend.launch(TAKE, 0, *arguments)
+        backend.launch(TAKE, 0, **arguments)
         return
     with pytest.raises(TypeError, match=f"take: argument {name} is "):
-        backend.launch(TAKE, 0, *arguments)
+        backend.launch(TAKE, 0, **arguments)
 
 
 @pytest.mark.parametrize(("first", "second"), [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u8", "u4"), ("i4", "i4")])
 def test_open_types_are_decided_by_the_first_argument(tiny: Path, backends: str, first: str, second: str) -> None:
     backend = open_backend(backends)
     sizes = backend.full(1, 0, np.int64)
-    dtypes = (np.uint8, np.int8, np.uint16, np.uint32, np.uint64, first, second)
-    arguments = [*(backend.full(1, 0, np.dtype(dtype)) for dtype in dtypes), sizes, 0, 0, 0]
+    suffixes, table = backend.full(1, 0, np.dtype(first)), backend.full(1, 0, np.dtype(second))
+    arguments = {"suffixes": suffixes, "table": table, "sizes": sizes, "a": 0, "b": 0, "c": 0}
     if first == second != "i4":
-        backend.launch(TAKE, 1, *arguments)
+        backend.launch(TAKE, 1, **arguments)
         assert backend.to_host(sizes).tolist() == [int(first[1])]
         return
     name = "suffixes" if first == "i4" else "table"
     with pytest.raises(TypeError, match=f"take: argument {name} has dtype"):
-        backend.launch(TAKE, 1, *arguments)
+        backend.launch(TAKE, 1, **arguments)
 
 
-def test_a_wrong_argument_runs_nothing(tiny: Path, compilations: list[Path]) -> None:
-    with pytest.raises(TypeError):
-        open_backend("cpu").launch(ADD, 4, np.zeros(4, np.int64), 0, np.zeros(4, np.int32), np.zeros(4, np.uint8))
-    assert compilations == []
+@dataclass(frozen=True)
+class FrozenScene:
+    """A Scene; its table may change."""
+
+    table: Any
+    points: Any
+    colour: int
+    shade: int
+
+
+def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all kernels of all modules; a copy with something else in it is packed anew, and so is what is not frozen."""
+    packed: list[str] = []
+    pack = signatures.Structure.pack
+
+    def counted(structure: signatures.Structure, *rest: Any) -> Any:
+        packed.append(structure.name)
+        return pack(structure, *rest)
+
+    monkeypatch.setattr(signatures.Structure, "pack", counted)
+    (tiny / "other.cu").write_text(MODULE)
+    backend = open_backend(backends)
+    arguments = scene_arguments(backend)
+    frozen = FrozenScene(**vars(arguments["canvas"]))
+    for kernel in (READ_ALL, READ_ALL, Kernel("common/other", "read_all")):
+        backend.launch(kernel, 3, **{**arguments, "canvas": frozen})
+    assert packed == ["Scene", "Table", "Limits"]
+    backend.launch(READ_ALL, 3, **{**arguments, "canvas": replace(frozen, colour=8)})
+    assert backend.to_host(arguments["read"])[0, 7] == 8
+    for colour in (9, 10):
+        arguments["canvas"].colour = colour
+        backend.launch(READ_ALL, 3, **arguments)
+        assert backend.to_host(arguments["read"])[0, 7] == colour
+    assert packed.count("Scene") == 4
 
 
 # Running.
@@ -480,8 +734,8 @@ def test_processes_that_start_at_once(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
         "counts = np.zeros(1, np.int64)\n"
-        "arguments = np.full(5, 10, np.uint8), counts, 5\n"
-        "open_backend('cpu').launch(Kernel('reads/reads', 'count_newlines'), 1, *arguments)\n"
+        "data = np.full(5, 10, np.uint8)\n"
+        "open_backend('cpu').launch(Kernel('reads/reads', 'count_newlines'), 1, bytes=data, counts=counts, size=5)\n"
         "assert counts[0] == 5"
     )
     environment = {**os.environ, "READMAP_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""Bytes in: plain, gzip, blocked gzip; what is broken is told, after what is whole."""
+"""Bytes in: plain, gzip, blocked gzip; what is broken is reported, after what is whole."""
 
 import contextlib
 import gzip

@@ -66,11 +66,11 @@ def names(folder: Path) -> list[str]:
 def test_cram_has_the_records_of_bam(folder: Path) -> None:
     assert search(folder, "out.cram") == 0
     assert records(folder / "out.cram", folder / "ref.fa") == records(folder / "plain.bam")
-    told = header_of(folder / "out.cram")
-    assert told.splitlines()[:-1] == header_of(folder / "plain.bam").splitlines()[:-1]
-    assert "UR:" not in told
+    header = header_of(folder / "out.cram")
+    assert header.splitlines()[:-1] == header_of(folder / "plain.bam").splitlines()[:-1]
+    assert "UR:" not in header
     assert (folder / "out.cram").stat().st_size < (folder / "plain.bam").stat().st_size
-    assert "SO:unsorted" in told
+    assert "SO:unsorted" in header
 
 
 @pytest.mark.parametrize("memory", ["1M", "1G"])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
 
 from readmap.index.index import Index, build_index
-from readmap.index.occurrences import Places
+from readmap.index.occurrences import Locations
 
 #: Of one length each, as mummer wants it; the short ones occur often.
 LENGTHS = (10, 20, 36, 50, 90)
@@ -74,7 +74,7 @@ def in_order(rows: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> Rows:
     return table[np.lexsort(table.T[::-1])]
 
 
-def rows_of(places: Places) -> Rows:
+def rows_of(places: Locations) -> Rows:
     numbers = np.repeat(np.arange(len(places.totals)), places.totals)
     return in_order(np.stack([numbers, places.starts, places.strands.astype(np.int64)], axis=1))
 

@@ -1,4 +1,4 @@
-"""The index on disk: it comes back as it was, each damage is told by its own error, and no half of one is ever left."""
+"""The index on disk: it comes back as it was, each damage has its own error, and no half of one is ever left."""
 
 import errno
 import gzip
@@ -76,7 +76,7 @@ def test_round_trip(tmp_path: Path, force_64_bits: bool, structure: str) -> None
     ("structure", "absent"), [("array", {"edges"}), ("tree", {"prefix_table"}), ("both", set[str]())]
 )
 def test_arrays_of_a_structure(tmp_path: Path, structure: str, absent: set[str]) -> None:
-    """The folder holds what was built and nothing else, and the index tells which it is."""
+    """The folder holds what was built and nothing else, and the index knows which it is."""
     index_of(CONTIGS, structure=structure).write(tmp_path / "a.readmap")
     opened = Index.open(tmp_path / "a.readmap")
     assert opened.structure is Structure(structure)
@@ -326,20 +326,20 @@ def test_build_index_from_plain_and_gzip_and_with_any_threads(tmp_path: Path) ->
 )
 def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: list[str]) -> None:
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
-    told: list[tuple[str, int]] = []
-    build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: told.append((stage, done)))
-    assert ("read", len(fasta(CONTIGS))) in told
-    stages = list(dict.fromkeys(stage for stage, _ in told))
+    reported: list[tuple[str, int]] = []
+    build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: reported.append((stage, done)))
+    assert ("read", len(fasta(CONTIGS))) in reported
+    stages = list(dict.fromkeys(stage for stage, _ in reported))
     assert stages == ["read", "pack", "sort suffixes", *last]
 
 
 def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
     """Once, when it knows how large the reference is; a tree takes more than the array, and more than its own size."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
-    told: dict[str, list[int]] = {structure: [] for structure in ("array", "tree", "both")}
-    for structure, memory in told.items():
-        build_index(tmp_path / "ref.fa", structure=structure, tell_memory=memory.append)
-    (array,), (tree,), (both,) = told.values()
+    reported: dict[str, list[int]] = {structure: [] for structure in ("array", "tree", "both")}
+    for structure, memory in reported.items():
+        build_index(tmp_path / "ref.fa", structure=structure, report_memory=memory.append)
+    (array,), (tree,), (both,) = reported.values()
     assert max(array, tree) < both
     made = build_index(tmp_path / "ref.fa", structure="both")
     assert made.edges is not None
@@ -350,11 +350,11 @@ def test_reference_that_is_too_large_for_a_tree(tmp_path: Path, monkeypatch: pyt
     """Refused before anything is sorted."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     monkeypatch.setattr(suffix_tree, "MOST_BASES", 900 + 1 + 201)
-    told: list[str] = []
+    reported: list[str] = []
     for structure in ("tree", "both"):
         with pytest.raises(UsageError, match=r"a suffix tree holds references below 2\^32 bases, this one has 1,103"):
-            build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: told.append(stage))
-    assert set(told) == {"read"}
+            build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: reported.append(stage))
+    assert set(reported) == {"read"}
     assert build_index(tmp_path / "ref.fa").structure is Structure.ARRAY
 
 

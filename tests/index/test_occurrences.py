@@ -20,7 +20,7 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.index.occurrences import Place, Places, find_occurrences, total_occurrences
+from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import tree_entries
 from readmap.reads.parsing import reads_of_sequences
@@ -102,10 +102,10 @@ def found_ranges(
 def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, Structure]]:
     """Every way to find something."""
     return [
-        (index.place(backend), Structure.ARRAY),
-        (index.place(backend, prefix_table=False), Structure.ARRAY),
-        (index.place(backend, Structure.TREE), Structure.TREE),
-        (index.place(backend, Structure.TREE, prefix_table=False), Structure.TREE),
+        (index.to_device(backend), Structure.ARRAY),
+        (index.to_device(backend, prefix_table=False), Structure.ARRAY),
+        (index.to_device(backend, Structure.TREE), Structure.TREE),
+        (index.to_device(backend, Structure.TREE, prefix_table=False), Structure.TREE),
     ]
 
 
@@ -150,9 +150,9 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     backend, index = open_backend(backends), indexed(name)
     queries, expected = expected_ranges(name)
     table = backend.to_device(build_prefix_table(index.reference, index.suffixes, bases, backend))
-    array = dataclasses.replace(index.place(backend), prefix_table=table, table_bases=bases)
+    array = dataclasses.replace(index.to_device(backend), prefix_table=table, table_bases=bases)
     assert found_ranges(queries, array, Strand.BOTH, Structure.ARRAY, backend) == expected
-    tree = index.place(backend, Structure.TREE)
+    tree = index.to_device(backend, Structure.TREE)
     tree = dataclasses.replace(tree, entries=tree_entries(tree.edges, bases, backend), entry_bases=bases)
     assert found_ranges(queries, tree, Strand.BOTH, Structure.TREE, backend) == expected
 
@@ -161,7 +161,7 @@ def places_of(contigs: Sequence[str], queries: Sequence[str]) -> list[list[tuple
     return [occurrences(contigs, query) for query in queries]
 
 
-def by_query(places: Places) -> list[list[tuple[int, int, int]]]:
+def by_query(places: Locations) -> list[list[tuple[int, int, int]]]:
     """Contig, start and strand."""
     rows = list(zip(places.contigs.tolist(), places.starts.tolist(), places.strands.tolist(), strict=True))
     return [rows[begin:end] for begin, end in itertools.pairwise(places.offsets.tolist())]
@@ -231,7 +231,7 @@ def test_lengths_from_one_base_to_ten_thousand(backends: str) -> None:
 
 
 def test_many_occurrences(backends: str) -> None:
-    """Of one letter everywhere, all are told, in the order of what follows: the shorter ones first."""
+    """Of one letter everywhere, all are found, in the order of what follows: the shorter ones first."""
     count = 30_000
     index = index_of(["A" * count, "TTTT"], structure="both")
     for structure in ("array", "tree"):
@@ -270,17 +270,17 @@ def test_places(index: Index, options: dict[str, Any]) -> None:
     assert places.offsets.tolist() == [0, 4, 11, 15, 15, 16]
     found = list(places)
     assert found[:4] == [
-        Place(0, "two", 2, 9, 1),
-        Place(0, "one", 28, 35, 1),
-        Place(0, "one", 21, 28, 1),
-        Place(0, "one", 14, 21, 1),
+        Location(0, "two", 2, 9, 1),
+        Location(0, "one", 28, 35, 1),
+        Location(0, "one", 21, 28, 1),
+        Location(0, "one", 14, 21, 1),
     ]
     assert found[11:] == [
-        Place(2, "one", 0, 4, 1),
-        Place(2, "one", 4, 8, 1),
-        Place(2, "one", 0, 4, -1),
-        Place(2, "one", 4, 8, -1),
-        Place(4, "two", 1, 9, -1),
+        Location(2, "one", 0, 4, 1),
+        Location(2, "one", 4, 8, 1),
+        Location(2, "one", 0, 4, -1),
+        Location(2, "one", 4, 8, -1),
+        Location(4, "two", 1, 9, -1),
     ]
     for one in found:
         assert {type(value) for value in dataclasses.astuple(one)} == {int, str}
@@ -445,11 +445,11 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     for structure, array in ((Structure.ARRAY, index.prefix_table), (Structure.TREE, index.edges)):
         free = held + array.nbytes + 20_000
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
-        index.place(backend, structure)
+        index.to_device(backend, structure)
         free = held + array.nbytes - 1
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
         with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
-            index.place(backend, structure)
+            index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     with pytest.raises(BackendError, match="the index needs"):
-        index.place(backend, Structure.BOTH)
+        index.to_device(backend, Structure.BOTH)

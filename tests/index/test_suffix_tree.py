@@ -14,7 +14,6 @@ from oracles.alignment import BARRIER, Node, suffix_tree, text_of
 from readmap.backend import Backend, open_backend
 from readmap.errors import IndexFolderError, UsageError
 from readmap.index.index import Index
-from readmap.index.suffix_array import reference_arguments
 from readmap.index.suffix_tree import (
     Edges,
     build_suffix_tree,
@@ -42,7 +41,7 @@ LARGE_TEXTS = {
 
 
 def naive_prefixes(text: str, order: list[int]) -> list[int]:
-    """What each suffix shares with the one before it."""
+    """The bases that each suffix shares with the one before it."""
     found = []
     for rank, place in enumerate(order):
         shared, other = 0, order[rank - 1]
@@ -53,10 +52,10 @@ def naive_prefixes(text: str, order: list[int]) -> list[int]:
 
 
 def lcp_array(index: Index, backend: Backend) -> NDArray[np.uint32]:
-    """What the tree is built from."""
-    arguments, suffixes = reference_arguments(index.reference, backend), backend.to_device(index.suffixes)
-    minima, _ = longest_prefixes(index.reference, arguments, suffixes, backend)
-    return backend.to_host(minima)[: len(index.suffixes)]
+    """The common prefixes from which the tree is built."""
+    reference, suffixes = index.reference.to_device(backend), backend.to_device(index.suffixes)
+    prefixes = longest_prefixes(reference, index.reference.length, suffixes, backend)
+    return backend.to_host(prefixes.values)[: len(index.suffixes)]
 
 
 def check_tree(text: str, index: Index, backend: Backend) -> tuple[Edges, dict[Node, int]]:
@@ -215,7 +214,7 @@ def kind_of(edge: list[int]) -> str:
 def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
     """Each field of each edge changed in a way or two; but for the start of a fake edge, which nothing reads.
 
-    What is found is at the edge's node or at the one above it, since a node's depth and bounds are told by its edges.
+    What is found is at the edge's node or at the one above it, since a node's depth and bounds follow from its edges.
     """
     index, backend = index_of(SPOILT[name], structure="tree"), open_backend(backends)
     edges = index.edges
@@ -239,7 +238,7 @@ def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
     assert not missed, f"{len(missed)} of {made} were not found: {'; '.join(missed[:5])}"
 
 
-def test_smallest_wrong_node_is_told(backends: str) -> None:
+def test_smallest_wrong_node_is_reported(backends: str) -> None:
     index, backend = index_of([random_bases(random.Random(85), 5_000)], structure="tree"), open_backend(backends, 4)
     assert index.edges is not None
     spoilt = index.edges.copy()

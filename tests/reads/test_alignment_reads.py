@@ -208,10 +208,10 @@ def test_broken_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     """One line that names the file, and no output that looks whole."""
     for path in broken(folder, tmp_path):
         assert search(folder, str(path), "none.sam") == 1, path
-        told = capfd.readouterr().err
-        assert told.count("\n") == 1
+        message = capfd.readouterr().err
+        assert message.count("\n") == 1
         if path.name != "start reads.bam":  # its first block cannot be inflated, so that it is any gzip
-            assert told.startswith(f"readmap: error: {path}: the alignments cannot be read: samtools "), told
+            assert message.startswith(f"readmap: error: {path}: the alignments cannot be read: samtools "), message
         assert not (folder / "none.sam").exists()
 
 

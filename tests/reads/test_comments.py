@@ -16,7 +16,6 @@ from examples import reads_of
 from readmap.backend import Array, Backend, Kernel, open_backend
 from readmap.backend.compilation import host_compiler as host_compiler
 from readmap.backend.compilation import nvrtc, sources
-from readmap.errors import DataError
 from readmap.formats.sam import Form
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
@@ -28,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
 #include "reads/comments.cuh"
 
-KERNEL void measure(i64 begin, i64 end, const u8* bytes, const i64* name_starts, i32 form, i32 has_read_group,
-                    i64* lengths) {
+KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+                    i64* lengths OF(items), i32 form, bool has_read_group) {
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
@@ -38,8 +37,8 @@ KERNEL void measure(i64 begin, i64 end, const u8* bytes, const i64* name_starts,
     }
 }
 
-KERNEL void write(i64 begin, i64 end, const u8* bytes, const i64* name_starts, i32 form, i32 has_read_group,
-                  const i64* ends, u8* out) {
+KERNEL void write(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+                  const i64* ends OF(items), u8* out OF(some), i32 form, bool has_read_group) {
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
@@ -141,8 +140,8 @@ def test_the_error_says_what_was_found(backends: str) -> None:
     reads = expect_tags(reads_of(data, backend), backend)
     assert reads.bad is not None
     record, code = reads.bad
-    told: DataError = bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7)
-    assert str(told) == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
+    error = str(bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7))
+    assert error == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
 
 
 def test_an_earlier_error_stays(backends: str) -> None:
@@ -167,12 +166,17 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> list[bytes]:
     """What `put_comment_tags` writes for each read."""
     measure, write = Kernel("search/comments_alone", "measure"), Kernel("search/comments_alone", "write")
-    arguments = (reads.bytes, reads.name_starts, int(form), int(has_read_group))
+    comments = {
+        "bytes": reads.bytes,
+        "name_starts": reads.name_starts,
+        "form": int(form),
+        "has_read_group": has_read_group,
+    }
     lengths: Array = backend.empty(reads.count, np.int64)
-    backend.launch(measure, reads.count, *arguments, lengths)
+    backend.launch(measure, reads.count, **comments, lengths=lengths)
     ends, total = backend.ends(lengths)
     out = backend.empty(total, np.uint8)
-    backend.launch(write, reads.count, *arguments, ends, out)
+    backend.launch(write, reads.count, **comments, ends=ends, out=out)
     data, places = bytes(backend.to_host(out)), [0, *backend.to_host(ends).tolist()]
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 

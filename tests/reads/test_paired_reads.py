@@ -1,4 +1,4 @@
-"""Pairs from files to the work: mates side by side, the same for all layouts, and the first bad pair told."""
+"""Pairs from files to the work: mates side by side, the same for all layouts, and the first bad pair reported."""
 
 import gzip
 import random
@@ -17,13 +17,13 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
-from readmap.search.stream import Piece, Summary
+from readmap.search.stream import Block, Summary
 
 Pair = tuple[Read, Read]
 
 
-class Telling:
-    """Writes the name, the bases and the quality of each read, as the arrays tell them."""
+class Listing:
+    """Writes the name, the bases and the quality of each read, as the arrays have them."""
 
     def __init__(self, backend: Backend, most: int = 1 << 30) -> None:
         """most: reads a batch that fit in the memory, so to speak."""
@@ -36,20 +36,20 @@ class Telling:
     def comments(self) -> bool:
         return False
 
-    def lines(self, reads: Reads) -> Iterator[Piece]:
+    def blocks(self, reads: Reads) -> Iterator[Block]:
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")
         assert reads.paired
         assert reads.count % 2 == 0
         self.batches.append(reads.count)
         self.summary.reads += reads.count
-        yield Piece(self._backend.to_device(np.frombuffer(tell(reads, self._backend), np.uint8)))
+        yield Block(self._backend.to_device(np.frombuffer(listing(reads, self._backend), np.uint8)))
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[Block]:
         yield from ()
 
 
-def tell(reads: Reads, backend: Backend) -> bytes:
+def listing(reads: Reads, backend: Backend) -> bytes:
     data = backend.to_host(reads.bytes).tobytes()
     fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
     lines = []
@@ -59,7 +59,7 @@ def tell(reads: Reads, backend: Backend) -> bytes:
     return b"".join(lines)
 
 
-def told(pairs: Sequence[Pair]) -> bytes:
+def expected_listing(pairs: Sequence[Pair]) -> bytes:
     """The same by the reads themselves."""
     return "".join(
         f"{read.name.split()[0].removesuffix(f'/{mate}')} {read.bases} {read.quality or '*'}\n"
@@ -88,10 +88,10 @@ PAIRS = draw_pairs(random.Random(71), 60)
 def search(
     paths: Sequence[Path], layout: Layout, backend: Backend, batch_reads: int | None = None, most: int = 1 << 30
 ) -> tuple[bytes, str]:
-    """What is written, and the message of the error that ends it."""
+    """The bytes that are written, and the message of the error that ends them."""
     out, error = paths[0].parent / "out", ""
     try:
-        run_files(paths, Telling(backend, most), backend, out, layout=layout, batch_reads=batch_reads)
+        run_files(paths, Listing(backend, most), backend, out, layout=layout, batch_reads=batch_reads)
     except DataError as raised:
         error = str(raised).replace(f"{paths[0].parent}/", "")
     return out.read_bytes(), error
@@ -113,7 +113,7 @@ LAYOUTS = pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVE
 @LAYOUTS
 def test_one_pair(backends: str, tmp_path: Path, layout: Layout) -> None:
     backend = open_backend(backends)
-    assert search(write_pairs(tmp_path, PAIRS[:1], layout), layout, backend) == (told(PAIRS[:1]), "")
+    assert search(write_pairs(tmp_path, PAIRS[:1], layout), layout, backend) == (expected_listing(PAIRS[:1]), "")
 
 
 @LAYOUTS
@@ -124,7 +124,7 @@ def test_any_chunks_and_batches(
     backend = small_chunks(backends, chunk_bytes, monkeypatch)
     paths = write_pairs(tmp_path, PAIRS, layout)
     for batch_reads in (None, 1, 2, 7):
-        assert search(paths, layout, backend, batch_reads) == (told(PAIRS), "")
+        assert search(paths, layout, backend, batch_reads) == (expected_listing(PAIRS), "")
 
 
 def test_many_pairs(backends: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_many_pairs(backends: str, tmp_path: Path) -> None:
     backend = open_backend(backends, 3)
     pairs = draw_pairs(random.Random(72), 3_000, (91, 28))
     for layout in (Layout.TWO_FILES, Layout.INTERLEAVED):
-        assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (told(pairs), "")
+        assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (expected_listing(pairs), "")
 
 
 def test_kinds_of_files(backends: str, tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_kinds_of_files(backends: str, tmp_path: Path) -> None:
     first, second = one.read_bytes(), two.read_bytes()
     one.write_bytes(gzip.compress(first[:-1]))
     two.write_bytes(second.replace(b"\n", b"\r\n") + b"\r\n\n")
-    assert search([one, two], Layout.TWO_FILES, backend) == (told(PAIRS), "")
+    assert search([one, two], Layout.TWO_FILES, backend) == (expected_listing(PAIRS), "")
     plain = [(Read(a.name, a.bases), Read(b.name, b.bases)) for a, b in PAIRS]
     one.write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
     two.write_bytes(fasta_reads([pair[1] for pair in plain]))
-    assert search([one, two], Layout.TWO_FILES, backend) == (told(plain), "")
+    assert search([one, two], Layout.TWO_FILES, backend) == (expected_listing(plain), "")
     for empty in (b"", b"\n", gzip.compress(b"")):
         one.write_bytes(empty)
         two.write_bytes(b"")
@@ -160,12 +160,12 @@ def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layou
     backend = open_backend(backends)
     backend.memory_error = MemoryError
     paths = write_pairs(tmp_path, PAIRS, layout)
-    work = Telling(backend, most)
+    work = Listing(backend, most)
     run_files(paths, work, backend, tmp_path / "out", layout=layout)
-    assert (tmp_path / "out").read_bytes() == told(PAIRS)
+    assert (tmp_path / "out").read_bytes() == expected_listing(PAIRS)
     assert max(work.batches) <= most
     with pytest.raises(MemoryError):
-        run_files(paths, Telling(backend, 1), backend, tmp_path / "out", layout=layout)
+        run_files(paths, Listing(backend, 1), backend, tmp_path / "out", layout=layout)
 
 
 @LAYOUTS
@@ -175,7 +175,7 @@ def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: L
     for number in (0, 1, 14, 15, 59):
         pairs = [*PAIRS[:number], (PAIRS[number][0], Read("other", "A", "I")), *PAIRS[number + 1 :]]
         written, error = search(write_pairs(tmp_path, pairs, layout), layout, backend, most=6)
-        assert written == told(PAIRS[:number])
+        assert written == expected_listing(PAIRS[:number])
         place = f"r2, record {number + 1}" if layout is Layout.TWO_FILES else f"r, record {2 * number + 2}"
         assert error.startswith(f"{place} (other): its mate")
 
@@ -184,7 +184,7 @@ def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: L
 
 
 def slow_order(first: bytes, second: bytes, layout: Layout) -> bytes:
-    """What lies on the device."""
+    """Reads as they lie on the device."""
     if layout is Layout.TWO_FILES:
         return first + second
     lines = [data.splitlines(keepends=True) for data in (first, second)]
@@ -192,7 +192,7 @@ def slow_order(first: bytes, second: bytes, layout: Layout) -> bytes:
 
 
 @LAYOUTS
-def test_the_first_bad_pair_is_told(backends: str, layout: Layout) -> None:
+def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
     """Whichever thread sees it, and though the bytes of the other file's records come first."""
     backend = open_backend(backends, 4)
     good, bad = b"@r\nACGT\n+\nIIII\n", b"@r\nACGT\n+\nIII\n"
@@ -243,7 +243,7 @@ def test_names_that_differ(backends: str, tmp_path: Path, layout: Layout, number
     first, second = PAIRS[number]
     pairs = [*PAIRS[:number], (Read("SRR1.9/1 x", first.bases, first.quality), second), *PAIRS[number + 1 :]]
     written, error = search(write_pairs(tmp_path, pairs, layout), layout, open_backend(backends), batch_reads)
-    assert written == told(PAIRS[:number])
+    assert written == expected_listing(PAIRS[:number])
     name = second.name.split()[0]
     if layout is Layout.TWO_FILES:
         expected = f"r2, record {number + 1} ({name}): its mate in r1 is SRR1.9/1: mates have the same name"
@@ -267,7 +267,7 @@ def test_a_bad_record_at_every_place(
         pairs[number][mate] = Read("bad", "ACXT", "IIII")
         paths = write_pairs(tmp_path, [(a, b) for a, b in pairs], layout)
         written, error = search(paths, layout, backend)
-        assert written == told(PAIRS[:number])
+        assert written == expected_listing(PAIRS[:number])
         is_two = layout is Layout.TWO_FILES
         place = f"r{mate + 1}, record {number + 1}" if is_two else f"r, record {2 * number + mate + 1}"
         assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
@@ -280,17 +280,17 @@ def test_files_of_different_length(backends: str, tmp_path: Path, batch_reads: i
     one.write_bytes(fastq([pair[0] for pair in PAIRS[:37]]))
     name = PAIRS[37][1].name.split()[0]
     assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
-        told(PAIRS[:37]),
+        expected_listing(PAIRS[:37]),
         f"r1 has 37 records, and r2 more: record 38 ({name}) has no mate",
     )
     two.write_bytes(fastq([pair[1] for pair in PAIRS[:37]]) + b"@last\nAC\n")
     assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
-        told(PAIRS[:37]),
+        expected_listing(PAIRS[:37]),
         "r2, record 38 (last): record is truncated: expected 4 lines, found 2",
     )
     one.write_bytes(fastq([read for pair in PAIRS for read in pair][:-1]))
     assert search([one], Layout.INTERLEAVED, backend, batch_reads) == (
-        told(PAIRS[:59]),
+        expected_listing(PAIRS[:59]),
         f"r1 has 119 records, an odd number: record 119 ({PAIRS[59][0].name.split()[0]}) has no mate",
     )
 
@@ -299,7 +299,7 @@ def test_files_of_different_length(backends: str, tmp_path: Path, batch_reads: i
 
 
 def slow_complaint(lines: list[str]) -> str:
-    """What is wrong with four lines."""
+    """The complaint about four lines."""
     header, bases, separator, quality = lines
     if not header.startswith("@"):
         return "header"
@@ -311,7 +311,7 @@ def slow_complaint(lines: list[str]) -> str:
 
 
 def slow_search(files: list[list[list[str]]]) -> tuple[int, str]:
-    """Pairs in front of the first that is not good, and a part of what is told of it; files of records of lines."""
+    """Pairs in front of the first that is not good, and a part of what is said of it; files of records of lines."""
     one, two = files
     for number in range(max(len(one), len(two))):
         if number == min(len(one), len(two)):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracles.alignment import canonical, clean, pack, pack_mask, reverse_complement
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.bad_records import LONGEST_READ
@@ -123,9 +124,10 @@ def test_any_records(backends: str, records: list[tuple[str, str]], returns: boo
 
 @pytest.mark.parametrize("shift", [0, 1, 2, 3, 5])
 def test_records_over_the_bounds_of_blocks(backends: str, shift: int) -> None:
-    """Newlines on both sides of a multiple of 4096, and long lines without any in a whole block."""
+    """Newlines on both sides of a block's end, and long lines without any in a whole block."""
     generator = random.Random(shift)
-    lengths = [4_096 - 8 - shift, 4_096 - 9, 10_000, 0, 1, 9_999, 0, *([1] * 2_000), 8_191]
+    block = constant("reads/reads.cu", "BLOCK_BYTES")
+    lengths = [block - 8 - shift, block - 9, LONGEST_READ, 0, 1, LONGEST_READ - 1, 0, *([1] * 2_000), 2 * block - 1]
     reads = [Read(str(i), random_bases(generator, n), random_quality(generator, n)) for i, n in enumerate(lengths)]
     found = parse(fastq(reads), open_backend(backends))
     assert found == [(r.name.encode(), r.bases.encode(), (r.quality or "").encode()) for r in reads]
@@ -168,7 +170,7 @@ BAD_RECORDS = [
         bad_records.TOO_LONG,
         " (a): the read has 10001 bases, at most 10000 are mapped",
     ),
-    # Several faults in one record: the first in the order of the codes is told.
+    # Several faults in one record: the first in the order of the codes is reported.
     (b"@a\nAC!T\n\nIII\n", bad_records.NO_SEPARATOR, " (a): expected a line that begins with '+', found an empty line"),
     (b"@a\nAC!T\n+\nIII\n", bad_records.QUALITY_LENGTH, " (a): quality has 3 characters, sequence has 4"),
 ]
@@ -209,7 +211,7 @@ def test_bad_fasta_record(backends: str, record: bytes, message: str) -> None:
     assert str(error) == message
 
 
-def test_the_first_of_many_bad_records_is_told(backends: str) -> None:
+def test_the_first_of_many_bad_records_is_reported(backends: str) -> None:
     """Whichever thread sees it: the ones behind it have codes that are smaller."""
     backend = open_backend(backends, 4)
     records = [b"@r\nACGT\n+\nIIII\n"] * 2_000

@@ -155,8 +155,8 @@ def test_a_guess_reads_what_told_it_again(tmp_path: Path) -> None:
         with subprocess.Popen(["cat", str(tmp_path / name)], stdout=subprocess.PIPE) as cat:
             assert cat.stdout
             for path in (str(tmp_path / name), f"/dev/fd/{cat.stdout.fileno()}"):
-                found, told = read_guessed(path, 2)
-                assert told is alphabet
+                found, guessed = read_guessed(path, 2)
+                assert guessed is alphabet
                 assert as_pairs(found) == as_pairs(expected)
 
 

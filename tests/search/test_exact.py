@@ -65,7 +65,7 @@ class World:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
-    index = INDEX.place(backend, Structure.BOTH)
+    index = INDEX.to_device(backend, Structure.BOTH)
     (folder / "reads.fq").write_bytes(fastq(READS))
     search_files([folder / "reads.fq"], index, backend, folder / "out", Parameters())
     return World(backend, index, folder / "reads.fq", (folder / "out").read_bytes())
@@ -86,7 +86,7 @@ def expected_lines(reads: Sequence[Read], format: str, most: int | None = None, 
 
 
 def search(world: World, tmp_path: Path, parameters: Parameters | None = None, **options: Any) -> str:
-    """What a search of the world's reads writes."""
+    """The bytes that a search of the world's reads writes."""
     search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters or Parameters(), **options)
     return (tmp_path / "out").read_text()
 
@@ -184,7 +184,7 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
     units = [random_bases(generator, 40) for _ in range(7)]
     contigs = {str(copy): "N".join(units[copy:]) for copy in range(7)}
     (tmp_path / "reads.fq").write_bytes(fastq([Read(str(i), unit, "I" * 40) for i, unit in enumerate(units)]))
-    index = index_of(contigs).place(world.backend)
+    index = index_of(contigs).to_device(world.backend)
     search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", Parameters())
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
     assert [(row[0], row[4]) for row in rows if row[1] == "0"] == [
@@ -244,7 +244,7 @@ def test_names_of_many_contigs(world: World, tmp_path: Path) -> None:
     names = list(contigs)
     reads = [Read(str(number), contigs[names[number]][5:55], "I" * 50) for number in (0, 1, 2, 1_499, 2_998, 2_999)]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    index = index_of(contigs).place(world.backend)
+    index = index_of(contigs).to_device(world.backend)
     search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", Parameters(format=Format.BED))
     assert (tmp_path / "out").read_text().splitlines() == [
         f"{names[int(read.name)]}\t5\t55\t{read.name}\t60\t+" for read in reads
@@ -262,7 +262,7 @@ def test_reads_of_all_lengths(world: World, tmp_path: Path) -> None:
         bases = reverse_complement(bases) if number % 2 else bases
         reads.append(Read(str(number), bases, random_quality(generator, length)))
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    index = index_of(contigs, structure="both").place(world.backend, Structure.BOTH)
+    index = index_of(contigs, structure="both").to_device(world.backend, Structure.BOTH)
     expected = ""
     for read in reads:
         places = occurrences(list(contigs.values()), read.bases)
@@ -318,7 +318,7 @@ def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pyt
     """One read's occurrences, of which no piece holds more than it may."""
     monkeypatch.setattr(exact, "LINE_BYTES", world.backend.scratch_bytes // 5_000)
     contigs = {"a": "A" * 30_000 + "C", "b": "T" * 12_000}
-    index = index_of(contigs, structure="both").place(world.backend, Structure.BOTH)
+    index = index_of(contigs, structure="both").to_device(world.backend, Structure.BOTH)
     (tmp_path / "reads.fa").write_bytes(fasta_reads([Read("x", "AC"), Read("polyA", "A" * 20), Read("y", "GT")]))
     sizes: list[int] = []
     download = world.backend.download
@@ -357,13 +357,13 @@ def test_same_bytes_from_chunks_smaller_than_a_record(
 def test_same_bytes_from_an_index_on_disk(world: World, tmp_path: Path, structure: str) -> None:
     index_of(GENOME, structure=structure).write(tmp_path / "ref.readmap")
     used = Structure.ARRAY if structure == "array" else Structure.TREE
-    index = Index.open(tmp_path / "ref.readmap").place(world.backend, used)
+    index = Index.open(tmp_path / "ref.readmap").to_device(world.backend, used)
     search_files([world.reads], index, world.backend, tmp_path / "out", Parameters(structure=used))
     assert (tmp_path / "out").read_bytes() == world.records
 
 
 def test_same_bytes_without_the_prefix_table(world: World, tmp_path: Path) -> None:
-    index = INDEX.place(world.backend, prefix_table=False)
+    index = INDEX.to_device(world.backend, prefix_table=False)
     search_files([world.reads], index, world.backend, tmp_path / "out", Parameters())
     assert (tmp_path / "out").read_bytes() == world.records
 
@@ -371,7 +371,7 @@ def test_same_bytes_without_the_prefix_table(world: World, tmp_path: Path) -> No
 @pytest.mark.parametrize("structure", ["array", "tree"])
 def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path, structure: str) -> None:
     used = Structure(structure)
-    index = index_of(GENOME, force_64_bits=True, structure="both").place(world.backend, used)
+    index = index_of(GENOME, force_64_bits=True, structure="both").to_device(world.backend, used)
     search_files([world.reads], index, world.backend, tmp_path / "out", Parameters(structure=used))
     assert (tmp_path / "out").read_bytes() == world.records
 
@@ -394,7 +394,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path, format: str) -> None:
     found = set()
     for name in ("cpu", "cuda"):
         backend = open_backend(name)
-        index = INDEX.place(backend, Structure.BOTH)
+        index = INDEX.to_device(backend, Structure.BOTH)
         for structure in (Structure.ARRAY, Structure.TREE):
             parameters = Parameters(structure=structure, format=Format(format), most_hits=50)
             search_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", parameters)
@@ -455,7 +455,7 @@ def test_reads_that_occur_nowhere(world: World, tmp_path: Path, contigs: dict[st
     """BED has no line of them; in a reference without any base nothing else is possible."""
     reads = [Read("empty", "", ""), Read("n", "NNNN", "IIII"), Read("r", "ACRT", "IIII"), Read("x", "GTCA", "ABCD")]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    index = index_of(contigs, structure="both").place(world.backend, Structure.BOTH)
+    index = index_of(contigs, structure="both").to_device(world.backend, Structure.BOTH)
     for structure in (Structure.ARRAY, Structure.TREE):
         parameters = Parameters(structure=structure, format=Format(format))
         summary = search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", parameters)
@@ -546,12 +546,12 @@ def test_memory_that_is_gone_after_the_first_piece(
     launch = backend.launch
     pieces: list[int] = []
 
-    def limited(kernel: Any, *arguments: Any) -> None:
+    def limited(kernel: Any, items: int, **arguments: Any) -> None:
         if kernel.name == "write_lines":
             pieces.append(1)
             if len(pieces) == 4:
                 raise Full
-        launch(kernel, *arguments)
+        launch(kernel, items, **arguments)
 
     monkeypatch.setattr(backend, "launch", limited)
     with pytest.raises(Full):
@@ -637,7 +637,7 @@ def make_reads() -> bytes:
 
 def make_sam(device: str, structure: Structure, folder: Path) -> bytes:
     backend = open_backend(device)
-    index = build_index(ROOT / "data/demo.fa.gz", structure=structure).place(backend, structure)
+    index = build_index(ROOT / "data/demo.fa.gz", structure=structure).to_device(backend, structure)
     parameters = Parameters(structure=structure, most_hits=MOST_HITS)
     search_files([FOLDER / "exact.fq"], index, backend, folder / "records", parameters)
     command = f"readmap search --exact --max-hits {MOST_HITS} -x demo.fa.gz exact.fq"

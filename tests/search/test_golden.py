@@ -38,7 +38,7 @@ def make_inputs() -> dict[str, bytes]:
 def make_sam(device: str, folder: Path, name: str) -> bytes:
     """The SAM of kept inputs. Of @PG nothing changes from version to version."""
     backend = open_backend(device)
-    index = build_index(FOLDER / "genome.fa").place(backend)
+    index = build_index(FOLDER / "genome.fa").to_device(backend)
     reads, options = SEARCHES[name]
     map_files([FOLDER / file for file in reads], index, backend, folder / "records", **options)
     head = header(index.host.contigs, "golden", f"readmap search -x genome.fa {' '.join(reads)}")

@@ -52,7 +52,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
     files = [write_pairs(folder, PAIRS, layout) for layout in (Layout.TWO_FILES, Layout.INTERLEAVED)]
-    index = INDEX.place(backend)
+    index = INDEX.to_device(backend)
     map_files(files[0], index, backend, folder / "out", layout=Layout.TWO_FILES)
     records = (folder / "out").read_bytes()
     with pytest.MonkeyPatch.context() as patch:
@@ -141,7 +141,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
         for name in ("cpu", "cuda"):
             backend = open_backend(name)
             options: dict[str, Any] = {"layout": Layout.TWO_FILES, "reporting": reporting}
-            map_files(paths, INDEX.place(backend), backend, tmp_path / name, **options)
+            map_files(paths, INDEX.to_device(backend), backend, tmp_path / name, **options)
         assert (tmp_path / "cpu").read_bytes() == (tmp_path / "cuda").read_bytes()
 
 
@@ -297,7 +297,7 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
     unit = random_bases(generator, 400)
     spacers = [random_bases(generator, 500) for _ in range(4)]
     contig = "".join(spacer + unit for spacer in spacers[:3]) + spacers[3]
-    index = index_of([contig]).place(world.backend)
+    index = index_of([contig]).to_device(world.backend)
     pairs = []
     for number in range(60):
         start = 900 * (number % 3) + 300 + number

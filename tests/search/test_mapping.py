@@ -63,7 +63,7 @@ def few_reads_tell() -> Iterator[None]:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
-    index = INDEX.place(backend)
+    index = INDEX.to_device(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     map_files([folder / "reads.fq"], index, backend, folder / "out.sam")
     return World(backend, index, folder / "reads.fq", (folder / "out.sam").read_bytes())
@@ -120,13 +120,13 @@ def test_same_bytes_from_chunks_smaller_than_a_record(
 
 def test_same_bytes_from_an_index_on_disk(world: World, tmp_path: Path) -> None:
     INDEX.write(tmp_path / "ref.readmap")
-    index = Index.open(tmp_path / "ref.readmap").place(world.backend)
+    index = Index.open(tmp_path / "ref.readmap").to_device(world.backend)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
 
 def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path) -> None:
-    index = index_of(GENOME, force_64_bits=True).place(world.backend)
+    index = index_of(GENOME, force_64_bits=True).to_device(world.backend)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
@@ -159,7 +159,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
     (tmp_path / "reads.fq").write_bytes(fastq(READS + draw_reads(random.Random(62), GENOME, 3_000)))
     for name in ("cpu", "cuda"):
         backend = open_backend(name)
-        map_files([tmp_path / "reads.fq"], INDEX.place(backend), backend, tmp_path / f"{name}.sam")
+        map_files([tmp_path / "reads.fq"], INDEX.to_device(backend), backend, tmp_path / f"{name}.sam")
     assert (tmp_path / "cpu.sam").read_bytes() == (tmp_path / "cuda.sam").read_bytes()
 
 
@@ -256,7 +256,7 @@ def test_palindrome_is_told_forward(world: World, tmp_path: Path, left_out: int,
     contigs = {"a": random_bases(random.Random(64), 300) + palindrome + random_bases(random.Random(65), 300)}
     read = palindrome[left_out:]
     (tmp_path / "reads.fq").write_bytes(fastq([Read("p", read, "I" * len(read))]))
-    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "out.sam")
     (row,) = rows_of((tmp_path / "out.sam").read_bytes())
     places = [["0", "a", str(301 + left_out), row[4], f"{len(read)}M"], ["16", "a", "301", row[4], f"{len(read)}M"]]
     assert row[1:6] in places[: 1 if sure else 2]
@@ -338,7 +338,7 @@ def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> Non
     starts = [stride * 8 for stride in range(230)]
     reads = [Read(str(start), unit[start : start + 100], "I" * 100) for start in starts]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "out.sam")
     rows = rows_of((tmp_path / "out.sam").read_bytes())
     found = [row[2] for row in rows]
     assert all(found.count(name) > 45 for name in "abc")
@@ -357,7 +357,9 @@ def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Pa
         contigs = {"a": spacers[0] + copy + spacers[1], "b": spacers[2] + unit + spacers[3]}
         reads = [Read("r", unit, "I" * 100), Read("s", reverse_complement(unit), "I" * 100)]
         (tmp_path / "reads.fq").write_bytes(fastq(reads))
-        map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
+        map_files(
+            [tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "out.sam"
+        )
         for row, flag in zip(rows_of((tmp_path / "out.sam").read_bytes()), ("0", "16"), strict=True):
             assert row[1:4] == [flag, "b", "201"]
             assert row[13:15] == ["AS:i:100", f"XS:i:{second}"]
@@ -425,7 +427,7 @@ def test_long_gaps(world: World, tmp_path: Path, length: int, operation: str) ->
             reads.append(Read(f"{gap}", bases, "I" * len(bases)))
             expected.append([flag, "0", str(start + 1), cigar, f"NM:i:{gap}", f"AS:i:{score}"])
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    map_files([tmp_path / "reads.fq"], index_of([contig]).place(world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of([contig]).to_device(world.backend), world.backend, tmp_path / "out.sam")
     rows = rows_of((tmp_path / "out.sam").read_bytes())
     assert [[*row[1:4], row[5], row[11], row[13]] for row in rows] == expected
     assert len(reads) > 40
@@ -437,7 +439,7 @@ def test_no_gap_of_one_price(world: World, tmp_path: Path) -> None:
     contig = random_bases(random.Random(71), 2_000)
     read = contig[500:550] + contig[610:660]
     (tmp_path / "reads.fq").write_bytes(fastq([Read("r", read, "I" * 100)]))
-    index = index_of([contig]).place(world.backend)
+    index = index_of([contig]).to_device(world.backend)
     for scoring, flags in ((Scoring(), ["0"]), (Scoring(long_gap=1000), ["0", "2048"])):
         map_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out.sam", scoring)
         assert [row[1] for row in rows_of((tmp_path / "out.sam").read_bytes())] == flags
@@ -601,7 +603,7 @@ def test_names_of_many_contigs(world: World, tmp_path: Path) -> None:
     chosen = [0, 1, 2, 1_499, 2_998, 2_999]
     reads = [Read(str(number), contigs[names[number]][5:55], "I" * 50) for number in chosen]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "out.sam")
+    map_files([tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "out.sam")
     rows = rows_of((tmp_path / "out.sam").read_bytes())
     assert [row[2:4] + row[5:6] for row in rows] == [[names[number], "6", "50M"] for number in chosen]
 
@@ -616,7 +618,9 @@ def test_low_complexity_reads_end(world: World, tmp_path: Path) -> None:
     ]
     reads = [dataclasses.replace(read, quality="I" * len(read.bases)) for read in reads]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    summary = map_files([tmp_path / "reads.fq"], index_of(contigs).place(world.backend), world.backend, tmp_path / "o")
+    summary = map_files(
+        [tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "o"
+    )
     assert summary.reads == 60
     assert summary.mapped > 10
     assert np.count_nonzero(summary.mapqs[30:]) <= 5

@@ -86,7 +86,7 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
     """However many matches come together."""
     backend = open_backend(backends, 2)
     reads = draw(random.Random(191), TEXTS[name], 8)
-    index = index_of(TEXTS[name]).place(backend)
+    index = index_of(TEXTS[name]).to_device(backend)
     queries, crowd, seed = crowd_of(reads, index, backend, scoring)
     rows = backend.to_host(crowd.rows).view(DIAGONAL).reshape(-1)
     monkeypatch.setattr(backend, "scratch_bytes", 160)
@@ -129,7 +129,7 @@ def test_heads(backends: str, name: str) -> None:
     """Whatever the order in which they are decided, they are those of a walk from the best diagonal on."""
     backend = open_backend(backends, 2)
     contigs = [*TEXTS[name], random_bases(random.Random(192), 80)]
-    index, scoring = index_of(contigs).place(backend), Scoring()
+    index, scoring = index_of(contigs).to_device(backend), Scoring()
     queries, crowd, _ = crowd_of(draw(random.Random(193), contigs, 20), index, backend, scoring)
     count = len(crowd.slots)
     arguments = (crowd.rows, crowd.slots, queries.lengths, *index.reference, count)

@@ -51,7 +51,7 @@ class Found:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     backend = open_backend(backends)
     folder = tmp_path_factory.mktemp("pairs")
-    return World(backend, index_of(GENOME).place(backend), write_pairs(folder, PAIRS, Layout.TWO_FILES))
+    return World(backend, index_of(GENOME).to_device(backend), write_pairs(folder, PAIRS, Layout.TWO_FILES))
 
 
 def search(world: World, out: Path, style: Style | None = None, **options: object) -> Found:

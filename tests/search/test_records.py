@@ -65,7 +65,7 @@ def write_sam(path: Path, index: DeviceIndex, records: bytes, read_group: bytes 
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("sam")
     backend = open_backend(backends)
-    index = index_of(GENOME).place(backend)
+    index = index_of(GENOME).to_device(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     map_files([folder / "reads.fq"], index, backend, folder / "records", style=Style(read_group=READ_GROUP))
@@ -208,7 +208,7 @@ def test_md(backends: str, tmp_path: Path, edit: Callable[[str], str], differenc
     contigs = {"c": random_bases(generator, 200) + stretch + random_bases(generator, 200)}
     read = edit(stretch)
     backend = open_backend(backends)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     for bases in (read, reverse_complement(read)):
         (tmp_path / "reads.fq").write_bytes(fastq([Read("r", bases, "I" * len(bases))]))
         map_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", Scoring(clip_penalty=12))
@@ -346,7 +346,7 @@ def test_large_places(tmp_path: Path, backends: str) -> None:
     reads = [Read(str(start), contig[start : start + 100], "I" * 100) for start in starts]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
     backend = open_backend(backends)
-    map_files([tmp_path / "reads.fq"], index_of([contig]).place(backend), backend, tmp_path / "out")
+    map_files([tmp_path / "reads.fq"], index_of([contig]).to_device(backend), backend, tmp_path / "out")
     found = [line.split("\t")[3] for line in (tmp_path / "out").read_text().splitlines()]
     assert found == [str(start + 1) for start in starts]
 

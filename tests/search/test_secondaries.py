@@ -133,7 +133,7 @@ class World:
 def world(backends: str) -> World:
     backend = open_backend(backends)
     index = index_of(CONTIGS)
-    return World(backend, index, index.place(backend))
+    return World(backend, index, index.to_device(backend))
 
 
 def search(
@@ -222,7 +222,7 @@ def test_pieces_of_reads_are_told(world: World, tmp_path: Path) -> None:
             pieces.append((name, f"c{number}", len(letters), size, reverse))
             letters += (reverse_complement(piece) if reverse else piece) + random_bases(generator, 200)
         contigs[f"c{number}"] = letters
-    found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
+    found = search(world, tmp_path, reads, ALL, index_of(contigs).to_device(world.backend))
     check_lines(reads, found, contigs)
     for name, contig, start, size, reverse in pieces:
         lines = [line for line in found[name] if line.contig == contig and line.reverse == reverse]
@@ -282,7 +282,7 @@ def test_same_bytes_on_any_number_of_threads(world: World, tmp_path: Path) -> No
     texts = set()
     for threads in (1, 2, 5):
         backend = open_backend(world.backend.name, threads)
-        index = world.host_index.place(backend)
+        index = world.host_index.to_device(backend)
         map_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out.sam", reporting=ALL)
         texts.add((tmp_path / "out.sam").read_bytes())
     assert len(texts) == 1
@@ -300,7 +300,7 @@ def test_other_lines_are_as_without_places(world: World, tmp_path: Path) -> None
     """All but XA; and places stand behind them."""
     generator = random.Random(183)
     genome = small_genome(generator)
-    reads, index = draw_reads(generator, genome, 400), index_of(genome).place(world.backend)
+    reads, index = draw_reads(generator, genome, 400), index_of(genome).to_device(world.backend)
     reads = [Read(f"r{number}", read.bases, read.quality) for number, read in enumerate(reads)]
     plain = search(world, tmp_path, reads, Reporting(most_mentions=0), index)
     every = search(world, tmp_path, reads, ALL, index)
@@ -316,7 +316,7 @@ def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
     generator = random.Random(184)
     first, second = random_bases(generator, 70), random_bases(generator, 60)
     letters = "".join(half + random_bases(generator, 200) for half in [first, second] * 6)
-    index = index_of([letters]).place(world.backend)
+    index = index_of([letters]).to_device(world.backend)
     reads = [Read("r", first + second, "I" * 130)]
     for most, told in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
         lines = search(world, tmp_path, reads, Reporting(most_places=most), index)["r"]
@@ -341,7 +341,7 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
     bases = bases or letters[:100]
     flank = random_bases(random.Random(186), 300)
     contigs = [flank + letters + flank[::-1]] * (40 if "contigs" in name else 1)
-    index = index_of(contigs).place(world.backend)
+    index = index_of(contigs).to_device(world.backend)
     reads = [Read(f"r{number}", bases, "I" * len(bases)) for number in range(3)]
     found = search(world, tmp_path, reads, ALL, index)
     check_lines(reads, found, {str(number): contig for number, contig in enumerate(contigs)})
@@ -354,7 +354,7 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
 def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
     unit = random_bases(random.Random(187), 100)
     contigs = [unit + "ACGT" * 9, unit[:60], unit[45:] + "TTTT", "N" * 5 + unit[30:70] + "N"]
-    index = index_of(contigs).place(world.backend)
+    index = index_of(contigs).to_device(world.backend)
     lines = search(world, tmp_path, [Read("r", unit, "I" * 100)], ALL, index)["r"]
     places = {(line.contig, line.start, line.cigar) for line in lines}
     assert places == {("0", 0, "100M"), ("1", 0, "60M40H"), ("2", 0, "45H55M"), ("3", 5, "30H40M30H")}
@@ -364,7 +364,7 @@ def test_pairs(world: World, tmp_path: Path) -> None:
     """Other lines are as without places, and places have the mate fields of their reads."""
     generator = random.Random(188)
     genome = {**small_genome(generator), "repeats": "".join(CONTIGS.values())}
-    index = index_of(genome).place(world.backend)
+    index = index_of(genome).to_device(world.backend)
     files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), Layout.TWO_FILES)
     found = {}
     for most in (0, EVERY_PLACE):

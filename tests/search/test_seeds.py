@@ -91,7 +91,7 @@ def check(
 def test_seeds(backends: str, genome: str, force_64_bits: bool) -> None:
     contigs = GENOMES[genome]
     backend = open_backend(backends, 2)
-    index = index_of(contigs, force_64_bits).place(backend)
+    index = index_of(contigs, force_64_bits).to_device(backend)
     reads = reads_like(contigs, random.Random(32))
     for stride, shortest in ((1, LEAST), (3, 6), (12, LEAST)):
         check(contigs, reads, range(len(reads)), stride, shortest, index, backend)
@@ -100,7 +100,7 @@ def test_seeds(backends: str, genome: str, force_64_bits: bool) -> None:
 def test_some_of_the_reads(backends: str) -> None:
     contigs = GENOMES["copies"]
     backend = open_backend(backends)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     reads = reads_like(contigs, random.Random(33))
     check(contigs, reads, [2, 3, 11, 15], 5, 10, index, backend)
     check(contigs, reads, [7], 2, 10, index, backend)
@@ -110,7 +110,7 @@ def test_interleaved_reads(backends: str) -> None:
     contigs = GENOMES["random"]
     backend = open_backend(backends)
     backend.lanes = 32
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     reads = [read for seed in range(4) for read in reads_like(contigs, random.Random(seed))]
     check(contigs, reads, range(len(reads)), 7, 10, index, backend)
 
@@ -119,6 +119,6 @@ def test_long_read(backends: str) -> None:
     """More shared bases than a byte counts, and than a word holds."""
     contig = random_bases(random.Random(34), 9_000)
     backend = open_backend(backends)
-    index = index_of([contig, contig[3_000:]]).place(backend)
+    index = index_of([contig, contig[3_000:]]).to_device(backend)
     read = contig[500:8_900]
     check([contig, contig[3_000:]], [read, reverse_complement(read)], [0, 1], 400, 12, index, backend)

@@ -340,7 +340,7 @@ def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
 def test_windows(backends: str, genome: str, stride: int) -> None:
     contigs = GENOMES[genome]
     backend = open_backend(backends, 2)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
     reads = reads_of(contigs, random.Random(42))
@@ -354,7 +354,7 @@ def test_windows_by_another_scoring(backends: str) -> None:
     backend = open_backend(backends)
     scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
     for contigs in GENOMES.values():
-        index = index_of(contigs, force_64_bits=True).place(backend)
+        index = index_of(contigs, force_64_bits=True).to_device(backend)
         starts = index.host.contig_starts.tolist()
         effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
         reads = reads_of(contigs, random.Random(43))
@@ -369,7 +369,7 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
     """Seeds of a part alone, of either strand; those found before take what they make, else it stands behind them."""
     contigs = GENOMES[genome]
     backend = open_backend(backends, 2)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
     generator = random.Random(52)
@@ -416,7 +416,7 @@ def test_windows_far_below_the_best(backends: str, left: int, right: int, spread
     if right:
         other = between + unit[left : left + right] + unit[left + right :].translate(NEXT_BASE)
     contig = random_bases(generator, 90) + unit + random_bases(generator, 300) + unit[:left] + other
-    index = index_of([contig + random_bases(generator, 90)]).place(backend)
+    index = index_of([contig + random_bases(generator, 90)]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=12)
     for read in (unit, reverse_complement(unit)):
         (found,) = find([read], index, backend, 1, effort)
@@ -437,7 +437,7 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
     copies = [copy if number % 2 else reverse_complement(copy) for number, copy in enumerate(copies)]
     contig = "".join(random_bases(generator, 80) + copy for copy in copies) + random_bases(generator, 80)
     backend = open_backend(backends)
-    index = index_of([contig]).place(backend)
+    index = index_of([contig]).to_device(backend)
     (found,) = find([unit], index, backend, 1, efforts(index.suffix_count)[1])
     assert set(found.windows["diagonal"][:5].tolist()) == {80 + 200 * number for number in range(5)}
     assert scored(found)[:5] == sorted(scored(found)[:5], reverse=True)
@@ -450,7 +450,7 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
 def test_reverse_complements_have_the_same_windows(backends: str) -> None:
     backend = open_backend(backends)
     for contigs in GENOMES.values():
-        index = index_of(contigs).place(backend)
+        index = index_of(contigs).to_device(backend)
         reads = reads_of(contigs, random.Random(45))
         turned = [reverse_complement(read) for read in reads]
         for effort in efforts(index.suffix_count):
@@ -468,7 +468,7 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     contigs = GENOMES["copies"]
     reads = reads_of(contigs, random.Random(46))
     backend = open_backend(backends, 3)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     effort = efforts(index.suffix_count)[0]
     alone = [find([read], index, backend, 4, effort)[0] for read in reads]
     backend.lanes = lanes
@@ -483,7 +483,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
     backend = open_backend(backends)
-    index = index_of([contig]).place(backend)
+    index = index_of([contig]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
     (found,) = find([unit], index, backend, 5, effort)
     assert found.missed == missed
@@ -493,7 +493,7 @@ def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbo
 
 def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
     backend = open_backend(backends)
-    index = index_of([random_bases(random.Random(48), 500)]).place(backend)
+    index = index_of([random_bases(random.Random(48), 500)]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     reads = [random_bases(random.Random(49), 100), "N" * 50, "ACGT" * 10]
     assert [len(found.windows) for found in find(reads, index, backend, 1, effort)] == [0, 0, 0]
@@ -503,7 +503,7 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
     """Diagonals near each other widen the window, and those that a long gap pays for; the ones behind become others."""
     contig = random_bases(random.Random(50), 600)
     backend = open_backend(backends)
-    index = index_of([contig]).place(backend)
+    index = index_of([contig]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     for gap, band in ((1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 3), (128, 3), (129, 1), (200, 1)):
         read = contig[200:270] + contig[270 + gap : 330 + gap]
@@ -526,7 +526,7 @@ def test_copies_hide_no_gap(backends: str) -> None:
     left, right = random_bases(draw, 90), random_bases(draw, 40)
     copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
     backend = open_backend(backends)
-    index = index_of([copies + left + right + random_bases(draw, 50)]).place(backend)
+    index = index_of([copies + left + right + random_bases(draw, 50)]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[2], shortest_seed=14)
     read = left + random_bases(draw, 25) + right
     for one in (read, reverse_complement(read)):
@@ -548,7 +548,7 @@ def test_most_of_a_read_is_no_insertion(backends: str, left: int, inserted: int)
     draw = random.Random(51)
     contig = random_bases(draw, 600)
     backend = open_backend(backends)
-    index = index_of([contig]).place(backend)
+    index = index_of([contig]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     read = contig[300 - left : 300] + random_bases(draw, inserted) + contig[300 : 400 - left - inserted]
     for one in (read, reverse_complement(read)):
@@ -563,7 +563,7 @@ def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: b
     contig = random_bases(random.Random(52), 400)
     read = contig[100:160] + contig[160 : 160 + count].translate(NEXT_BASE) + contig[160 + count : 230]
     backend = open_backend(backends)
-    index = index_of([contig]).place(backend)
+    index = index_of([contig]).to_device(backend)
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     (found,) = find([read], index, backend, 4, effort)
     turned = found.windows[0]["orientation"] ^ found.flipped
@@ -579,7 +579,7 @@ def test_a_read_is_laid_on_one_contig(backends: str) -> None:
     genome = random_bases(random.Random(51), 200)
     contigs = [genome[:100], genome[101:]]
     backend = open_backend(backends)
-    index = index_of(contigs).place(backend)
+    index = index_of(contigs).to_device(backend)
     starts = index.host.contig_starts.tolist()
     effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
     reads = [genome[start : start + 80] for start in range(30, 95, 7)]

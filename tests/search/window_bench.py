@@ -37,7 +37,7 @@ class Bench:
     def __init__(self, contigs: Sequence[str], name: str) -> None:
         self.contigs = contigs
         self.backend = open_backend(name, 2)
-        self.index = index_of(contigs).place(self.backend)
+        self.index = index_of(contigs).to_device(self.backend)
         self.starts = self.index.host.contig_starts.tolist()
 
     def contig_of(self, candidate: Candidate) -> int:

@@ -6,23 +6,28 @@ A kernel's parameters, behind `begin` and `end`, and the members of a structure 
     const Window* windows OF(reads)   an array: of integers, or of structures, which travel as rows of words
     Queries queries                   a group: a structure of integers, arrays and groups, handed over by value
 
-OF says how many elements an array has, by integers, + - * / << >> and parentheses. A name in it is an integer of the
-same structure or of the kernel, `items` (over which the kernel is launched), a constant of the headers, or else a
-dimension: all arrays that have it agree on it, and in one extent at least it stands alone. `some` is an extent that the
-data decide. A structure may derive from another, and `using A = B;` gives one a second name.
+OF says how many elements an array has, by integers, + - * / << >> and parentheses. A name in it is
+
+    a constant      of the file or of a header
+    an integer      of the same structure, of the kernel, or of one of its groups
+    items           over which the kernel is launched
+    a dimension     any other name: all arrays that have it agree on it, and one of them at least has it alone
+    some            what only the data decide: it is not checked
+
+A structure may derive from another one, and `using A = B;` gives one a second name. Methods, static members and
+templates are left out. A constant is `const TYPE NAME = VALUE;` or an enumerator, at a line's start.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from readmap.backend.compilation.sources import sources_of
+from readmap.backend.compilation.sources import included, source
 
 #: The integers of the kernels, as common/portable.cuh names them.
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -42,12 +47,14 @@ GENERIC = {"suffix_t": ("u32", "u64")}
 
 _COMMENT = re.compile(r"//[^\n]*")
 _BODY = re.compile(r"\{[^{}]*\}")
-_STRUCTURE = re.compile(r"^struct (?:alignas\((\d+)\) )?(\w+)(?: : (\w+))? \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+_STRUCTURE = re.compile(r"^struct (?:alignas\(\d+\) )?(\w+)(?: : (\w+))? \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 _ALIAS = re.compile(r"^using (\w+) = (\w+);", re.MULTILINE)
-_CONSTANT = re.compile(r"^const \w+ (\w+ =[^;]+);", re.MULTILINE)
-_ENUM = re.compile(r"^enum (?:\w+ )?\{(.*?)\};", re.MULTILINE | re.DOTALL)
-_MEMBER = re.compile(r"(?:const )?(\w+) ?(\*?) ?(\w+)(?: OF\((.*)\))?")
-_KERNEL = re.compile(r"\bKERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(")
+_CONSTANT = re.compile(r"^const (\w+) (\w+ =[^;]+);|^enum (?:\w+ )?\{(.*?)\};", re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"\b(0x[0-9A-Fa-f]+|\d+)u?(?:ll)?\b")
+_DECLARATION = re.compile(r"(?:const )?(\w+) ?(\*?) ?(\w+)(?: OF\((.*)\))?")
+_NO_MEMBER = re.compile(r"(?:static|typedef|template|using)\b|(?:(?! OF\().)*\(|$")
+_BALANCED = functools.reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(4), "")
+_KERNEL = re.compile(rf"\bKERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(({_BALANCED})\)")
 _LIST = re.compile(r"\b\w+_ARGUMENTS\b")
 _MACRO = re.compile(r"^#define (\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 
@@ -60,76 +67,78 @@ class Member:
     type: str
     extent: str | None = None
 
-    @property
-    def array(self) -> bool:
-        """Whether it is an array."""
-        return self.extent is not None
-
 
 class Declarations:
-    """What a file of kernels/ and the headers that it includes declare."""
+    """What a file of kernels/ and the headers that it includes declare.
+
+    Attributes:
+        constants: the values of all constants that are known without the compiler.
+        aliases: the structures that go by another name too, by that name.
+    """
 
     def __init__(self, path: str) -> None:
         """path: ROOM/NAME.cu or ROOM/NAME.cuh."""
-        headers, text = sources_of(path)
-        self._text = _COMMENT.sub("", text)
-        whole = _COMMENT.sub("", "\n".join([*headers, text]))
-        self._macros = dict(_MACRO.findall(whole))
-        self._aliases = dict(_ALIAS.findall(whole))
-        self._structures = {
-            name: (int(align or 0), base, body) for align, name, base, body in _STRUCTURE.findall(whole)
-        }
-        self.constants = _constants(whole)
+        self._text = _COMMENT.sub("", source(path))
+        self._structures: dict[str, tuple[str, str]] = {}
+        self.aliases: dict[str, str] = {}
+        self._macros: dict[str, str] = {}
+        self.constants: dict[str, int] = {}
+        for header in map(declarations, included(path)):
+            self._structures |= header._structures
+            self.aliases |= header.aliases
+            self._macros |= header._macros
+            self.constants |= header.constants
+        self._structures |= {name: (base, body) for name, base, body in _STRUCTURE.findall(self._text)}
+        self.aliases |= _ALIAS.findall(self._text)
+        self._macros |= {name: text.replace("\\\n", " ") for name, text in _MACRO.findall(self._text)}
+        _add_constants(self._text, self.constants)
 
-    @functools.cache  # noqa: B019  # as long-lived as the sources
-    def members(self, structure: str) -> tuple[Member, ...]:
-        """The members of a structure, those of its base first; KeyError where there is none."""
-        _, base, body = self._structures[self._aliases.get(structure, structure)]
+    def members(self, structure: str) -> list[Member]:
+        """The members of a structure, its base first, without a name; KeyError where there is no such structure."""
+        base, body = self._structures[self.aliases.get(structure, structure)]
         while _BODY.search(body):
             body = _BODY.sub(";", body)  # methods
-        found = list(self.members(base)) if base else []
+        found = [Member("", base)] if base else []
         for statement in (" ".join(part.split()) for part in body.split(";")):
-            first, *others = _split(statement)
-            if "(" in first.partition(" OF(")[0] or not first or first.startswith("static "):
-                continue
-            found.append(_member(first))
-            found += [Member(name, found[-1].type) for name in others]
-        return tuple(found)
+            if not _NO_MEMBER.match(statement):
+                first, *others = statement.split(",")
+                found.append(_member(first))
+                found += [Member(name.strip(), found[-1].type) for name in others]
+        return found
 
-    def dtype(self, type_: str) -> np.dtype[Any]:
-        """An element of an array: of integers, or the rows of a structure, whose own structures are flattened."""
-        if type_ in DTYPES:
-            return DTYPES[type_]
-        fields = [(name, dtype) for name, dtype in self._fields(type_)]
-        return np.dtype(fields, align=True)
+    def row(self, structure: str) -> np.dtype[Any]:
+        """The fields of a structure that is an array's element, those of structures in it among them."""
+        members = [(one.name, DTYPES.get(one.type) or self.row(one.type)) for one in self.members(structure)]
+        nested = np.dtype(members, align=True)
+        fields = [
+            (inner, dtype, outer + offset)
+            for name, (held, outer, *_) in (nested.fields or {}).items()
+            for inner, (dtype, offset, *_) in (held.fields or {name: (held, 0)}).items()
+        ]
+        names, formats, offsets = zip(*fields, strict=True)
+        size = nested.itemsize
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size}, align=True)
 
     def words(self, type_: str) -> tuple[np.dtype[Any], int]:
-        """The dtype in which elements travel, and how many of it are one."""
+        """The dtype in which an array's elements travel, and how many of it are one."""
         if type_ in DTYPES:
             return DTYPES[type_], 1
-        row = self.dtype(type_)
+        row = self.row(type_)
         unsigned = all(dtype.kind == "u" for dtype, *_ in (row.fields or {}).values())
         word = np.dtype({8: np.int64, 4: np.uint32 if unsigned else np.int32}[row.alignment])
         return word, row.itemsize // word.itemsize
 
-    def kernels(self) -> dict[str, tuple[Member, ...]]:
+    def kernels(self) -> dict[str, list[Member]]:
         """The parameters of every entry point that the file itself declares, without `begin` and `end`."""
         body = _MACRO.sub("", self._text)
         for macro, definition in self._macros.items():
-            if "KERNEL void" in definition:
-                one_line = definition.replace("\\\n", " ")
+            if "KERNEL void" in definition:  # MACRO(name, ...) at a line's start declares a kernel of that name
                 for name in re.findall(rf"^{macro}\((\w+)", body, re.MULTILINE):
-                    body += "\n" + re.sub(r"(KERNEL void (?:RESIDENT\(\d+\) )?)\s*name\(", rf"\g<1>{name}(", one_line)
+                    body += "\n" + re.sub(r"\bname\(", f"{name}(", definition)
         body = " ".join(body.split())
         while _LIST.search(body):
-            body = _LIST.sub(lambda found: " ".join(self._macros[found[0]].replace("\\\n", " ").split()), body)
-        return {found[1]: _parameters(found[1], body[found.end() :]) for found in _KERNEL.finditer(body)}
-
-    def _fields(self, structure: str) -> list[tuple[str, np.dtype[Any]]]:
-        fields = []
-        for member in self.members(structure):
-            fields += [(member.name, DTYPES[member.type])] if member.type in DTYPES else self._fields(member.type)
-        return fields
+            body = _LIST.sub(lambda found: " ".join(self._macros[found[0]].split()), body)
+        return {name: _parameters(name, text) for name, text in _KERNEL.findall(body)}
 
 
 @functools.cache
@@ -145,11 +154,16 @@ def constant(path: str, name: str) -> int:
 
 def row_dtype(path: str, structure: str) -> np.dtype[Any]:
     """The fields of a structure of which arrays travel as rows of words: `rows.view(dtype)` names them on the host."""
-    return declarations(path).dtype(structure)
+    return declarations(path).row(structure)
+
+
+def as_python(expression: str) -> str:
+    """An expression of C++ integers as Python writes it."""
+    return _NUMBER.sub(r"\1", expression.replace("(i64)", "")).replace("/", "//")
 
 
 def _member(text: str) -> Member:
-    words = _MEMBER.fullmatch(text)
+    words = _DECLARATION.fullmatch(text)
     if words is not None and words[2] and words[4] is None:
         return Member(words[3], words[1], "some")
     if words is None or bool(words[2]) != (words[4] is not None):
@@ -157,45 +171,24 @@ def _member(text: str) -> Member:
     return Member(words[3], words[1], words[4])
 
 
-def _parameters(kernel: str, text: str) -> tuple[Member, ...]:
-    """text: what follows the opening parenthesis."""
-    depths = itertools.accumulate(((letter == "(") - (letter == ")") for letter in text), initial=1)
-    end = next(i for i, depth in enumerate(depths) if not depth) - 1
-    members = [_member(part) for part in _split(text[:end])]
+def _parameters(kernel: str, text: str) -> list[Member]:
+    members = [_member(part.strip()) for part in text.split(",")]
     if [member.name for member in members[:2]] != ["begin", "end"]:
         raise ValueError(f"{kernel}: a kernel's first parameters are begin and end")
-    return tuple(members[2:])
+    return members[2:]
 
 
-def _split(text: str) -> list[str]:
-    """The parts between commas that stand in no parentheses."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
-def _constants(text: str) -> dict[str, int]:
-    """All constants whose values are known without the compiler; those that use its types or conditions are not."""
-    values: dict[str, int] = {}
-    for found in sorted([*_CONSTANT.finditer(text), *_ENUM.finditer(text)], key=lambda match: match.start()):
+def _add_constants(text: str, values: dict[str, int]) -> None:
+    """Add a file's constants to those of its headers, but for values that take the compiler's types or conditions."""
+    for type_, constant, enumerators in _CONSTANT.findall(text):
         following = 0
-        for part in _split(" ".join(found[1].split())):
+        for part in (constant or enumerators).split(","):
             name, _, value = (word.strip() for word in part.partition("="))
             try:
-                if value:
-                    following = eval(as_python(value), {"__builtins__": {}}, values)
+                number = eval(as_python(value), {"__builtins__": {}}, values) if value else following
             except (SyntaxError, NameError, TypeError):
                 continue
+            if type_.startswith("u"):
+                number %= 1 << 8 * DTYPES[type_].itemsize
             if name:
-                values[name], following = following, following + 1
-    return values
-
-
-def as_python(expression: str) -> str:
-    """An expression of C++ integers as Python writes it."""
-    return re.sub(r"\b(0x[0-9A-Fa-f]+|\d+)u?(?:ll)?\b", r"\1", expression.replace("(i64)", "")).replace("/", "//")
+                values[name], following = number, number + 1

@@ -1,15 +1,17 @@
 """A kernel's arguments, held to its declaration: nothing is launched with what it does not expect.
 
 Arguments are named as the kernel's parameters are. A group is any object with attributes named as the members of the
-structure that it stands for; frozen dataclasses are packed once.
+structure that it stands for. A frozen dataclass is packed once, and keeps what it was packed to: its arrays are never
+replaced.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -23,250 +25,334 @@ Types = tuple[tuple[str, str], ...]
 #: An extent that is not checked.
 SOME = "some"
 
+#: The first bytes of an array, none of them.
+_START = ctypes.c_char * 0
+
+_CTYPES = {name: np.ctypeslib.as_ctypes_type(dtype) for name, dtype in DTYPES.items()}
 _LIMITS = {
-    name: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for name, dtype in DTYPES.items() if name != "bool"
+    name: (0, 1) if name == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    for name, dtype in DTYPES.items()
 }
 
 
-class Packed(NamedTuple):
-    """A group as a kernel takes it: one element of the structure's dtype, arrays as their addresses."""
+class Binding:
+    """What the arguments of a launch, or the members of a group, say of each other.
 
-    structure: str
-    data: np.ndarray[Any, Any]
+    Attributes:
+        array_type: of the backend's arrays.
+        types: the choices for generic types.
+        numbers: the integers by name; once they are checked, the dimensions too.
+        sizes: the elements of the arrays that have an extent.
+    """
+
+    __slots__ = ("array_type", "numbers", "sizes", "types")
+
+    def __init__(self, array_type: type, numbers: dict[str, int]) -> None:
+        self.array_type = array_type
+        self.numbers = numbers
+        self.types: dict[str, str] = {}
+        self.sizes: list[Size] = []
+
+    def check(self) -> list[Size]:
+        """The sizes that are still to be held against what is known elsewhere; WrongSize where one is wrong here."""
+        numbers, left, derived = self.numbers, [], []
+        for size in self.sizes:
+            array, elements = size
+            if array.code is not None:
+                derived.append(size)
+            elif array.extent not in numbers:
+                numbers[array.extent] = elements
+                left.append(size)
+            elif numbers[array.extent] != elements:
+                raise WrongSize(size, numbers[array.extent])
+        for size in derived:
+            array, elements = size
+            try:
+                expected = eval(array.code, array.constants, numbers)  # type: ignore[arg-type]
+            except NameError:
+                left.append(size)
+                continue
+            if expected != elements:
+                raise WrongSize(size, expected)
+        return left
 
 
-class Size(NamedTuple):
-    """What an array has, to be held against what its extent asks for."""
+class WrongSize(TypeError):
+    """An array has more or fewer elements than its extent says."""
 
-    parameter: Parameter
-    owner: str
-    elements: int
-    scope: Mapping[str, int]
-
-    @property
-    def name(self) -> str:
-        """The array as messages call it."""
-        return f"{self.owner}{self.parameter.name}"
+    def __init__(self, size: Size, expected: int) -> None:
+        self.size = size
+        array, elements = size
+        super().__init__(f" has {elements} elements, expected {expected}, which is {array.extent}")
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One parameter of a kernel, or one member of a group.
+class Integer:
+    """An integer, or a bool."""
 
-    dtype: of an integer, or of the words of an array; None for a group.
-    words: an array's words that make an element; None for what is no array.
-    extent: an array's extent as Python code; as text where it is one name.
-    members: those of a group.
+    name: str
+    type: str
+
+    @property
+    def ctype(self) -> Any:
+        """Its type in memory."""
+        return _CTYPES[self.type]
+
+    def bind(self, value: Any, binding: Binding) -> Any:
+        """NumPy's integer of the type; TypeError where the value is none, or out of range."""
+        is_bool = isinstance(value, bool | np.bool_)
+        if is_bool != (self.type == "bool") or not (is_bool or isinstance(value, int | np.integer)):
+            expected = "a bool" if self.type == "bool" else "an integer"
+            raise TypeError(f" is a {type(value).__name__}, expected {expected}")
+        number = int(value)
+        low, high = _LIMITS[self.type]
+        if not low <= number <= high:
+            raise TypeError(f" is {value}, which {DTYPES[self.type]} does not hold")
+        binding.numbers[self.name] = number
+        return DTYPES[self.type].type(value)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array.
+
+    Attributes:
+        dtype: of its words; None where the type is generic.
+        words: how many make an element.
+        extent: as declared.
+        code: the extent in Python, where it is more than the name of an integer or a dimension.
+        constants: what the code knows beside those.
     """
 
     name: str
     type: str
-    dtype: np.dtype[Any] | None = None
-    words: int | None = None
-    extent: CodeType | str | None = None
-    text: str = ""
-    members: tuple[Parameter, ...] = ()
+    dtype: np.dtype[Any] | None
+    words: int
+    extent: str
+    code: CodeType | None = field(default=None, compare=False)
+    constants: dict[str, Any] = field(default_factory=dict, compare=False)
+    ctype = ctypes.c_void_p
+
+    def bind(self, value: Any, binding: Binding) -> Any:
+        """The array itself; TypeError where it is of another kind, dtype or row width, or not contiguous."""
+        if not isinstance(value, binding.array_type):
+            raise TypeError(f" is a {type(value).__name__}, expected {binding.array_type.__module__}.ndarray")
+        held: Any = value
+        if not held.flags.c_contiguous:
+            raise TypeError(" is not contiguous")
+        dtype = self.dtype or self._choose(held.dtype, binding.types)
+        if held.dtype is not dtype and held.dtype != dtype:
+            raise TypeError(f" has dtype {held.dtype}, expected {dtype}")
+        elements = held.size
+        if self.words > 1:
+            if held.ndim != 2 or held.shape[1] != self.words:
+                raise TypeError(f" has shape {held.shape}, expected rows of {self.words} words, a {self.type} each")
+            elements = held.shape[0]
+        if self.extent != SOME:
+            binding.sizes.append((self, elements))
+        return held
+
+    def _choose(self, found: np.dtype[Any], types: dict[str, str]) -> np.dtype[Any]:
+        """The dtype for which the generic type stands; the first array so declared decides."""
+        choices = GENERIC[self.type]
+        return DTYPES[
+            types.setdefault(self.type, next((choice for choice in choices if DTYPES[choice] == found), choices[0]))
+        ]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A structure that is handed over by value."""
+
+    name: str
+    structure: Structure
+
+    @property
+    def ctype(self) -> Any:
+        """Its type in memory."""
+        return self.structure.ctype
+
+    def bind(self, value: Any, binding: Binding) -> Packed:
+        """The members in memory; TypeError, which names the member, where one is missing or not as declared."""
+        structure = self.structure
+        try:
+            packed = value.__dict__[structure.key]
+        except (AttributeError, KeyError):
+            packed = None
+        if packed is None or packed.structure is not structure or packed.array_type is not binding.array_type:
+            packed = structure.pack(value, binding.array_type)
+        for generic, chosen in packed.types.items():
+            if binding.types.setdefault(generic, chosen) != chosen:
+                raise TypeError(f" has {generic} of {DTYPES[chosen]}, expected {DTYPES[binding.types[generic]]}")
+        binding.numbers.update(packed.numbers)
+        binding.sizes += packed.sizes
+        return packed  # type: ignore[no-any-return]
+
+
+Parameter = Integer | Array | Group
+
+#: An array and its elements.
+Size = tuple[Array, int]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The members of a group; the base, if any, is the first of them and has no name."""
+
+    name: str
+    members: tuple[Parameter, ...]
 
     @functools.cached_property
-    def layout(self) -> np.dtype[Any]:
-        """A group in memory, as the compilers lay it out."""
-        fields = [
-            (m.name, m.layout if m.members else np.dtype(np.uint64) if m.words else m.dtype) for m in self.members
-        ]
-        return np.dtype(fields, align=True)
+    def ctype(self) -> Any:
+        """Its type in memory."""
+        fields = [(member.name or "base", member.ctype) for member in self.members]
+        return type(self.name, (ctypes.Structure,), {"_fields_": fields})
 
-    @property
-    def extents(self) -> list[tuple[str, ...]]:
-        """The names in each extent, its own or those of its members."""
-        if self.members:
-            return [extent for member in self.members for extent in member.extents]
-        if isinstance(self.extent, CodeType):
-            return [(*self.extent.co_names, "")]  # not alone
-        return [(self.extent,)] if self.extent else []
+    @functools.cached_property
+    def key(self) -> str:
+        """Where a frozen dataclass keeps what it was packed to."""
+        return f"packed to {self.name}"
 
-    @property
-    def integers(self) -> set[str]:
-        """The integers that it, or its members, bring."""
-        if self.members:
-            return set().union(*(member.integers for member in self.members))
-        return set() if self.words else {self.name}
+    @functools.cached_property
+    def spoken(self) -> list[tuple[str, bool]]:
+        """As `_spoken` of the members."""
+        return _spoken(self.name, self.members)
+
+    def pack(self, value: Any, array_type: type) -> Packed:
+        """The group for which an object stands, kept by a frozen dataclass."""
+        binding = Binding(array_type, {})
+        bound: list[Any] = []
+        for member in self.members:
+            try:
+                held = getattr(value, member.name) if member.name else value
+            except AttributeError:
+                raise TypeError(f" is a {type(value).__name__}, which has no {member.name}") from None
+            try:
+                bound.append(member.bind(held, binding))
+            except TypeError as error:
+                raise TypeError(f"{member.name and '.'}{member.name}{error}") from None
+        numbers = dict(binding.numbers)
+        try:
+            sizes = binding.check()
+        except WrongSize as error:
+            raise TypeError(f".{_path(error.size, self.members, bound)}{error}") from None
+        packed = Packed(self, self.ctype(*map(in_memory, bound)), bound, array_type, binding.types, numbers, sizes)
+        parameters = getattr(type(value), "__dataclass_params__", None)
+        if parameters is not None and parameters.frozen and hasattr(value, "__dict__"):
+            value.__dict__[self.key] = packed
+        return packed
+
+
+class Packed(NamedTuple):
+    """A group as a kernel takes it, and what its members say of the other arguments.
+
+    Attributes:
+        memory: the structure itself.
+        bound: the members, of which the arrays must live as long.
+        array_type, types, numbers: as Binding's; sizes: those that are still to be checked.
+    """
+
+    structure: Structure
+    memory: Any
+    bound: list[Any]
+    array_type: type
+    types: dict[str, str]
+    numbers: dict[str, int]
+    sizes: list[Size]
 
 
 class Signature:
     """The parameters of one kernel behind `begin` and `end`."""
 
-    def __init__(self, kernel: str, parameters: tuple[Parameter, ...], constants: Mapping[str, int]) -> None:
+    def __init__(self, kernel: str, parameters: tuple[Parameter, ...]) -> None:
         """Raises ValueError where a dimension has no extent for itself, or but one array has it."""
-        self.kernel, self.parameters, self._constants = kernel, parameters, dict(constants)
-        known = {"", "items", SOME, *constants}.union(*(parameter.integers for parameter in parameters))
-        extents = [extent for parameter in parameters for extent in parameter.extents]
-        spoken = Counter(name for extent in extents for name in extent)
-        for name in sorted(set(spoken) - known):
-            if (name,) not in extents:
+        self.kernel, self.parameters = kernel, parameters
+        spoken = [(name, alone) for name, alone in _spoken(kernel, parameters) if name != "items"]
+        for name, arrays in Counter(name for name, _ in spoken).items():
+            if (name, True) not in spoken:
                 raise ValueError(f"{kernel}: no array has the extent {name} alone, by which others go")
-            if spoken[name] == 1:
-                raise ValueError(
-                    f"{kernel}: one array alone has the extent {name}, which checks nothing: expected some"
-                )
+            if arrays == 1:
+                raise ValueError(f"{kernel}: only one array has the extent {name}, which checks nothing: say {SOME}")
 
     def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Any]]:
         """The generic types that the arguments decide, and the arguments in order: integers as NumPy's, groups packed.
 
         Raises TypeError, which names kernel and parameter, where they are not what the kernel declares.
         """
-        types: dict[str, str] = {}
-        sizes: list[Size] = []
-        integers = {**self._constants, "items": items}
-        values = []
+        binding = Binding(array_type, {"items": items})
+        bound: list[Any] = []
         try:
             for parameter in self.parameters:
-                value = arguments[parameter.name]
-                if parameter.members:
-                    values.append(_packed(parameter, value, array_type, types, sizes, integers))
-                elif parameter.words:
-                    values.append(value)
-                    sizes.append(Size(parameter, "", _elements(parameter, value, array_type, types), integers))
-                else:
-                    values.append(_integer(parameter, value))
-                    integers[parameter.name] = int(value)
+                bound.append(parameter.bind(arguments[parameter.name], binding))
+            binding.check()
         except KeyError:
             self._expect_names(arguments)
             raise
+        except WrongSize as error:
+            name = _path(error.size, self.parameters, bound)
+            raise TypeError(f"{self.kernel}: argument {name}{error}") from None
         except TypeError as error:
             raise TypeError(f"{self.kernel}: argument {parameter.name}{error}") from None
-        if len(arguments) != len(values):
+        if len(arguments) != len(bound):
             self._expect_names(arguments)
-        self._expect_sizes(sizes, integers)
-        return tuple(sorted(types.items())), values
+        return tuple(sorted(binding.types.items())), bound
 
     def _expect_names(self, arguments: Mapping[str, Any]) -> None:
         names = {parameter.name for parameter in self.parameters}
         for wrong, what in ((names - set(arguments), "lacks"), (set(arguments) - names, "has no parameter")):
             if wrong:
-                raise TypeError(f"{self.kernel}: {what} {', '.join(sorted(wrong))}")
-
-    def _expect_sizes(self, sizes: list[Size], integers: dict[str, int]) -> None:
-        """Dimensions get their values first, from the arrays that have them alone."""
-        derived = []
-        for size in sizes:
-            name = size.parameter.extent
-            if not isinstance(name, str):
-                derived.append(size)
-            elif name != SOME:
-                expected = size.scope.get(name)
-                if expected is None:
-                    expected = integers.setdefault(name, size.elements)
-                if expected != size.elements:
-                    self._refuse(size, expected)
-        for size in derived:
-            expected = eval(size.parameter.extent, {"__builtins__": {}}, {**integers, **size.scope})  # type: ignore[arg-type]
-            if expected != size.elements:
-                self._refuse(size, expected)
-
-    def _refuse(self, size: Size, expected: int) -> None:
-        raise TypeError(
-            f"{self.kernel}: argument {size.name} has {size.elements} elements, expected {expected}, "
-            f"which is {size.parameter.text}"
-        )
+                raise TypeError(f"{self.kernel} {what} {', '.join(sorted(wrong))}")
 
 
-def _packed(
-    group: Parameter,
-    value: Any,
-    array_type: type,
-    types: dict[str, str],
-    sizes: list[Size],
-    integers: dict[str, int],
-    owner: str = "",
-) -> Packed:
-    """The group as the kernel takes it; what its members decide is added to `types`, `sizes` and `integers`."""
-    kept = getattr(value, "__dict__", {})
-    key = f"_packed {group.type} {owner}{group.name}"
-    frozen = kept.get(key)
-    if frozen is None:
-        own_types: dict[str, str] = {}
-        own_sizes: list[Size] = []
-        scope: dict[str, int] = {}
-        name = f"{owner}{group.name}."
-        fields = tuple(_field(m, value, name, array_type, own_types, own_sizes, scope) for m in group.members)
-        frozen = Packed(group.type, np.array([fields], group.layout)), own_types, own_sizes, scope, array_type
-        parameters = getattr(type(value), "__dataclass_params__", None)
-        if parameters is not None and parameters.frozen:
-            kept[key] = frozen
-    packed, own_types, own_sizes, scope, packed_for = frozen
-    if packed_for is not array_type:
-        raise TypeError(f" was packed for {packed_for.__module__}, not {array_type.__module__}")
-    for generic, chosen in own_types.items():
-        if types.setdefault(generic, chosen) != chosen:
-            raise TypeError(f" has {generic} of {DTYPES[chosen]}, expected {DTYPES[types[generic]]}")
-    sizes += own_sizes
-    for integer, number in scope.items():
-        integers.setdefault(integer, number)
-    return packed
-
-
-def _field(
-    member: Parameter,
-    owner: Any,
-    name: str,
-    array_type: type,
-    types: dict[str, str],
-    sizes: list[Size],
-    scope: dict[str, int],
-) -> Any:
+def in_memory(bound: Any) -> Any:
+    """A bound argument as ctypes takes it: a structure, an address or an integer."""
+    if isinstance(bound, Packed):
+        return bound.memory
+    if isinstance(bound, np.generic):
+        return bound.item()
+    if not isinstance(bound, np.ndarray):
+        return bound.data.ptr
+    held: Any = bound
     try:
-        value = getattr(owner, member.name)
-        if member.members:
-            return _packed(member, value, array_type, types, sizes, scope, name).data[0]
-        if not member.words:
-            scope[member.name] = int(_integer(member, value))
-            return value
-        sizes.append(Size(member, name, _elements(member, value, array_type, types), scope))
-        return value.ctypes.data if isinstance(value, np.ndarray) else value.data.ptr
-    except AttributeError:
-        raise TypeError(f" is a {type(owner).__name__}, which has no {member.name}") from None
-    except TypeError as error:
-        raise TypeError(f".{member.name}{error}") from None
+        return ctypes.addressof(_START.from_buffer(held))  # a quarter of the time that held.ctypes.data takes
+    except TypeError:  # the array cannot be written
+        return held.ctypes.data
 
 
-def _elements(parameter: Parameter, array: Any, array_type: type, types: dict[str, str]) -> int:
-    """How many elements an array has, which adds what it decides of the generic types to `types`."""
-    if not isinstance(array, array_type):
-        raise TypeError(f" is a {type(array).__name__}, expected {array_type.__module__}.ndarray")
-    held: Any = array
-    if not held.flags.c_contiguous:
-        raise TypeError(" is not contiguous")
-    dtype, words = parameter.dtype, parameter.words
-    if dtype is None:
-        choices = GENERIC[parameter.type]
-        chosen = types.get(parameter.type)
-        if chosen is None:
-            chosen = next((t for t in choices if DTYPES[t] == held.dtype), choices[0])
-            types[parameter.type] = chosen
-        dtype = DTYPES[chosen]
-    if held.dtype != dtype:
-        raise TypeError(f" has dtype {held.dtype}, expected {dtype}")
-    if words == 1:
-        return int(held.size)
-    if held.ndim != 2 or held.shape[1] != words:
-        raise TypeError(f" has shape {held.shape}, expected rows of {words} words, a {parameter.type} each")
-    return int(held.shape[0])
+def _path(size: Size, parameters: Sequence[Parameter], bound: Sequence[Any]) -> str:
+    """The name of an array in messages, behind those of the groups that it is in."""
+    for parameter, value in zip(parameters, bound, strict=False):
+        if isinstance(value, Packed) and any(size is one for one in value.sizes):
+            inner = _path(size, value.structure.members, value.bound)
+            return f"{parameter.name}.{inner}" if parameter.name else inner
+    return size[0].name
 
 
-def _integer(parameter: Parameter, value: Any) -> Any:
-    dtype = parameter.dtype
-    assert dtype is not None
-    is_bool = isinstance(value, bool | np.bool_)
-    if dtype.kind == "b":
-        if not is_bool:
-            raise TypeError(f" is a {type(value).__name__}, expected a bool")
-        return np.bool_(value)
-    if is_bool or not isinstance(value, int | np.integer):
-        raise TypeError(f" is a {type(value).__name__}, expected an integer")
-    low, high = _LIMITS[parameter.type]
-    if not low <= int(value) <= high:
-        raise TypeError(f" is {value}, which {dtype} does not hold")
-    return dtype.type(value)
+def _spoken(what: str, parameters: Sequence[Parameter]) -> list[tuple[str, bool]]:
+    """The names in the parameters' extents that are no integers of theirs, and whether each stands alone there.
+
+    Raises ValueError where a name may be either of two integers.
+    """
+    integers = Counter(name for parameter in parameters for name in _integers(parameter))
+    spoken: list[tuple[str, bool]] = []
+    for parameter in parameters:
+        if isinstance(parameter, Group):
+            spoken += parameter.structure.spoken
+        elif isinstance(parameter, Array) and parameter.code is not None:
+            spoken += [(name, False) for name in parameter.code.co_names if name not in parameter.constants]
+        elif isinstance(parameter, Array) and parameter.extent != SOME:
+            spoken.append((parameter.extent, True))
+    for name, _ in spoken:
+        if integers[name] > 1:
+            raise ValueError(f"{what}: {integers[name]} integers have the name {name}, by which an extent goes")
+    return [(name, alone) for name, alone in spoken if name not in integers]
+
+
+def _integers(parameter: Parameter) -> list[str]:
+    """The names of the integers that a parameter brings."""
+    if isinstance(parameter, Group):
+        return [name for member in parameter.structure.members for name in _integers(member)]
+    return [parameter.name] if isinstance(parameter, Integer) else []
 
 
 @functools.cache
@@ -274,7 +360,7 @@ def signatures(module: str) -> dict[str, Signature]:
     """Every entry point of a module."""
     declared = declarations(f"{module}.cu")
     return {
-        kernel: Signature(kernel, tuple(_parameter(member, declared) for member in members), declared.constants)
+        kernel: Signature(kernel, tuple(_parameter(member, declared) for member in members))
         for kernel, members in declared.kernels().items()
     }
 
@@ -286,24 +372,38 @@ def signature(module: str, name: str) -> Signature:
 
 def _parameter(member: Member, declared: Declarations) -> Parameter:
     if member.extent is not None:
-        extent = member.extent if member.extent.isidentifier() else compile(as_python(member.extent), "OF", "eval")
-        dtype, words = (None, 1) if member.type in GENERIC else declared.words(member.type)
-        return Parameter(member.name, member.type, dtype, words, extent, member.extent)
+        return _array(member, member.extent, declared)
     if member.type in DTYPES:
-        return Parameter(member.name, member.type, DTYPES[member.type])
+        return Integer(member.name, member.type)
     members = tuple(_parameter(one, declared) for one in declared.members(member.type))
-    return Parameter(member.name, member.type, members=members)
+    return Group(member.name, _structure(declared.aliases.get(member.type, member.type), members))
+
+
+def _array(member: Member, extent: str, declared: Declarations) -> Array:
+    dtype, words = (None, 1) if member.type in GENERIC else declared.words(member.type)
+    if extent.isidentifier() and extent not in declared.constants:
+        return Array(member.name, member.type, dtype, words, extent)
+    code = compile(as_python(extent), "OF", "eval")
+    constants = {name: declared.constants[name] for name in code.co_names if name in declared.constants}
+    return Array(member.name, member.type, dtype, words, extent, code, {"__builtins__": {}, **constants})
+
+
+@functools.cache
+def _structure(name: str, members: tuple[Parameter, ...]) -> Structure:
+    """One for all kernels, so that a group is packed once."""
+    return Structure(name, members)
 
 
 @functools.cache
 def generic_types(module: str) -> tuple[str, ...]:
     """The generic types that a module's kernels use."""
-
-    def used(parameters: tuple[Parameter, ...]) -> set[str]:
-        return {p.type for p in parameters if p.type in GENERIC}.union(*(used(p.members) for p in parameters))
-
-    found = set().union(*(used(one.parameters) for one in signatures(module).values()))
+    found = set().union(*(_generics(one.parameters) for one in signatures(module).values()))
     return tuple(name for name in GENERIC if name in found)
+
+
+def _generics(parameters: Sequence[Parameter]) -> set[str]:
+    groups = (_generics(one.structure.members) for one in parameters if isinstance(one, Group))
+    return {one.type for one in parameters if isinstance(one, Array) and one.dtype is None}.union(*groups)
 
 
 def variant(module: str, types: Types) -> Types:

@@ -32,29 +32,23 @@ def modules(*, for_gpu: bool) -> list[str]:
 
 
 @functools.cache
-def sources_of(path: str) -> tuple[tuple[str, ...], str]:
-    """The texts of the headers that a file of kernels/ includes, each behind those that it includes, and its own."""
-    seen: dict[str, str] = {}
+def source(path: str) -> str:
+    """The text of a file of kernels/, ROOM/NAME.cu or ROOM/NAME.cuh."""
+    return (folder() / path).read_text()
 
-    def visit(text: str) -> None:
-        for header in _INCLUDE.findall(text):
-            if header not in seen:
-                seen[header] = ""
-                own = (folder() / header).read_text()
-                visit(own)
-                del seen[header]
-                seen[header] = own
 
-    text = (folder() / path).read_text()
-    visit(text)
-    return tuple(seen.values()), text
+def included(path: str) -> list[str]:
+    """The headers that a file of kernels/ names itself."""
+    return _INCLUDE.findall(source(path))
 
 
 def digest(module: str, *parts: str) -> str:
     """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
-    headers, text = sources_of(f"{module}.cu")
+    paths = [f"{module}.cu"]
+    for path in paths:
+        paths += [header for header in included(path) if header not in paths]
     sum_ = hashlib.sha256()
-    for part in (*headers, text, *parts):
+    for part in (*map(source, paths), *parts):
         sum_.update(part.encode())
         sum_.update(b"\0")
     return sum_.hexdigest()[:24]

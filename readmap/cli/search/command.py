@@ -95,11 +95,11 @@ def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
 def _load(path: Path, index: Index, mode: SearchMode, backend: Backend, report: Report) -> DeviceIndex:
     """The part of an index that a mode searches, on the device; path: the index's, for errors."""
     try:
-        needed = index.searched(mode.structure, mode.prefix_table).nbytes
+        needed = index.on_host(mode.structure, mode.prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
     report_memory(needed, backend, report)
-    return index.place(backend, mode.structure, mode.prefix_table)
+    return index.to_device(backend, mode.structure, mode.prefix_table)
 
 
 def report_memory(needed: int, backend: Backend, report: Report) -> None:

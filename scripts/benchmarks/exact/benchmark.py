@@ -38,7 +38,7 @@ def benchmark_exact(options: Options) -> tuple[Row, Row]:
     backends = [open_backend("cpu", options.threads), *([gpu] if gpu else [])]
     checked, counts = check(index, inputs.text_of(fasta), letters, backends)
     sizes = [*takewhile(lambda size: size < len(letters), (LEAST_QUERIES * FACTOR**i for i in count())), len(letters)]
-    report = checked | {"inputs": _told(fasta, sizes, counts), "built": built}
+    report = checked | {"inputs": _input_facts(fasta, sizes, counts), "built": built}
     report["cpu"] = times.time_cpu(index, letters, sizes, options.runs, options.threads)
     report["gpu"] = times.time_gpu(index, letters, sizes, options.runs, gpu) if gpu else []
     report["both_strands"] = [
@@ -52,13 +52,13 @@ def benchmark_exact(options: Options) -> tuple[Row, Row]:
     report["random"] = None
     if gpu and options.random_bases:
         report["random"] = search_random(options.random_bases, len(letters), options.runs, gpu)
-    told = json.loads((options.work / "report.json").read_text())  # of readmap's last search
-    told |= {"threads": options.threads, "reference": told["reference"] | {"source": source.name}}
-    return report | {"bars": summarize(report)}, told
+    facts = json.loads((options.work / "report.json").read_text())  # of readmap's last search
+    facts |= {"threads": options.threads, "reference": facts["reference"] | {"source": source.name}}
+    return report | {"bars": summarize(report)}, facts
 
 
 def _sequences(source: Path, options: Options) -> tuple[Fasta, Fasta]:
-    """What is indexed, and what half of the queries come from; tells what is missing."""
+    """The sequences that are indexed, and those that half of the queries come from; says what is missing."""
     if not source.exists():
         print(f"skipped: {source} is not there; give --reference, or set READMAP_SHARED")
         sys.exit(0)
@@ -71,8 +71,8 @@ def _sequences(source: Path, options: Options) -> tuple[Fasta, Fasta]:
     return fasta, rest
 
 
-def _told(fasta: Fasta, sizes: list[int], counts: NDArray[np.int64]) -> Row:
-    """What was searched for what, and how much was there."""
+def _input_facts(fasta: Fasta, sizes: list[int], counts: NDArray[np.int64]) -> Row:
+    """The facts of the inputs: what was searched for what, and how much was there."""
     found = {
         half: {"queries": len(of), "found": int(np.count_nonzero(of)), "occurrences": int(of.sum())}
         for half, of in (("from_reference", counts[::2]), ("from_elsewhere", counts[1::2]))

@@ -18,12 +18,12 @@ Words = list[str | Path]
 
 
 def peers(options: Options) -> list[str]:
-    """Those that are wanted and installed."""
+    """The peers that are wanted and installed."""
     return [name for name, programs in PEERS.items() if options.peer_queries and all(map(shutil.which, programs))]
 
 
 def build(options: Options, reference: Path) -> list[Row]:
-    """What it took to index the reference, by readmap and by bowtie; mummer does so at every search."""
+    """The cost of indexing the reference, by readmap and by bowtie; mummer does so at every search."""
     built, index = [], options.work / "index.readmap"
     for structure in ("array", "both"):
         words = (reference, "-o", index, "--structure", structure, "--force", "-t", "1")

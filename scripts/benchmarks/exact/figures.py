@@ -166,7 +166,7 @@ def figure_5(report: Row) -> Figure:
 
 
 def _caption(figure: Figure, report: Row, device: str) -> None:
-    """What was searched, and where."""
+    """The caption: what was searched, and where."""
     inputs, machine = report["inputs"], report["machine"]
     words = [f"queries of {inputs['query_bases']} nt, {inputs['reference_bases'] / 1e6:g} Mbp", machine["cpu"]]
     words += [machine["gpu"]] if device == "gpu" else []

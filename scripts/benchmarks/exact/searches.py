@@ -39,7 +39,7 @@ def pack(letters: Letters, backend: Backend) -> Patterns:
 
 def place_by(name: str, index: Index, backend: Backend) -> DeviceIndex:
     structure, prefix_table = STRUCTURES[name]
-    return index.place(backend, structure, prefix_table)
+    return index.to_device(backend, structure, prefix_table)
 
 
 def find(

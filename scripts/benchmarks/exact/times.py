@@ -95,8 +95,8 @@ def search_seconds(
 def time_parts(name: str, index: Index, patterns: Patterns, runs: int, backend: Backend) -> Row:
     """Seconds of the GPU's parts in the round of the median total; what is copied lies in pinned memory on the host.
 
-    index: see `pin_index`. The suffix array travels with the tree, since it tells the places; the tree's table of first
-    bases is made on the device, which counts as a part of the transfer.
+    index: see `pin_index`. The suffix array travels with the tree, since it holds the positions; the tree's table of
+    first bases is made on the device, which counts as a part of the transfer.
     """
     on_host = {field: pin(backend.to_host(getattr(patterns, field)), backend) for field in TRANSFERRED}
     pool, rounds = BufferPool(backend.host_buffer, 1, 2), list[dict[str, float]]()
