@@ -340,7 +340,7 @@ def search_files(
     out: Path,
     parameters: exact.Parameters,
     **options: Any,
-) -> exact.Summary:
+) -> exact.ExactSummary:
     """The same for an exact search."""
     search = exact.ExactSearch(index, parameters, backend)
     run_files(paths, search, backend, out, **options)

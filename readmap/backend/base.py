@@ -26,13 +26,14 @@ class Kernel:
     """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
 
     `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of common/portable.cuh).
-    Items of a kernel `in_turns` wait for those before them: groups take them one by one, no more of them than `turns`.
+    Items of a kernel `in_order` wait for those before them: groups take them one by one, no more of them than
+    `resident_groups`.
     """
 
     module: str
     name: str
     grouped: bool = False
-    in_turns: bool = False
+    in_order: bool = False
 
     @property
     def signature(self) -> Signature:
@@ -59,7 +60,7 @@ class Backend(abc.ABC):
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
         groups: of threads that work at once, for kernels whose items are given to groups.
-        turns: groups that work at once and do not share what they compute with, so that all go at one pace.
+        resident_groups: groups that work at once and do not share what they compute with, so that all go at one pace.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Backend(abc.ABC):
     memory_error: type[Exception]
     threads: int
     groups: int
-    turns: int
+    resident_groups: int
 
     @property
     def lane_bits(self) -> int:
@@ -147,16 +148,13 @@ class Backend(abc.ABC):
         array.fill(value)
         return array
 
-    def launch(self, kernel: Kernel, items: int, /, *positional: Any, **arguments: Any) -> None:
+    def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:
         """Run a kernel over `items` items, with arguments named as its parameters are.
 
         Raises TypeError for an argument that is not as declared: another dtype, extent or row width, an array that is
         not contiguous or lies elsewhere, an integer out of range, a name too many or too few.
         """
-        signature = kernel.signature
-        if positional:
-            arguments = dict(zip((p.name for p in signature.parameters), positional, strict=True))
-        types, bound = signature.bind(arguments, items, self.xp.ndarray)
+        types, bound = kernel.signature.bind(arguments, items, self.xp.ndarray)
         if items > 0:
             self.run(kernel, types, items, bound)
 

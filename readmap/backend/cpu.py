@@ -45,7 +45,7 @@ class CpuBackend(Backend):
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = self.groups = self.turns = threads or available_processors()
+        self.threads = self.groups = self.resident_groups = threads or available_processors()
         self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -86,7 +86,7 @@ class CpuBackend(Backend):
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [in_memory(argument) for argument in arguments]
-        slices = _Slices(count, self.threads, 1 if kernel.grouped else SLICE, 1 if kernel.in_turns else count)
+        slices = _Slices(count, self.threads, 1 if kernel.grouped else SLICE, 1 if kernel.in_order else count)
         if self._pool is None or count == 1:
             slices.run(function, values)
             return

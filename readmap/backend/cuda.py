@@ -44,7 +44,7 @@ class CudaBackend(Backend):
         self.device = cupy.cuda.Device(number)
         self.device.use()
         self.groups = 8 * self.device.attributes["MultiProcessorCount"]
-        self.turns = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
+        self.resident_groups = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self._staging = Staging(cupy, self.device, self.threads)
@@ -116,7 +116,7 @@ class CudaBackend(Backend):
         chosen = variant(kernel.module, types)
         function = _module(self.device.id, kernel.module, chosen, self.architecture).get_function(kernel.name)
         block_items = BLOCK // WARP if kernel.grouped else BLOCK
-        most = max(self.turns // block_items, 1) if kernel.in_turns else 1 << 30
+        most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
         grid = min(-(-count // block_items), most)
         function(
             (grid,),

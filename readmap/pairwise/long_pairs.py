@@ -71,7 +71,7 @@ def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
     """The steps of the whole matrix."""
     of_group = max(GROUP_CELLS // (matrix.columns * matrix.strip), GROUP_STRIPS)
     strips = -(-matrix.rows // matrix.strip)
-    slabs = -(-strips // (of_group * matrix.backend.turns))
+    slabs = -(-strips // (of_group * matrix.backend.resident_groups))
     slab = -(-strips // slabs) * matrix.strip
     if score_only:
         return Steps(slab, slab, matrix.columns)

@@ -131,7 +131,7 @@ class Matrix:
         costs = self._heights
 
         def time(height: int) -> int:
-            strips, groups = -(-rows // (self.lanes * height)), self.backend.turns
+            strips, groups = -(-rows // (self.lanes * height)), self.backend.resident_groups
             return (-(-strips // groups) * columns + LAG * min(strips, groups)) * costs[height]
 
         fitting = (n for n in costs if row_step >= rows or not row_step % (self.lanes * n))
@@ -144,4 +144,4 @@ class Matrix:
         if height not in (self._wavefront_rows, TRACED_ROWS):
             module = f"pairwise/sweep_{'9_to_15' if height < self._wavefront_rows else '17_to_24'}_rows"
             name += f"_{height}_rows"
-        return Kernel(module, name, grouped=True, in_turns=True)
+        return Kernel(module, name, grouped=True, in_order=True)

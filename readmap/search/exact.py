@@ -75,7 +75,7 @@ class Parameters:
 
 
 @dataclass
-class Summary(stream.Summary):
+class ExactSummary(stream.RunSummary):
     """What a search counted.
 
     Attributes:
@@ -112,7 +112,7 @@ class ExactSearch:
     comments = False
 
     def __init__(self, index: DeviceIndex, parameters: Parameters, backend: Backend) -> None:
-        self.summary = Summary()
+        self.summary = ExactSummary()
         self._index = index
         self._parameters = parameters
         self._backend = backend
@@ -128,20 +128,34 @@ class ExactSearch:
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
         line_ends, total = backend.ends(counts)
-        most = backend.scratch_bytes // LINE_BYTES
-        for first in range(0, total, most):
+        first, most = 0, backend.scratch_bytes // LINE_BYTES
+        while first < total:
             count = min(most, total - first)
-            piece = {"lines": lines, "line_ends": line_ends, "record_count": reads.count, "first_line": first}
-            lengths = backend.empty(count, np.int64)
-            backend.launch(_MEASURE, count, lengths_out=lengths, **piece)
-            byte_ends, size = backend.ends(lengths)
-            out = backend.empty(size, np.uint8)
-            backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **piece)
+            try:
+                out = self._write(lines, line_ends, first, count)
+            except backend.memory_error:
+                if not first or count == 1:
+                    raise
+                most = count // 2
+                backend.release_memory()
+                continue
             if not first:
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
+            first += count
             yield stream.Block(out)
         if not total:
             self._add(reads, found)
+
+    def _write(self, lines: _Lines, line_ends: Array, first: int, count: int) -> Array:
+        """The bytes of the lines [first, first + count), uint8."""
+        backend, records = self._backend, len(lines.lengths)
+        shared = {"lines": lines, "line_ends": line_ends, "record_count": records, "first_line": first}
+        lengths = backend.empty(count, np.int64)
+        backend.launch(_MEASURE, count, lengths_out=lengths, **shared)
+        byte_ends, size = backend.ends(lengths)
+        out = backend.empty(size, np.uint8)
+        backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
+        return out
 
     def rest(self) -> Iterator[stream.Block]:
         """Nothing: no batch is held."""

@@ -22,7 +22,7 @@ RECORDS, UNMAPPED_READS = range(2)
 
 
 @dataclass
-class MappingSummary(stream.Summary, Counters):
+class MappingSummary(stream.RunSummary, Counters):
     """What a search counted, and what it learnt of the sample.
 
     Attributes:

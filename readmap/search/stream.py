@@ -25,7 +25,7 @@ LEAST_CHUNK = 1 << 20
 
 
 @dataclass
-class Summary:
+class RunSummary:
     """What a search counted.
 
     Attributes:
@@ -56,7 +56,7 @@ class Work(Protocol):
     """
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         """What has been counted so far."""
 
     @property
@@ -184,7 +184,7 @@ class _Writer:
             buffer.release()
 
 
-def _ahead(chunks: Iterator[Chunk], summary: Summary) -> Iterator[Chunk]:
+def _ahead(chunks: Iterator[Chunk], summary: RunSummary) -> Iterator[Chunk]:
     """The chunks, read by a thread of their own while the caller works on the one before."""
     ready: queue.Queue[Chunk | BaseException | None] = queue.Queue()
 

@@ -67,9 +67,9 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
     work = mapping.Mapping(Context(placed, backend), records.Style(form))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
-    def timed_launch(kernel: Kernel, count: int, *positional: Any, **arguments: Any) -> None:
+    def timed_launch(kernel: Kernel, items: int, **arguments: Any) -> None:
         with timed(seconds, f"{stage_of(kernel)}: {kernel.name}", backend):
-            launch(kernel, count, *positional, **arguments)
+            launch(kernel, items, **arguments)
 
     for seconds in ({}, *[total] * ROUNDS):
         with timed(seconds, "copy: upload", backend):

@@ -225,6 +225,13 @@ def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None
     "text",
     [
         *("const u8* (*f) OF(items)", "u8* bytes[4]", "u8* *rows OF(items)", "i32 number OF(items)", "u8 bytes[4]"),
+            "const u8* (*f) OF(items)",
+            "u8* bytes[4]",
+            "u8* *rows OF(items)",
+            "i32 number OF(items)",
+            "u8 bytes[4]",
+            "u8* bytes",
+        ),
         *("Missing group", "const Missing* rows OF(items)", "const u8* bytes OF(items +)", "i32"),
     ],
 )

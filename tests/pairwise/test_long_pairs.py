@@ -28,7 +28,7 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
 def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
     opened = open_backend(backends, threads=request.param)
-    opened.groups = opened.turns = 1  # slabs of few rows
+    opened.groups = opened.resident_groups = 1  # slabs of few rows
     return opened
 
 
@@ -97,7 +97,7 @@ def test_heights_change_nothing(
 
 def test_a_height_with_which_no_group_is_idle() -> None:
     """Of lanes on a GPU that sweeps 528 strips at once."""
-    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, turns=528)
+    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
         matrix = Matrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)

@@ -17,7 +17,7 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
-from readmap.search.stream import Block, Summary
+from readmap.search.stream import Block, RunSummary
 
 Pair = tuple[Read, Read]
 
@@ -27,7 +27,7 @@ class Listing:
 
     def __init__(self, backend: Backend, most: int = 1 << 30) -> None:
         """most: reads a batch that fit in the memory, so to speak."""
-        self.summary = Summary()
+        self.summary = RunSummary()
         self.batches: list[int] = []
         self._backend = backend
         self._most = most

@@ -34,7 +34,7 @@ from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index, build_index
 from readmap.search import exact, stream
-from readmap.search.exact import Format, Parameters, Summary
+from readmap.search.exact import ExactSummary, Format, Parameters
 from readmap.strand import Strand
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -405,7 +405,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path, format: str) -> None:
 # What is counted.
 
 
-def counted(summary: Summary) -> dict[str, int]:
+def counted(summary: ExactSummary) -> dict[str, int]:
     return {
         field.name: getattr(summary, field.name)
         for field in dataclasses.fields(summary)

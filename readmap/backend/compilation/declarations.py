@@ -55,7 +55,6 @@ _DECLARATION = re.compile(r"(?:const )?(\w+) ?(\*?) ?(\w+)(?: OF\((.*)\))?")
 _NO_MEMBER = re.compile(r"(?:static|typedef|template|using)\b|(?:(?! OF\().)*\(|$")
 _BALANCED = functools.reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(4), "")
 _KERNEL = re.compile(rf"\bKERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(({_BALANCED})\)")
-_LIST = re.compile(r"\b\w+_ARGUMENTS\b")
 _MACRO = re.compile(r"^#define (\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 
 
@@ -136,8 +135,6 @@ class Declarations:
                 for name in re.findall(rf"^{macro}\((\w+)", body, re.MULTILINE):
                     body += "\n" + re.sub(r"\bname\(", f"{name}(", definition)
         body = " ".join(body.split())
-        while _LIST.search(body):
-            body = _LIST.sub(lambda found: " ".join(self._macros[found[0]].split()), body)
         return {name: _parameters(name, text) for name, text in _KERNEL.findall(body)}
 
 
@@ -164,8 +161,6 @@ def as_python(expression: str) -> str:
 
 def _member(text: str) -> Member:
     words = _DECLARATION.fullmatch(text)
-    if words is not None and words[2] and words[4] is None:
-        return Member(words[3], words[1], "some")
     if words is None or bool(words[2]) != (words[4] is not None):
         raise ValueError(f"cannot read the declaration {text!r}: expected TYPE NAME, or TYPE* NAME OF(EXTENT)")
     return Member(words[3], words[1], words[4])

@@ -114,7 +114,7 @@ def report_memory(needed: int, backend: Backend, report: Report) -> None:
         )
 
 
-def _record(summary: stream.Summary, index: Index, backend: Backend, loading: float) -> dict[str, Any]:
+def _record(summary: stream.RunSummary, index: Index, backend: Backend, loading: float) -> dict[str, Any]:
     """The record for programs but for the parts of one mode."""
     reference = index.reference
     return {

@@ -14,7 +14,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.search.exact import ALL, ExactSearch, Format, Parameters, Summary
+from readmap.search.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
 from readmap.strand import Strand
 from readmap.version import __version__
 
@@ -33,7 +33,7 @@ class ExactMode:
         self._parameters = Parameters(
             Strand(exact.strand), self.structure, options.format, exact.max_hits or ALL, options.output.group()
         )
-        self._summary = Summary()
+        self._summary = ExactSummary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM, or a table's first line."""

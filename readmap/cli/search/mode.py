@@ -42,11 +42,11 @@ class SearchMode(Protocol):
         """The summary for programs."""
 
 
-def rate(summary: stream.Summary) -> float:
+def rate(summary: stream.RunSummary) -> float:
     """Reads a second."""
     return summary.reads / max(summary.seconds, 1e-9)
 
 
-def speed(summary: stream.Summary, backend: Backend) -> str:
+def speed(summary: stream.RunSummary, backend: Backend) -> str:
     """The speed of a search and its device, in words."""
     return f"{rate(summary):,.0f} reads/s on {device_in_words(backend)}"
