@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from oracles.alignment import clean, reverse_complement
 
-from readmap.backend import Backend
+from readmap.backend import Backend, open_backend
 from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
@@ -22,6 +22,7 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search import exact
+from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.parameters import Pairing, Reporting, Scoring
@@ -313,6 +314,19 @@ def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
 
 def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:
     return pack_queries(reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2), backend)
+
+
+def context_of(
+    contigs: Sequence[str] | dict[str, str], name: str, threads: int | None = None, force_64_bits: bool = False
+) -> Context:
+    """The contigs' index on a backend, by its name, with what a search does by default."""
+    backend = open_backend(name, threads)
+    return Context(index_of(contigs, force_64_bits).place(backend), backend)
+
+
+def batch_of(sequences: Sequence[str], context: Context) -> Batch:
+    reads = reads_of(fasta_reads([Read("", bases) for bases in sequences]), context.backend, 2)
+    return Batch.of(reads, context)
 
 
 def map_files(

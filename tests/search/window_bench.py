@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from examples import Read, below, fasta_reads, fastq, index_of, random_bases, reads_of
+from examples import Read, below, context_of, fasta_reads, fastq, random_bases, reads_of
 from oracles.alignment import canonical, clean
 from oracles.pairs import NO_DEFICIT, THIRD, Mate, Sizes, Window
 
-from readmap.backend import Array, open_backend
+from readmap.backend import Array
 from readmap.search.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
-from readmap.search.context import Context
 from readmap.search.inserts import DIRECTIONS, InsertSize, to_device
 
 
@@ -32,8 +31,8 @@ class Bench:
 
     def __init__(self, contigs: Sequence[str], name: str) -> None:
         self.contigs = contigs
-        self.backend = open_backend(name, 2)
-        self.context = Context(index_of(contigs).place(self.backend), self.backend)
+        self.context = context_of(contigs, name, 2)
+        self.backend = self.context.backend
         self.starts = self.context.index.host.contig_starts.tolist()
 
     def contig_of(self, window: Window) -> int:
