@@ -19,7 +19,8 @@ NO_DEFICIT = constant("search/placement.cuh", "NO_DEFICIT")
 FOUND_WINDOWS, SPREAD, NARROW_BAND = (
     constant("search/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_BAND")
 )
-PRIMARY_ALIGNMENT, SUPPLEMENTARY_ALIGNMENT, SECONDARY_ALIGNMENT, XA_HIT, NOT_REPORTED = (
+#: enum Role.
+PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED = (
     constant("search/record_plan.cuh", name)
     for name in ("PRIMARY_ALIGNMENT", "SUPPLEMENTARY_ALIGNMENT", "SECONDARY_ALIGNMENT", "XA_HIT", "NOT_REPORTED")
 )
@@ -287,7 +288,7 @@ def select(
 ) -> list[Entry]:
     """The entries of a read but for secondary ones, the primary one first; beside those there are no XA hits."""
     windows, length = read.windows, read.length
-    entries = [Entry(read.chosen, PRIMARY_ALIGNMENT, None, mapq, second)]
+    entries = [Entry(read.chosen, PRIMARY, None, mapq, second)]
     if read.chosen < 0:
         return entries
     order = sorted(
@@ -308,7 +309,7 @@ def select(
         ):
             entries.append(Entry(rank, XA_HIT, owner, 0, 0))
     entries = _limited(entries, reporting)
-    others = [entry for entry in entries if entry.role == SUPPLEMENTARY_ALIGNMENT]
+    others = [entry for entry in entries if entry.role == SUPPLEMENTARY]
     sure = [entry for entry in others if least_score(windows[entry.rank], length, scoring) >= scoring.min_score]
     first = min([entries[0], *sure], key=lambda part: _read_begin(read, part))
     if reporting.leftmost_primary and first is not entries[0]:
@@ -326,7 +327,7 @@ def _supplementary(rank: int, read: Mate, mapq: int, bases_per_variant: int, sco
     deficits = [max(in_phred(window.score - other.score, variant, scoring), 0) for other in rivals]
     deficits.append(unexamined_deficit(read.unexamined, window.score, variant, scoring))
     second = max((other.score for other in rivals), default=0)
-    return Entry(rank, SUPPLEMENTARY_ALIGNMENT, None, min(mapping_quality(deficits), mapq), second)
+    return Entry(rank, SUPPLEMENTARY, None, min(mapping_quality(deficits), mapq), second)
 
 
 def _limited(entries: list[Entry], reporting: Reporting) -> list[Entry]:

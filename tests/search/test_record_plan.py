@@ -10,17 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import random_bases
-from oracles.pairs import (
-    NARROW_BAND,
-    PRIMARY_ALIGNMENT,
-    SECONDARY_ALIGNMENT,
-    SUPPLEMENTARY_ALIGNMENT,
-    XA_HIT,
-    Entry,
-    Window,
-    least_score,
-    select,
-)
+from oracles.pairs import NARROW_BAND, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, Entry, Window, least_score, select
 from window_bench import Bench, World, draw_world
 
 from readmap.errors import UsageError
@@ -56,17 +46,17 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     """Each read has entries, the first one primary; owners are parts of the same read, of parts themselves."""
     host, scoring, batch = context.backend.to_host, context.scoring, world.batch
     offsets, slots, owners, roles = (host(a) for a in (plan.offsets, plan.slots, plan.owners, plan.roles))
-    read_of, is_part = np.repeat(np.arange(len(world.mates)), np.diff(offsets)), roles <= SUPPLEMENTARY_ALIGNMENT
+    read_of, is_part = np.repeat(np.arange(len(world.mates)), np.diff(offsets)), roles <= SUPPLEMENTARY
     assert (offsets[0], offsets[-1], len(read_of)) == (0, plan.count, plan.count)
     assert (np.diff(offsets) >= 1).all()
     assert (slots == host(batch.queries.slot_of)[read_of]).all()
-    assert ((roles == PRIMARY_ALIGNMENT) == np.isin(np.arange(plan.count), offsets)).all()
+    assert ((roles == PRIMARY) == np.isin(np.arange(plan.count), offsets)).all()
     assert (read_of[owners] == read_of).all()
     assert is_part[owners].all()
     assert ((owners == np.arange(plan.count)) == is_part).all()
     rows = host(plan.windows)
     assert (rows[rows >= 0] // WINDOWS == slots[rows >= 0]).all()
-    joint = host(batch.placements.joint)[slots] & (roles == PRIMARY_ALIGNMENT)
+    joint = host(batch.placements.joint)[slots] & (roles == PRIMARY)
     least = np.where(joint, scoring.joint_score, scoring.min_score)
     assert (host(plan.least_scores) == least).all()
     columns = read_of, rows, host(plan.bands), host(plan.rooms), least
@@ -116,8 +106,8 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
     found = planned(bench, world, reporting, context)
     assert found == expected(bench, world, context, reporting)
     roles = [role for entries in found for _, role, *_ in entries]
-    assert SUPPLEMENTARY_ALIGNMENT in roles or min_score > 40
-    assert SECONDARY_ALIGNMENT not in roles
+    assert SUPPLEMENTARY in roles or min_score > 40
+    assert SECONDARY not in roles
     assert reporting.most_secondary == 0 or XA_HIT not in roles
     assert counts.get("most_xa_hits", 5) < 100 or XA_HIT in roles
 
@@ -140,19 +130,14 @@ def test_split_read_by_hand(bench: Bench, orientations: tuple[int, int]) -> None
     world = split_read(bench, orientations)
     (entries,) = planned(bench, world, Reporting())
     # Of the first part's other places one is too poor for XA.
-    assert [entry[:3] for entry in entries] == [
-        (0, PRIMARY_ALIGNMENT, 0),
-        (2, XA_HIT, 0),
-        (1, SUPPLEMENTARY_ALIGNMENT, 2),
-        (3, XA_HIT, 2),
-    ]
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0), (1, SUPPLEMENTARY, 2), (3, XA_HIT, 2)]
     (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
-    assert [entry[:2] for entry in entries][:1] == [(0, PRIMARY_ALIGNMENT)]
+    assert [entry[:2] for entry in entries][:1] == [(0, PRIMARY)]
     (entries,) = planned(bench, world, Reporting(most_secondary=9))
-    assert [entry[:3] for entry in entries] == [(0, PRIMARY_ALIGNMENT, 0), (1, SUPPLEMENTARY_ALIGNMENT, 1)]
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (1, SUPPLEMENTARY, 1)]
     picky = dataclasses.replace(bench.context, scoring=Scoring(min_score=56))
     (entries,) = planned(bench, world, Reporting(), picky)
-    assert [entry[:3] for entry in entries] == [(0, PRIMARY_ALIGNMENT, 0), (2, XA_HIT, 0)]
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0)]
 
 
 def test_leftmost_part_is_primary(bench: Bench) -> None:
@@ -167,18 +152,18 @@ def test_leftmost_part_is_primary(bench: Bench) -> None:
         (by_score,) = planned(bench, turned, Reporting())
         (by_place,) = planned(bench, turned, Reporting(leftmost_primary=True))
         assert [entry[:3] for entry in by_score] == [
-            (0, PRIMARY_ALIGNMENT, 0),
+            (0, PRIMARY, 0),
             (3, XA_HIT, 0),
-            (1, SUPPLEMENTARY_ALIGNMENT, 2),
+            (1, SUPPLEMENTARY, 2),
             (2, XA_HIT, 2),
         ]
         if flipped:
             assert by_place == by_score
             continue
         assert [entry[:3] for entry in by_place] == [
-            (1, PRIMARY_ALIGNMENT, 0),
+            (1, PRIMARY, 0),
             (3, XA_HIT, 2),
-            (0, SUPPLEMENTARY_ALIGNMENT, 2),
+            (0, SUPPLEMENTARY, 2),
             (2, XA_HIT, 0),
         ]
         assert [by_place[0][3:], by_place[2][3:]] == [by_score[2][3:], by_score[0][3:]]
@@ -194,7 +179,7 @@ def test_no_part_is_primary_that_may_be_no_alignment(bench: Bench, bases: int, p
     ]
     world = bench.world(["A" * 99 + "C"], [windows], [0])
     (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
-    assert [entry[:2] for entry in entries] == [(primary, PRIMARY_ALIGNMENT), (1 - primary, SUPPLEMENTARY_ALIGNMENT)]
+    assert [entry[:2] for entry in entries] == [(primary, PRIMARY), (1 - primary, SUPPLEMENTARY)]
 
 
 @pytest.mark.parametrize(
