@@ -129,7 +129,7 @@ def small_genome(generator: random.Random) -> dict[str, str]:
 def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
     """Reads of many lengths from both strands with errors, variants, clipped ends, N; some from nowhere, some empty.
 
-    The name tells where a read is from: number, contig, start, strand.
+    The name says where a read is from: number, contig, start, strand.
     """
     names = [name for name, letters in contigs.items() for _ in range(1 + len(letters) // 300)]
     reads = []
@@ -169,7 +169,7 @@ KINDS = (
 def draw_pairs(generator: random.Random, contigs: dict[str, str], count: int) -> list[tuple[Read, Read]]:
     """Pairs of a library of 300 bases, forward and reverse, of all KINDS in turn.
 
-    The name tells number, contig, start, the strand of the first read, and the kind.
+    The name holds number, contig, start, the strand of the first read, and the kind.
     """
     names = [name for name, letters in contigs.items() if len(letters) >= 600 for _ in range(1 + len(letters) // 1_000)]
     pairs = []

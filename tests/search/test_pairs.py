@@ -92,7 +92,7 @@ def test_every_direction_and_distance(bench: Bench) -> None:
         (DIRECTIONS[direction], size) if direction < len(DIRECTIONS) else None
         for direction, size in zip(directions.tolist(), sizes.tolist(), strict=True)
     ]
-    # Where both ends are one place, no strand tells which read is first.
+    # Where both ends are one place, no strand says which read is first.
     assert [pair for pair in found if pair is None or pair[1]] == [pair for pair in expected if pair is None or pair[1]]
     assert {pair[0] for pair in expected if pair} == set(DIRECTIONS)
     assert expected.count(None) > 20
