@@ -328,7 +328,7 @@ def test_alignments_are_the_best_that_there_are(world: World) -> None:
         ends = [operation for _, operation in (parse_cigar(row[5])[0], parse_cigar(row[5])[-1])]
         score = int(row[13].removeprefix("AS:i:")) + scoring.clip_penalty * sum(end != "S" for end in ends)
         assert score <= best
-        missed += [(read, best)] if score < best else []
+        lesser += [(read, best)] if score < best else []
     assert checked > 200
     assert len(lesser) <= checked // 100, lesser
 

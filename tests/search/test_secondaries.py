@@ -165,11 +165,8 @@ def check_records(reads: list[Read], found: dict[str, list[Record]], contigs: di
             rescored = rescore(parse_cigar(record.soft), bases, contigs[record.contig], record.start, DEFAULT)
             assert rescored.score == record.score >= DEFAULT.min_score
             assert rescored.query_length == len(read.bases)
-        for ends in (
-            [(x.contig, x.reverse, x.start) for x in records],
-            [(x.contig, x.reverse, x.end) for x in records],
-        ):
-            assert len(ends) == len(set(ends))
+        for end in ("start", "end"):
+            assert len({(x.contig, x.reverse, getattr(x, end)) for x in records}) == len(records)
 
 
 def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
@@ -228,13 +225,8 @@ def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
     found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
     check_records(reads, found, contigs)
     for name, contig, start, size, reverse in parts:
-        records = [record for record in found[name] if record.contig == contig and record.reverse == reverse]
-        assert any(record.start < start + size and start < record.end for record in records), (
-            name,
-            start,
-            size,
-            reverse,
-        )
+        records = [x for x in found[name] if x.contig == contig and x.reverse == reverse]
+        assert any(x.start < start + size and start < x.end for x in records), (name, start, size, reverse)
 
 
 @pytest.mark.parametrize("most", [1, 10, 60, 1_000])
@@ -303,10 +295,8 @@ def test_strands_are_equal(world: World, tmp_path: Path) -> None:
     turned = [Read(read.name, reverse_complement(read.bases), (read.quality or "")[::-1]) for read in READS]
     one, other = search(world, tmp_path, READS), search(world, tmp_path, turned)
     for read in READS:
-        places = [(record.contig, record.start, record.cigar, record.reverse) for record in one[read.name]]
-        assert places == [
-            (record.contig, record.start, record.cigar, not record.reverse) for record in other[read.name]
-        ]
+        places = [(x.contig, x.start, x.cigar, x.reverse) for x in one[read.name]]
+        assert places == [(x.contig, x.start, x.cigar, not x.reverse) for x in other[read.name]]
 
 
 def test_other_records_are_as_without_secondary_ones(world: World, tmp_path: Path) -> None:
@@ -334,9 +324,8 @@ def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
     for most, count in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
         records = search(world, tmp_path, reads, Reporting(most_secondary=most), index)["r"]
         assert [record.flag & 2304 for record in records] == [0, 2048] + [256] * (2 * count)
-        places = Counter(
-            record.start in [match.start() for match in re.finditer(first, letters)] for record in records[2:]
-        )
+        starts = [match.start() for match in re.finditer(first, letters)]
+        places = Counter(record.start in starts for record in records[2:])
         assert places == {True: count, False: count}
 
 
