@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from oracles.alignment import clean, reverse_complement
 
-from readmap.backend import Backend
+from readmap.backend import Backend, open_backend
 from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
@@ -22,6 +22,7 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search import exact
+from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.parameters import Pairing, Reporting, Scoring
@@ -128,7 +129,7 @@ def small_genome(generator: random.Random) -> dict[str, str]:
 def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
     """Reads of many lengths from both strands with errors, variants, clipped ends, N; some from nowhere, some empty.
 
-    The name tells where a read is from: number, contig, start, strand.
+    The name says where a read is from: number, contig, start, strand.
     """
     names = [name for name, letters in contigs.items() for _ in range(1 + len(letters) // 300)]
     reads = []
@@ -168,7 +169,7 @@ KINDS = (
 def draw_pairs(generator: random.Random, contigs: dict[str, str], count: int) -> list[tuple[Read, Read]]:
     """Pairs of a library of 300 bases, forward and reverse, of all KINDS in turn.
 
-    The name tells number, contig, start, the strand of the first read, and the kind.
+    The name holds number, contig, start, the strand of the first read, and the kind.
     """
     names = [name for name, letters in contigs.items() if len(letters) >= 600 for _ in range(1 + len(letters) // 1_000)]
     pairs = []
@@ -313,6 +314,19 @@ def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
 
 def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:
     return pack_queries(reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2), backend)
+
+
+def context_of(
+    contigs: Sequence[str] | dict[str, str], name: str, threads: int | None = None, force_64_bits: bool = False
+) -> Context:
+    """The contigs' index on a backend, by its name, with what a search does by default."""
+    backend = open_backend(name, threads)
+    return Context(index_of(contigs, force_64_bits).place(backend), backend)
+
+
+def batch_of(sequences: Sequence[str], context: Context) -> Batch:
+    reads = reads_of(fasta_reads([Read("", bases) for bases in sequences]), context.backend, 2)
+    return Batch.of(reads, context)
 
 
 def map_files(

@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from readmap.backend.compilation.declarations import constant
 from readmap.search.parameters import Scoring
 
 BARRIER = "!"  # sorts before A
 AMBIGUOUS = "NRYKMSWBDHV"
-AMBIGUOUS_PENALTY = 1
+AMBIGUOUS_PENALTY = constant("search/scoring.cuh", "AMBIGUOUS_PENALTY")
 IMPOSSIBLE = -(10**9)
 
 Cigar = list[tuple[int, str]]
@@ -117,7 +118,7 @@ def suffix_tree(text: str, order: Sequence[int]) -> dict[Node, list[Edge]]:
 
 
 def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1, -1)) -> list[tuple[int, int, int]]:
-    """Contig, start and strand of every exact occurrence, in the order in which they are told.
+    """Contig, start and strand of every exact occurrence, in the order in which they are reported.
 
     First those on one strand, then those on the other, a palindrome's on both; on each in the order of the text there.
     """
@@ -162,8 +163,8 @@ def segment(
             score += column
             if column < 0 and score + drop < best[0]:
                 break
-            told = score + (scoring.clip_penalty if taken == len(positions) else 0)
-            best = max(best, (told, -taken))
+            bonus = scoring.clip_penalty if taken == len(positions) else 0
+            best = max(best, (score + bonus, -taken))
         return best[0], -best[1]
 
     left, more_left = extend(range(begin - 1, -1, -1)) if begin else (scoring.clip_penalty, 0)

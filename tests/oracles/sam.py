@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oracles.alignment import clean, parse_cigar, rescore, reverse_complement
+from readmap.backend.compilation.declarations import constant
 from readmap.search.parameters import Scoring
 
 DEFAULT = Scoring()
-TRUSTED = 15  # phred of a base that counts in ms
+TRUSTED = constant("search/sam.cu", "TRUSTED")
 PROGRAM_TAG = "PG:Z:readmap"
 
 
@@ -23,8 +24,8 @@ def shown_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Mention:
-    """A place that XA tells of."""
+class XaHit:
+    """A place that XA names."""
 
     contig: str
     start: int
@@ -33,10 +34,10 @@ class Mention:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """An alignment of a read as SAM tells it; start is 0-based on the contig, and the CIGAR clips softly.
+class Alignment:
+    """An alignment of a read as SAM reports it; start is 0-based on the contig, and the CIGAR clips softly.
 
-    role: the primary alignment, another "piece" of a split read, or another "place" of one of these.
+    role: "primary", "supplementary" or "secondary".
     """
 
     contig: str
@@ -45,7 +46,7 @@ class Placed:
     mapq: int
     cigar: str
     second: int
-    mentions: tuple[Mention, ...] = ()
+    xa_hits: tuple[XaHit, ...] = ()
     role: str = "primary"
 
     @property
@@ -66,17 +67,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportedRead:
     """A read as it was sequenced, and its alignments, the primary one first; none where it is unmapped."""
 
     name: str
     bases: str
     quality: str | None
-    places: tuple[Placed, ...] = ()
+    alignments: tuple[Alignment, ...] = ()
 
     @property
-    def primary(self) -> Placed | None:
-        return self.places[0] if self.places else None
+    def primary(self) -> Alignment | None:
+        return self.alignments[0] if self.alignments else None
 
 
 @dataclass(frozen=True)
@@ -87,108 +88,106 @@ class Book:
     scoring: Scoring = DEFAULT
     read_group: str = ""
     soft_clipped: bool = False
-    pieces_secondary: bool = False
+    supplementary_as_secondary: bool = False
 
-    def records(self, read: Told, mate: Told | None = None, number: int = 1, proper: bool = False) -> list[str]:
+    def records(
+        self, read: ReportedRead, mate: ReportedRead | None = None, number: int = 1, proper: bool = False
+    ) -> list[str]:
         """The lines of a read, which is number 1 or 2 of its pair; proper: whether they make a fragment."""
         lines = []
-        for place in read.places or (None,):
-            fields = [shown_name(read.name), str(self._flag(place, mate, number, proper))]
-            fields += [*self._places(read, place, mate), *self._letters(read, place), *self._tags(read, place, mate)]
+        for own in read.alignments or (None,):
+            fields = [shown_name(read.name), str(self._flag(own, mate, number, proper))]
+            fields += [*self._position(read, own, mate), *self._letters(read, own), *self._tags(read, own, mate)]
             lines.append("\t".join(fields) + "\n")
         return lines
 
-    def _flag(self, place: Placed | None, mate: Told | None, number: int, proper: bool) -> int:
+    def _flag(self, own: Alignment | None, mate: ReportedRead | None, number: int, proper: bool) -> int:
         flag = 0
-        if place:
-            secondary = place.role == "place" or (place.role == "piece" and self.pieces_secondary)
-            flag = 16 * place.reverse + 256 * secondary + 2048 * (place.role == "piece" and not secondary)
+        if own:
+            roles = ("secondary", "supplementary") if self.supplementary_as_secondary else ("secondary",)
+            flag = 16 * own.reverse + 256 * (own.role in roles)
+            flag += 2048 * (own.role == "supplementary" and own.role not in roles)
         if not mate:
-            return flag if place else 4
+            return flag if own else 4
         mates = 32 * mate.primary.reverse if mate.primary else 8
-        return flag + 1 + 2 * proper + (0 if place else 4) + mates + (64 if number == 1 else 128)
+        return flag + 1 + 2 * proper + (0 if own else 4) + mates + (64 if number == 1 else 128)
 
-    def _places(self, read: Told, place: Placed | None, mate: Told | None) -> list[str]:
+    def _position(self, read: ReportedRead, own: Alignment | None, mate: ReportedRead | None) -> list[str]:
         """RNAME to TLEN. Of a pair an unmapped read is where its mate is."""
         other = mate.primary if mate else None
-        own, partner = place or other, (other or read.primary) if mate else None
-        fields = [own.contig, str(own.start + 1)] if own else ["*", "0"]
-        fields += [str(place.mapq), self._cigar(place)] if place else ["0", "*"]
-        if not own or not partner:
+        here, partner = own or other, (other or read.primary) if mate else None
+        fields = [here.contig, str(here.start + 1)] if here else ["*", "0"]
+        fields += [str(own.mapq), self._cigar(own)] if own else ["0", "*"]
+        if not here or not partner:
             return [*fields, "*", "0", "0"]
-        length = other.fragment_end - place.fragment_end if place and other and place.contig == other.contig else 0
-        return [*fields, "=" if partner.contig == own.contig else partner.contig, str(partner.start + 1), str(length)]
+        length = other.fragment_end - own.fragment_end if own and other and own.contig == other.contig else 0
+        return [*fields, "=" if partner.contig == here.contig else partner.contig, str(partner.start + 1), str(length)]
 
-    def _cut_off(self, place: Placed) -> bool:
-        return place.role != "primary" and not self.soft_clipped
+    def _cut_off(self, own: Alignment) -> bool:
+        return own.role != "primary" and not self.soft_clipped
 
-    def _cigar(self, place: Placed) -> str:
-        return place.cigar.replace("S", "H") if self._cut_off(place) else place.cigar
+    def _cigar(self, own: Alignment) -> str:
+        return own.cigar.replace("S", "H") if self._cut_off(own) else own.cigar
 
-    def _letters(self, read: Told, place: Placed | None) -> list[str]:
+    def _letters(self, read: ReportedRead, own: Alignment | None) -> list[str]:
         """SEQ and QUAL as they lie on the reference."""
-        if place and place.role == "place":
+        if own and own.role == "secondary":
             return ["*", "*"]
         shown, marks = clean(read.bases), read.quality or ""
-        if place and place.reverse:
+        if own and own.reverse:
             shown, marks = reverse_complement(shown), marks[::-1]
-        if place and self._cut_off(place):
-            left, right = place.clips
+        if own and self._cut_off(own):
+            left, right = own.clips
             shown, marks = shown[left : len(shown) - right], marks[left : len(marks) - right]
         return [shown or "*", marks or "*"]
 
-    def _score(self, read: Told, place: Placed | Mention) -> tuple[int, str, int]:
+    def _score(self, read: ReportedRead, own: Alignment | XaHit) -> tuple[int, str, int]:
         """NM, MD and AS."""
-        oriented = reverse_complement(read.bases) if place.reverse else read.bases
-        told = rescore(parse_cigar(place.cigar), oriented, self.contigs[place.contig], place.start, self.scoring)
-        assert told.query_length == len(read.bases)
-        return told.edit_distance, told.differences, told.score
+        oriented = reverse_complement(read.bases) if own.reverse else read.bases
+        found = rescore(parse_cigar(own.cigar), oriented, self.contigs[own.contig], own.start, self.scoring)
+        assert found.query_length == len(read.bases)
+        return found.edit_distance, found.differences, found.score
 
-    def _tags(self, read: Told, place: Placed | None, mate: Told | None) -> list[str]:
+    def _tags(self, read: ReportedRead, own: Alignment | None, mate: ReportedRead | None) -> list[str]:
         tags = []
-        if place:
-            edits, differences, score = self._score(read, place)
-            tags += [f"NM:i:{edits}", f"MD:Z:{differences}", f"AS:i:{score}", f"XS:i:{place.second}"]
+        if own:
+            edits, differences, score = self._score(read, own)
+            tags += [f"NM:i:{edits}", f"MD:Z:{differences}", f"AS:i:{score}", f"XS:i:{own.second}"]
         if mate:
             tags += [f"MC:Z:{mate.primary.cigar}", f"MQ:i:{mate.primary.mapq}"] if mate.primary else []
             phreds = [ord(mark) - 33 for mark in mate.quality or ""]
             tags.append(f"ms:i:{sum(phred for phred in phreds if phred >= TRUSTED)}")
-        if place and place.role != "place":
-            pieces = [other for other in read.places if other.role != "place" and other is not place]
-            tags += ["SA:Z:" + "".join(self._piece(read, other) for other in pieces)] if pieces else []
-            mentions = [self._mention(read, mention) for mention in place.mentions]
-            tags += ["XA:Z:" + "".join(mentions)] if mentions else []
+        if own and own.role != "secondary":
+            parts = [other for other in read.alignments if other.role != "secondary" and other is not own]
+            tags += ["SA:Z:" + "".join(self._sa_entry(read, other) for other in parts)] if parts else []
+            xa_hits = [self._xa_hit(read, hit) for hit in own.xa_hits]
+            tags += ["XA:Z:" + "".join(xa_hits)] if xa_hits else []
         return [*tags, *([self.read_group] if self.read_group else []), PROGRAM_TAG]
 
-    def _piece(self, read: Told, place: Placed) -> str:
-        strand, (edits, _, _) = "-" if place.reverse else "+", self._score(read, place)
-        return f"{place.contig},{place.start + 1},{strand},{place.cigar},{place.mapq},{edits};"
+    def _sa_entry(self, read: ReportedRead, own: Alignment) -> str:
+        strand, (edits, _, _) = "-" if own.reverse else "+", self._score(read, own)
+        return f"{own.contig},{own.start + 1},{strand},{own.cigar},{own.mapq},{edits};"
 
-    def _mention(self, read: Told, mention: Mention) -> str:
-        strand, (edits, _, _) = "-" if mention.reverse else "+", self._score(read, mention)
-        return f"{mention.contig},{strand}{mention.start + 1},{mention.cigar},{edits};"
+    def _xa_hit(self, read: ReportedRead, hit: XaHit) -> str:
+        strand, (edits, _, _) = "-" if hit.reverse else "+", self._score(read, hit)
+        return f"{hit.contig},{strand}{hit.start + 1},{hit.cigar},{edits};"
 
 
-def told(lines: Sequence[str], name: str, bases: str, quality: str | None) -> Told:
+def reported(lines: Sequence[str], name: str, bases: str, quality: str | None) -> ReportedRead:
     """What was decided of a read, out of its records; nothing else of them is looked at."""
-    places = []
+    alignments = []
     for line in lines:
         fields = line.rstrip("\n").split("\t")
         flag, tags = int(fields[1]), {field[:2]: field[5:] for field in fields[11:]}
         if flag & 4:
             continue
-        mentions = re.findall(r"([^;]+),([+-])(\d+),([^,]+),\d+;", tags.get("XA", ""))
-        # Where -M makes secondary alignments of pieces, SA tells which those are.
-        role = "primary" if not flag & 2304 else "piece" if flag & 2048 or "SA" in tags else "place"
-        places.append(
-            Placed(
-                *(fields[2], int(fields[3]) - 1, bool(flag & 16), int(fields[4])),
-                *(fields[5].replace("H", "S"), int(tags["XS"])),
-                tuple(Mention(contig, int(place) - 1, sign == "-", cigar) for contig, sign, place, cigar in mentions),
-                role,
-            )
-        )
-    return Told(name, bases, quality, tuple(places))
+        xa_hits = re.findall(r"([^;]+),([+-])(\d+),([^,]+),\d+;", tags.get("XA", ""))
+        # Where -M flags supplementary alignments as secondary ones, SA names them.
+        role = "primary" if not flag & 2304 else "supplementary" if flag & 2048 or "SA" in tags else "secondary"
+        hits = tuple(XaHit(contig, int(start) - 1, sign == "-", cigar) for contig, sign, start, cigar in xa_hits)
+        place = fields[2], int(fields[3]) - 1, bool(flag & 16), int(fields[4]), fields[5].replace("H", "S")
+        alignments.append(Alignment(*place, int(tags["XS"]), hits, role))
+    return ReportedRead(name, bases, quality, tuple(alignments))
 
 
 def exact_mapq(total: int) -> int:

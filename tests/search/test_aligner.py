@@ -47,9 +47,13 @@ def test_hits_are_where_the_oracle_says(aligner: Aligner) -> None:
     for hit in found:
         letters, read = GENOME[hit.contig], READS[hit.query].bases
         oriented = clean(read) if hit.strand == 1 else reverse_complement(read)
-        told = rescore(parse_cigar(hit.cigar), oriented, letters, hit.ref_start, Scoring())
-        assert (told.score, told.edit_distance, told.query_length) == (hit.score, hit.edit_distance, len(read))
-        assert hit.ref_end - hit.ref_start == told.reference_length
+        rescored = rescore(parse_cigar(hit.cigar), oriented, letters, hit.ref_start, Scoring())
+        assert (rescored.score, rescored.edit_distance, rescored.query_length) == (
+            hit.score,
+            hit.edit_distance,
+            len(read),
+        )
+        assert hit.ref_end - hit.ref_start == rescored.reference_length
         assert 0 <= hit.ref_start < hit.ref_end <= len(letters)
         assert hit.score >= 30
         assert 0 <= hit.mapq <= 60
@@ -143,7 +147,7 @@ def test_the_same_as_a_search(aligner: Aligner, tmp_path: Path) -> None:
         assert (row[11], row[13], row[14]) == tags
 
 
-def test_qualities_tell_between_near_places(backends: str) -> None:
+def test_qualities_decide_between_near_places(backends: str) -> None:
     """Two copies that differ in one base, where the read has a third: with a poor quality there it says less."""
     generator = random.Random(73)
     unit = random_bases(generator, 200)

@@ -84,8 +84,8 @@ def test_segments_are_the_records_of_a_search(aligner: Aligner, world: Path) -> 
     assert len(primary(segments)) == len(FIRST)
 
 
-def test_what_segments_tell_is_as_the_options_have_it(backends: str, world: Path) -> None:
-    settings = Pairing(joint=False), Reporting(most_places=2, soft_clipped=True, leftmost_primary=True)
+def test_segments_are_as_the_options_have_them(backends: str, world: Path) -> None:
+    settings = Pairing(joint=False), Reporting(most_secondary=2, soft_clipped=True, leftmost_primary=True)
     aligner = Aligner(INDEX, device=backends, pairing=settings[0], reporting=settings[1])
     segments = aligner.pair_segments(FIRST, SECOND, *QUALITIES, insert_size=(250, 20), names=NAMES)
     options = ("-P", "--max-secondary", "2", "-Y", "-5", "-I", "250,20")
@@ -119,8 +119,8 @@ def test_pairs_are_the_primary_records(aligner: Aligner, pairs: Pairs) -> None:
                 continue
             place = segment.reference_name, segment.reference_start, segment.reference_end
             assert (hit.query, hit.contig, hit.ref_start, hit.ref_end) == (number, *place)
-            told = (segment.is_reverse, segment.mapping_quality, segment.cigarstring, segment.get_tag("AS"))
-            assert (hit.strand == -1, hit.mapq, hit.cigar, hit.score) == told
+            rest = (segment.is_reverse, segment.mapping_quality, segment.cigarstring, segment.get_tag("AS"))
+            assert (hit.strand == -1, hit.mapq, hit.cigar, hit.score) == rest
     assert pairs.proper.tolist() == [segment.is_proper_pair for segment in both[::2]]
     assert pairs.template_lengths.tolist() == [segment.template_length for segment in both[::2]]
     assert 0 < pairs.proper.sum() < len(pairs)

@@ -1,4 +1,4 @@
-"""How far the sample is from the reference: what single reads tell, and what is believed of it."""
+"""How far the sample is from the reference: what single reads show, and what is believed of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import random
 
 import numpy as np
 import pytest
-from examples import Read, below, fasta_reads, random_bases, reads_of
+from examples import Read, below, random_bases, reads_of
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.pairs import Candidate, likelihood
-from window_bench import Bench, World, window_at
+from oracles.pairs import NEGLIGIBLE, Window, likelihood
+from window_bench import Bench, window_at
 
-from readmap.search.batch import Searched
-from readmap.search.divergence import LEAST_CLEAN_BASES, MOST_CLEAN_BASES, ONE_ERROR, clean_bases, measure_divergence
-from readmap.search.parameters import CLEAN_BASES, Scoring
+from readmap.backend.compilation.declarations import constant
+from readmap.search.batch import Batch
+from readmap.search.divergence import LEAST_BASES, MOST_BASES, ONE_ERROR, bases_per_variant, measure_divergence
+from readmap.search.parameters import BASES_PER_VARIANT
 from readmap.search.pipeline import search_reads
-from readmap.search.sample import READS, Observed, enough, learn, observe
+from readmap.search.sample import PAIRS, READS, Observed, enough, learn, observe
 
-RELIABLE, NEGLIGIBLE = 20, 60  # of kernels/search/mapping_quality.cuh
+RELIABLE = constant("search/mapping_quality.cuh", "RELIABLE")
+CERTAIN = constant("search/divergence.cu", "CERTAIN")
 RANDOM = random.Random(171)
 CONTIGS = [random_bases(RANDOM, 900, "ACGT" * 20 + "N"), random_bases(RANDOM, 400)]
 
@@ -42,15 +44,15 @@ class Case:
 
     def expected(self) -> tuple[int, int, int]:
         """Base by base, along the contig."""
-        if self.gapped or self.mapq < 60:
+        if self.gapped or self.mapq < CERTAIN:
             return 0, 0, 0
         bases, phreds = clean(self.read.bases), [ord(letter) - 33 for letter in self.read.quality or ""]
         if self.reverse:
             bases, phreds = reverse_complement(bases), phreds[::-1]
         contig = clean(CONTIGS[self.contig])
-        told = [(bases[i], contig[self.start + i], phreds[i]) for i in range(*self.part) if phreds[i] >= RELIABLE]
-        differences = sum(a != b and {a, b} <= set("ACGT") for a, b, _ in told)
-        return len(told), differences, sum(likelihood(min(phred, NEGLIGIBLE)) for _, _, phred in told)
+        shown = [(bases[i], contig[self.start + i], phreds[i]) for i in range(*self.part) if phreds[i] >= RELIABLE]
+        differences = sum(a != b and {a, b} <= set("ACGT") for a, b, _ in shown)
+        return len(shown), differences, sum(likelihood(min(phred, NEGLIGIBLE)) for _, _, phred in shown)
 
 
 def draw_case(generator: random.Random) -> Case:
@@ -66,58 +68,55 @@ def draw_case(generator: random.Random) -> Case:
     end = length - (below(generator, 10) if below(generator, 3) == 0 else 0)
     read = Read("", reverse_complement(bases) if reverse else bases, quality)
     return Case(
-        read, contig, start, reverse, (begin, end), below(generator, 6) == 0, (60, 60, 60, 59)[below(generator, 4)]
+        read, contig, start, reverse, (begin, end), below(generator, 6) == 0, CERTAIN - (below(generator, 4) == 3)
     )
 
 
-def searched_of(bench: Bench, cases: list[Case], fastq: bool = True) -> tuple[World, Searched]:
-    windows: list[list[Candidate]] = []
+def batch_of(bench: Bench, cases: list[Case], with_qualities: bool = True) -> Batch:
+    windows: list[list[Window]] = []
     for case in cases:
         bases = case.read.bases
         window = window_at(bench, case.contig, case.start, len(bases), canonical(bases) != clean(bases), case.reverse)
         begin, end = case.part
         score = window.score + 5 * case.gapped
         windows.append([dataclasses.replace(window, begin=begin, end=end, score=score)])
-    world = bench.world([case.read.bases for case in cases], windows, [0] * len(cases), [case.mapq for case in cases])
-    text = "".join(f"@\n{case.read.bases}\n+\n{case.read.quality}\n" for case in cases).encode()
-    reads = reads_of(text, bench.backend) if fastq else reads_of(fasta_reads([c.read for c in cases]), bench.backend, 2)
-    return world, Searched(reads, world.queries, world.windows, world.placements)
+    bases, mapqs = [case.read.bases for case in cases], [case.mapq for case in cases]
+    qualities = [case.read.quality or "" for case in cases] if with_qualities else None
+    return bench.world(bases, windows, [0] * len(cases), mapqs, qualities=qualities).batch
 
 
-def test_what_reads_tell(bench: Bench) -> None:
+def test_what_reads_show(bench: Bench) -> None:
     cases = [draw_case(random.Random(number)) for number in range(400)]
-    _, searched = searched_of(bench, cases)
-    found = measure_divergence(searched, 1_000, bench.index, bench.backend)
+    batch = batch_of(bench, cases)
+    found = measure_divergence(batch, 1_000, bench.context)
     assert [tuple(row) for row in found.tolist()] == [case.expected() for case in cases]
     assert found[:, 1].max() >= 3
-    assert (measure_divergence(searched, 7, bench.index, bench.backend) == found[:7]).all()
+    assert (measure_divergence(batch, 7, bench.context) == found[:7]).all()
 
 
-def test_reads_without_qualities_or_place_tell_nothing(bench: Bench) -> None:
+def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
     cases = [draw_case(random.Random(number)) for number in range(40)]
-    _, searched = searched_of(bench, cases, fastq=False)
-    assert not measure_divergence(searched, 40, bench.index, bench.backend).any()
-    _, searched = searched_of(bench, cases)
-    nowhere = dataclasses.replace(searched.placements, chosen=bench.backend.full(40, -1, np.int32))
-    searched = dataclasses.replace(searched, placements=nowhere)
-    assert not measure_divergence(searched, 40, bench.index, bench.backend).any()
+    assert not measure_divergence(batch_of(bench, cases, with_qualities=False), 40, bench.context).any()
+    batch = batch_of(bench, cases)
+    batch.placements.chosen.fill(-1)
+    assert not measure_divergence(batch, 40, bench.context).any()
 
 
 @pytest.mark.parametrize(
-    ("bases", "differences", "errors", "told"),
+    ("bases", "differences", "errors", "believed"),
     [
-        (0, 0, 0, CLEAN_BASES),
+        (0, 0, 0, BASES_PER_VARIANT),
         (10_000_000, 10_000, 0, 985),  # (10,000,000 + 100,000) / (10,000 + 250)
         (10_000_000, 15_000, 5_000, 985),
         (10_000_000, 50_000, 0, 200),
-        (10_000_000, 900, 1_000, MOST_CLEAN_BASES),
-        (1_000_000, 200_000, 0, LEAST_CLEAN_BASES),
-        (15_000, 15, 0, 433),  # a hundred reads tell little
+        (10_000_000, 900, 1_000, MOST_BASES),
+        (1_000_000, 200_000, 0, LEAST_BASES),
+        (15_000, 15, 0, 433),  # a hundred reads show little
     ],
 )
-def test_what_is_believed(bases: int, differences: int, errors: int, told: int) -> None:
+def test_what_is_believed(bases: int, differences: int, errors: int, believed: int) -> None:
     halves = np.array([[bases // 2, differences // 2, errors * ONE_ERROR // 2]] * 2 + [[bases % 2, differences % 2, 0]])
-    assert clean_bases(halves) == told
+    assert bases_per_variant(halves) == believed
 
 
 def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -> bytes:
@@ -136,8 +135,7 @@ def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -
 
 
 def observed_of(fastq: bytes, bench: Bench) -> Observed:
-    searched = search_reads(reads_of(fastq, bench.backend), bench.index, Scoring(), bench.backend)
-    return observe(searched, bench.index, bench.backend)
+    return observe(search_reads(reads_of(fastq, bench.backend), bench.context), bench.context)
 
 
 @pytest.mark.parametrize("apart", [50, 200, 1_000])
@@ -146,26 +144,26 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
     bench = Bench([genome], backends)
     generator = random.Random(apart)
     batches = [observed_of(draw_sample(generator, genome, apart, 5_000), bench) for _ in range(4)]
-    sample = learn(batches, None, bench.backend)
-    assert abs(sample.clean_bases / apart - 1) < 0.1
-    assert sample.inserts.sizes == ()
+    sample = learn(batches, None)
+    assert abs(sample.bases_per_variant / apart - 1) < 0.1
+    assert sample.insert_sizes == ()
 
 
 @pytest.mark.parametrize(
-    ("paired", "reads", "pairs", "insert_size", "told"),
+    ("paired", "reads", "pairs", "insert_size", "expected"),
     [
         (False, READS - 1, 0, None, False),
         (False, READS, 0, None, True),
         (True, READS, READS // 2, None, False),
         (True, READS, READS // 2, (400.0, 50.0), True),
-        (True, 2 * READS, 100_000, None, True),
+        (True, 2 * READS, PAIRS, None, True),
     ],
 )
 def test_enough_reads(
-    paired: bool, reads: int, pairs: int, insert_size: tuple[float, float] | None, told: bool
+    paired: bool, reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool
 ) -> None:
     halves = [
         Observed(paired, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32))
         for n, m in ((reads // 2, pairs // 2), (reads - reads // 2, pairs - pairs // 2))
     ]
-    assert enough(halves, insert_size) is told
+    assert enough(halves, insert_size) is expected

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import below, delete, index_of, insert, queries_of, random_bases, substitute
+from examples import batch_of, below, context_of, delete, insert, random_bases, substitute
 from oracles.alignment import (
     Cigar,
     bonuses,
@@ -22,18 +22,19 @@ from oracles.alignment import (
     rescore,
     reverse_complement,
 )
+from oracles.pairs import PRIMARY
 
-from readmap.backend import Backend, open_backend
+from readmap.backend.compilation.declarations import constant
 from readmap.reads.bad_records import LONGEST_READ
-from readmap.search.extension import BANDS, align_lines, score_windows
-from readmap.search.parameters import WINDOWS, Reporting, Scoring
-from readmap.search.placement import no_placements
-from readmap.search.record_plan import PRIMARY, Lines, select_lines
-from readmap.search.windows import WINDOW, Windows, no_windows
+from readmap.search.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
+from readmap.search.context import Context
+from readmap.search.extension import BANDS, LONG_READ, Extensions, score_windows, trace_alignments
+from readmap.search.parameters import Scoring
+from readmap.search.record_plan import plan_records
 
-LONG_READ = 512  # of kernels/search/windows.cuh
-WIDTHS = {"narrow": 32, "middle": 64, "wide": 160, "widest": 256}
-KINDS = {"narrow": 1, "middle": 2, "wide": 3, "widest": 4}
+READ_FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
+WIDTHS = {band.name: band.width for band in BANDS.values()}
+KINDS = {band.name: kind for kind, band in BANDS.items()}
 DEFAULT = Scoring()
 SCORINGS = {
     "default": DEFAULT,
@@ -111,91 +112,90 @@ class Bench:
 
     def __init__(self, contigs: Sequence[str], name: str) -> None:
         self.contigs = contigs
-        self.backend: Backend = open_backend(name, 2)
-        self.index = index_of(contigs).to_device(self.backend)
-        self.starts = self.index.host.contig_starts.tolist()
+        self.context = context_of(contigs, name, 2)
+        self.backend = self.context.backend
+        self.starts = self.context.index.host.contig_starts.tolist()
 
-    def windows(self, tasks: Sequence[Task], score: int) -> tuple[Any, Windows]:
+    def batch(self, tasks: Sequence[Task], score: int) -> Batch:
         """One window a read, of the score given and not yet aligned, at the rank (number of the task) % 3."""
-        queries = queries_of([task.read for task in tasks], self.backend)
-        flags = self.backend.to_host(queries.flags)
-        windows = no_windows(len(tasks), self.backend)
+        batch = batch_of([task.read for task in tasks], self.context)
+        flags = self.backend.to_host(batch.queries.flags)
         rows = np.zeros(len(tasks) * WINDOWS, WINDOW)
         counts = np.zeros(len(tasks), np.int32)
-        for slot, record in enumerate(self.backend.to_host(queries.order).tolist()):
+        for slot, record in enumerate(self.backend.to_host(batch.queries.order).tolist()):
             task, rank = tasks[record], record % 3
             contig = self.contigs[task.contig]
             begin, end = task.segment or (max(0, -task.diagonal), len(task.read))
             assert 0 <= task.diagonal + begin < len(contig)
-            orientation = int(flags[slot] & 1) ^ task.reverse
+            orientation = int(flags[slot] & READ_FLIPPED) ^ task.reverse
             rows[slot * WINDOWS + rank] = (
                 *(task.diagonal + self.starts[task.contig], score, score, begin, end, task.low, task.high),
                 *(orientation, -KINDS[task.band], begin, end),
             )
             counts[slot] = rank + 1
-        held = self.backend.to_device(rows.view(np.int64).reshape(-1, 5))
-        return queries, dataclasses.replace(windows, rows=held, counts=self.backend.to_device(counts))
+        self.put_rows(rows, batch)
+        batch.windows.counts = self.backend.to_device(counts)
+        return batch
 
-    def held(self, windows: Windows, rows: Any) -> Windows:
-        """The windows with other rows."""
-        return dataclasses.replace(windows, rows=self.backend.to_device(rows.view(np.int64).reshape(-1, 5)))
+    def put_rows(self, rows: Any, batch: Batch) -> None:
+        batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
 
-    def rows_of(self, queries: Any, windows: Windows) -> list[Any]:
+    def rows(self, batch: Batch) -> Any:
+        """[reads, WINDOWS], a copy."""
+        return self.backend.to_host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS).copy()
+
+    def rows_of(self, batch: Batch) -> list[Any]:
         """The tasks' windows in the order of the tasks."""
-        rows = self.backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
-        slots = self.backend.to_host(queries.slot_of).tolist()
+        rows, slots = self.rows(batch), self.backend.to_host(batch.queries.slot_of).tolist()
         return [rows[slot][record % 3] for record, slot in enumerate(slots)]
 
-    def score(self, windows: Windows, queries: Any, scoring: Scoring = DEFAULT, long_gaps: bool = True) -> None:
-        selected = self.backend.to_device(np.arange(len(queries.host_lengths), dtype=np.int32))
-        score_windows(windows, queries, selected, self.index, scoring, self.backend, long_gaps=long_gaps)
+    def scored_by(self, scoring: Scoring) -> Context:
+        return dataclasses.replace(self.context, scoring=scoring)
+
+    def score(self, batch: Batch, scoring: Scoring = DEFAULT, long_gaps: bool = True) -> None:
+        score_windows(batch.queries.slot_of, batch, self.scored_by(scoring), long_gaps=long_gaps)
 
     def scores(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, score: int = -1) -> list[int]:
-        queries, windows = self.windows(tasks, score)
-        self.score(windows, queries, scoring)
-        rows = self.rows_of(queries, windows)
+        batch = self.batch(tasks, score)
+        self.score(batch, scoring)
+        rows = self.rows_of(batch)
         assert [int(row["band"]) for row in rows] == [KINDS[task.band] for task in tasks]
         return [int(row["score"]) for row in rows]
 
     def alignments(
         self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, traced: bool = True, least: int = ANY
     ) -> list[Alignment]:
-        queries, windows = self.windows(tasks, 1_000_000)
-        rows = self.backend.to_host(windows.rows).view(WINDOW)
+        batch = self.batch(tasks, 1_000_000)
+        rows = self.rows(batch)
         if traced:
             rows["score"] = 0  # differs from the ungapped segment's, so that the segment is no alignment
             rows["band"] *= -1
-        return self.aligned(tasks, queries, self.held(windows, rows), scoring, least)
+        self.put_rows(rows, batch)
+        return self.aligned(tasks, batch, scoring, least)
 
-    def aligned(
-        self, tasks: Sequence[Task], queries: Any, held: Windows, scoring: Scoring, least: int = ANY
-    ) -> list[Alignment]:
+    def aligned(self, tasks: Sequence[Task], batch: Batch, scoring: Scoring, least: int = ANY) -> list[Alignment]:
         """least: what the alignments should score without bonuses."""
-        lines = self.lines(held, queries, scoring)
-        lines = dataclasses.replace(lines, least_scores=self.backend.full(lines.count, least, np.int32))
-        found = align_lines(lines, held, queries, self.index, scoring, self.backend)
+        found = self.traced(batch, scoring, least)
         ends, rooms, counts, starts, operations = (
             self.backend.to_host(array).tolist()
             for array in (found.ends, found.rooms, found.counts, found.reference_starts, found.operations)
         )
         results = []
-        for line, task in enumerate(tasks):
-            assert 0 < counts[line] <= rooms[line]
-            begin = ends[line] - rooms[line]
-            own = operations[begin : begin + counts[line]]
+        for entry, task in enumerate(tasks):
+            assert 0 < counts[entry] <= rooms[entry]
+            begin = ends[entry] - rooms[entry]
+            own = operations[begin : begin + counts[entry]]
             cigar = [(operation >> 4, "MIDNS"[operation & 15]) for operation in own]
-            results.append(Alignment(cigar, starts[line] - self.starts[task.contig]))
+            results.append(Alignment(cigar, starts[entry] - self.starts[task.contig]))
         return results
 
-    def lines(self, windows: Windows, queries: Any, scoring: Scoring) -> Lines:
-        """One a read, of the last of its windows; the others score nothing."""
-        count = len(queries.host_lengths)
-        chosen = self.backend.to_device(self.backend.to_host(windows.counts) - 1)
-        placements = dataclasses.replace(no_placements(count, self.backend), chosen=chosen)
-        scoring = dataclasses.replace(scoring, min_score=1)
-        lines = select_lines(placements, windows, queries, Reporting(), scoring, self.backend)
-        assert self.backend.to_host(lines.roles).tolist() == [PRIMARY] * count
-        return lines
+    def traced(self, batch: Batch, scoring: Scoring, least: int = ANY) -> Extensions:
+        """One entry a read, of the last of its windows; the others score nothing."""
+        batch.placements.chosen = batch.windows.counts - 1
+        plan = plan_records(batch, self.scored_by(dataclasses.replace(scoring, min_score=1)))
+        assert self.backend.to_host(plan.roles).tolist() == [PRIMARY] * batch.reads.count
+        plan = dataclasses.replace(plan, least_scores=self.backend.full(plan.count, least, np.int32))
+        return trace_alignments(plan, batch.queries, self.scored_by(scoring))
 
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:
         return best_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)
@@ -217,10 +217,10 @@ class Bench:
                 assert score <= scoring.clip_penalty
                 assert cigar == [(len(task.read), "S")]
                 continue
-            told = rescore(cigar, task.oriented, contig, found.start, scoring, task.long_gaps)
-            assert told.query_length == len(task.read)
-            assert 0 <= found.start <= found.start + told.reference_length <= len(contig)
-            assert told.score + bonuses(cigar, scoring) == score, (task, cigar, found.start)
+            rescored = rescore(cigar, task.oriented, contig, found.start, scoring, task.long_gaps)
+            assert rescored.query_length == len(task.read)
+            assert 0 <= found.start <= found.start + rescored.reference_length <= len(contig)
+            assert rescored.score + bonuses(cigar, scoring) == score, (task, cigar, found.start)
             assert gaps_to_shift(cigar, task.oriented, contig, found.start, scoring) == []
 
 
@@ -299,13 +299,6 @@ def benches(backends: str) -> dict[str, Bench]:
     return {name: Bench(contigs, backends) for name, contigs in GENOMES.items()}
 
 
-def test_bands() -> None:
-    """As the kernels have them."""
-    assert {band.name: (kind, band.width) for kind, band in BANDS.items()} == {
-        name: (KINDS[name], WIDTHS[name]) for name in WIDTHS
-    }
-
-
 # Scores.
 
 
@@ -375,13 +368,12 @@ def test_a_score_is_never_lowered(benches: dict[str, Bench], bits: int) -> None:
 def test_only_what_is_new_is_aligned(benches: dict[str, Bench]) -> None:
     """Neither windows without a band, nor those that have been aligned, nor slots that are not selected."""
     bench = benches["random"]
-    queries, windows = bench.windows([Task(CONTIGS[0][:50], 0, 0)] * 5, 7)
-    rows = bench.backend.to_host(windows.rows).view(WINDOW).reshape(5, WINDOWS).copy()
+    batch = bench.batch([Task(CONTIGS[0][:50], 0, 0)] * 5, 7)
+    rows = bench.rows(batch)
     rows["band"][1], rows["band"][2] = 0, 1
-    windows = bench.held(windows, rows)
-    selected = bench.backend.to_device(np.array([0, 1, 2, 4], np.int32))
-    score_windows(windows, queries, selected, bench.index, DEFAULT, bench.backend)
-    after = bench.backend.to_host(windows.rows).view(WINDOW).reshape(5, WINDOWS)
+    bench.put_rows(rows, batch)
+    score_windows(bench.backend.to_device(np.array([0, 1, 2, 4], np.int32)), batch, bench.context)
+    after = bench.rows(batch)
     expected = [(60, 1), (7, 0), (7, 1), (7, -1), (60, 1)]
     assert [(int(row["score"]), int(row["band"])) for row in (after[i][i % 3] for i in range(5))] == expected
 
@@ -391,15 +383,15 @@ def test_long_gaps_wait(benches: dict[str, Bench]) -> None:
     bench = benches["random"]
     tasks = [Task(CONTIGS[0][50:120], 0, 50, band) for band in ("narrow", "middle", "wide")]
     tasks.append(Task(CONTIGS[7][: LONG_READ + 1], 7, 0, "widest"))
-    queries, windows = bench.windows(tasks, 7)
-    before = bench.rows_of(queries, windows)[2].copy()
-    bench.score(windows, queries, long_gaps=False)
-    rows = bench.rows_of(queries, windows)
+    batch = bench.batch(tasks, 7)
+    before = bench.rows_of(batch)[2]
+    bench.score(batch, long_gaps=False)
+    rows = bench.rows_of(batch)
     assert rows[2] == before
     assert [int(row["score"]) for row in rows] == [80, 80, 7, LONG_READ + 11]
     assert [int(row["band"]) for row in rows] == [1, 2, -3, 4]
-    bench.score(windows, queries)
-    rows = bench.rows_of(queries, windows)
+    bench.score(batch)
+    rows = bench.rows_of(batch)
     assert [(int(row["score"]), int(row["band"])) for row in rows[:3]] == [(80, 1), (80, 2), (80, 3)]
 
 
@@ -535,12 +527,12 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
 
 @pytest.mark.parametrize("genome", GENOMES)
 def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
-    """Where the best alignment falls below the least score without its bonuses, the best one that has none is told."""
+    """Where the best alignment falls below the least score without its bonuses, the best one of those is reported."""
     generator, bench, plain = random.Random(29), benches[genome], dataclasses.replace(DEFAULT, clip_penalty=0)
     tasks = make_tasks(generator, GENOMES[genome], 10 * SHORT, ["narrow", "middle", "wide"])
     if genome == "ambiguous":
         tasks = ambiguous_reads(generator, tasks)
-    told = other = 0
+    fallen = other = 0
     for least in (10, 30, 60):
         both = bench.alignments(tasks), bench.alignments(tasks, least=least), bench.alignments(tasks, plain)
         for task, best, found, best_plain in zip(tasks, *both, strict=True):
@@ -548,9 +540,9 @@ def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
             score = rescore(best.cigar, task.oriented, contig, best.start, DEFAULT, task.long_gaps).score
             assert found == (best if score >= least else best_plain)
             other += found != best
-            told += score < least <= bench.expected(task, plain)
+            fallen += score < least <= bench.expected(task, plain)
     assert other > 0
-    assert told > 0
+    assert fallen > 0
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -649,11 +641,11 @@ def test_bonus_decides_between_clip_and_gap(backends: str, gap: int, cigar: str,
     assert contig[141] != contig[141 + gap]
     task = Task(reverse_complement(read) if reverse else read, 0, 50, segment=(0, 92), reverse=reverse)
     bench = Bench([contig], backends)
-    queries, windows = bench.windows([task], 97)
-    bench.score(windows, queries)
-    (found,) = bench.aligned([task], queries, windows, DEFAULT)
+    batch = bench.batch([task], 97)
+    bench.score(batch)
+    (found,) = bench.aligned([task], batch, DEFAULT)
     assert (found.cigar, found.start) == (parse_cigar(cigar), 50)
-    assert int(bench.rows_of(queries, windows)[0]["score"]) == max(97, 110 - 6 - gap)
+    assert int(bench.rows_of(batch)[0]["score"]) == max(97, 110 - 6 - gap)
 
 
 @pytest.mark.parametrize("lanes", [1, 32])
@@ -687,8 +679,6 @@ def test_ungapped_alignments(benches: dict[str, Bench]) -> None:
 
 def test_a_read_without_a_window_has_no_cigar(benches: dict[str, Bench]) -> None:
     bench = benches["random"]
-    queries, windows = bench.windows([Task(CONTIGS[0][:50], 0, 0)] * 2, 5)
-    windows = dataclasses.replace(windows, counts=bench.backend.full(2, 0, np.int32))
-    lines = bench.lines(windows, queries, DEFAULT)
-    found = align_lines(lines, windows, queries, bench.index, DEFAULT, bench.backend)
-    assert bench.backend.to_host(found.counts).tolist() == [0, 0]
+    batch = bench.batch([Task(CONTIGS[0][:50], 0, 0)] * 2, 5)
+    batch.windows.counts.fill(0)
+    assert bench.backend.to_host(bench.traced(batch, DEFAULT).counts).tolist() == [0, 0]

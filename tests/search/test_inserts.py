@@ -1,4 +1,4 @@
-"""Insert sizes: a library's distributions as bwa mem estimates them, what a user gives, and what kernels are told."""
+"""Insert sizes: a library's distributions as bwa mem estimates them, what a user gives, and what kernels get."""
 
 import math
 import random
@@ -10,7 +10,7 @@ from examples import below
 
 from readmap.backend import open_backend
 from readmap.errors import UsageError
-from readmap.search.inserts import DIRECTIONS, RAREST, InsertSize, estimate, given_insert_size, place_inserts
+from readmap.search.inserts import DIRECTIONS, RAREST, InsertSize, estimate, given_insert_size, to_device
 
 NONE = len(DIRECTIONS)
 
@@ -85,7 +85,7 @@ def test_one_size_only() -> None:
     """All fragments are as long: that size alone is one of the library, and it costs nothing."""
     size = estimated({"FR": [250] * 40})["FR"]
     assert (size.mean, size.deviation, size.low, size.high) == (250, 0, 250, 250)
-    assert place_inserts([size], open_backend("cpu")).arguments[3].tolist() == [0]
+    assert to_device([size], open_backend("cpu")).penalties.tolist() == [0]
 
 
 def test_given_sizes() -> None:
@@ -103,13 +103,14 @@ def test_given_sizes_that_are_none(mean: float, deviation: float) -> None:
         given_insert_size(mean, deviation)
 
 
-def test_what_kernels_are_told(backends: str) -> None:
+def test_what_kernels_get(backends: str) -> None:
     """Phred of the share of a normal distribution that is so far off or farther, on either side."""
     backend = open_backend(backends)
     sizes = [InsertSize("RF", 90.0, 10.0, 40, 140), InsertSize("FR", 300.0, 25.0, 200, 440)]
-    placed = place_inserts(sizes, backend)
-    lows, highs, offsets, penalties = (backend.to_host(array).tolist() for array in placed.arguments)
-    assert placed.sizes == tuple(sizes)
+    inserts = to_device(sizes, backend)
+    arrays = inserts.lows, inserts.highs, inserts.offsets, inserts.penalties
+    lows, highs, offsets, penalties = (backend.to_host(array).tolist() for array in arrays)
+    assert inserts.sizes == tuple(sizes)
     assert [low <= high for low, high in zip(lows, highs, strict=True)] == [False, True, True, False]
     assert len(penalties) == 101 + 241
     for size in sizes:
@@ -122,6 +123,5 @@ def test_what_kernels_are_told(backends: str) -> None:
 
 
 def test_no_sizes(backends: str) -> None:
-    backend = open_backend(backends)
-    lows, highs, _, _ = (backend.to_host(array).tolist() for array in place_inserts((), backend).arguments)
-    assert all(low > high for low, high in zip(lows, highs, strict=True))
+    inserts = to_device((), open_backend(backends))
+    assert (inserts.lows > inserts.highs).all()

@@ -33,6 +33,7 @@ from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search import mapping, sample, stream
+from readmap.search.context import Context
 from readmap.search.parameters import Scoring
 
 DRAW = random.Random(61)
@@ -52,8 +53,8 @@ class World:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_reads_tell() -> Iterator[None]:
-    """Of the sample, so that the records of some reads are the first ones of those of all."""
+def few_reads_show_the_sample() -> Iterator[None]:
+    """So that the records of some reads are the first ones of those of all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "READS", 40)
         yield
@@ -183,7 +184,9 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     released: list[int] = []
 
     def count_of(arguments: Sequence[Any]) -> int:
-        return int(arguments[1]) if stage == "find_reads" else next(a.count for a in arguments if hasattr(a, "count"))
+        if stage == "find_reads":
+            return int(arguments[1])
+        return int(arguments[0].count if stage == "search_reads" else arguments[1].reads.count)
 
     def limited(*arguments: Any) -> Any:
         count = count_of(arguments)
@@ -248,7 +251,7 @@ def test_reverse_complements_map_to_the_same_places(world: World, tmp_path: Path
 
 
 @pytest.mark.parametrize(("left_out", "sure"), [(0, True), (10, False)])
-def test_palindrome_is_told_forward(world: World, tmp_path: Path, left_out: int, sure: bool) -> None:
+def test_palindrome_is_reported_forward(world: World, tmp_path: Path, left_out: int, sure: bool) -> None:
     """It has one place on both strands, but less than all of it has two."""
     half = random_bases(random.Random(63), 60)
     palindrome = half + reverse_complement(half)
@@ -311,7 +314,7 @@ def best_of_all(read: str, scoring: Scoring) -> int:
 def test_alignments_are_the_best_that_there_are(world: World) -> None:
     """By an unbanded alignment with the whole genome; few may differ: a gap that no band takes, a place not seen."""
     scoring = Scoring()
-    missed = []
+    lesser = []
     checked = 0
     for read, row in zip(READS, rows_of(world.records), strict=True):
         if not read.bases or len(read.bases) > 300:
@@ -319,15 +322,15 @@ def test_alignments_are_the_best_that_there_are(world: World) -> None:
         best = best_of_all(read.bases, scoring)
         if row[1] == "4":
             # Bonuses are no part of the score that decides whether a read is mapped.
-            missed += [(read, best)] if best >= scoring.min_score + 2 * scoring.clip_penalty + 5 else []
+            lesser += [(read, best)] if best >= scoring.min_score + 2 * scoring.clip_penalty + 5 else []
             continue
         checked += 1
         ends = [operation for _, operation in (parse_cigar(row[5])[0], parse_cigar(row[5])[-1])]
         score = int(row[13].removeprefix("AS:i:")) + scoring.clip_penalty * sum(end != "S" for end in ends)
         assert score <= best
-        missed += [(read, best)] if score < best else []
+        lesser += [(read, best)] if score < best else []
     assert checked > 200
-    assert len(missed) <= checked // 100, missed
+    assert len(lesser) <= checked // 100, lesser
 
 
 def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> None:
@@ -406,7 +409,7 @@ def first_place(text: str, start: int, length: int) -> int:
 
 @pytest.mark.parametrize(("operation", "length"), [("D", 100), ("D", 150), ("D", 250), ("I", 150), ("I", 250)])
 def test_long_gaps(world: World, tmp_path: Path, length: int, operation: str) -> None:
-    """Of 20 to 110 bases in the middle of a read, on both strands: one gap at its first place, and one line."""
+    """Of 20 to 110 bases in the middle of a read, on both strands: one gap at its first place, and one record."""
     generator = random.Random(70)
     contig = random_bases(generator, 30_000)
     reads, expected = [], []
@@ -449,8 +452,8 @@ def test_no_gap_of_one_price(world: World, tmp_path: Path) -> None:
 
 
 def test_summary(world: World, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    work = mapping.Mapping(world.index, Scoring(), world.backend)
+    reported: list[tuple[int, int]] = []
+    work = mapping.Mapping(Context(world.index, world.backend))
     summary = work.summary
     with open_output(str(tmp_path / "out.sam")) as output:
         stream.run(
@@ -459,7 +462,7 @@ def test_summary(world: World, tmp_path: Path) -> None:
             work,
             world.backend,
             batch_reads=100,
-            progress=lambda: told.append((summary.reads, summary.mapped)),
+            progress=lambda: reported.append((summary.reads, summary.mapped)),
         )
     rows = rows_of(world.records)
     mapped = [row for row in rows if row[1] != "4"]
@@ -467,8 +470,8 @@ def test_summary(world: World, tmp_path: Path) -> None:
     assert summary.mapqs.tolist() == [sum(row[4] == str(mapq) for row in mapped) for mapq in range(61)]
     assert summary.too_short == sum(len(read.bases) < 30 for read in READS)
     assert summary.replaced == sum(letter in "RYSWKMBDHV" for read in READS for letter in read.bases.upper())
-    assert [reads for reads, _ in told] == [100, 200, 300]
-    assert told[-1] == (summary.reads, summary.mapped)
+    assert [reads for reads, _ in reported] == [100, 200, 300]
+    assert reported[-1] == (summary.reads, summary.mapped)
     assert summary.seconds > 0
 
 
@@ -570,7 +573,7 @@ class FailingOutput(Output):
 @pytest.mark.parametrize("writes", [0, 3])
 def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
     output = FailingOutput(error, writes)
-    work = mapping.Mapping(world.index, Scoring(), world.backend)
+    work = mapping.Mapping(Context(world.index, world.backend))
     with pytest.raises(type(error)) as raised:
         stream.run([str(world.reads)], [output], work, world.backend, batch_reads=20)
     assert raised.value is error
@@ -582,7 +585,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     output = FailingOutput(OSError("not reached"), 100)
     seen: list[int] = []
 
-    work = mapping.Mapping(world.index, Scoring(), world.backend)
+    work = mapping.Mapping(Context(world.index, world.backend))
 
     def interrupt() -> None:
         seen.append(work.summary.reads)

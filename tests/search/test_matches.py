@@ -1,4 +1,4 @@
-"""Diagonals that seeds tell, all of them, and the windows that they make, against plain Python."""
+"""Diagonals that seeds name, all of them, and the windows that they make, against plain Python."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import TEXTS, below, index_of, insert, queries_of, random_bases, substitute
+from examples import TEXTS, batch_of, below, context_of, insert, random_bases, substitute
 from oracles.alignment import canonical, clean, common_prefix, reverse_complement, segment, text_of
-from oracles.pairs import tie_of
+from oracles.pairs import SPREAD, tie_of
 
-from readmap.backend import Backend, open_backend
-from readmap.index.device import DeviceIndex
+from readmap.backend.compilation.declarations import constant
 from readmap.reads.queries import Queries
-from readmap.search import secondaries as places
+from readmap.search import secondaries
+from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL
-from readmap.search.matches import STRIDE, Crowd, find_matches, list_diagonals
-from readmap.search.parameters import Scoring
-from readmap.search.placement import no_placements
+from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates
+from readmap.search.parameters import Scoring, dense_seed
 
-DROP, SPREAD = 30, 24  # of kernels/search/ungapped.cuh and kernels/search/window_builder.cuh
+DROP = constant("search/ungapped.cuh", "DROP")
 
 #: Orientation, diagonal in the whole reference, score, begin and end of a segment.
 Segment = tuple[int, int, int, int, int]
@@ -56,14 +55,11 @@ def segments_of(read: str, contigs: Sequence[str], seed: int, scoring: Scoring) 
     return sorted(found, key=lambda one: one[:2] + one[3:4])
 
 
-def crowd_of(
-    reads: Sequence[str], index: DeviceIndex, backend: Backend, scoring: Scoring
-) -> tuple[Queries, Crowd, int]:
-    """As if all reads had a place; also the bases of a seed."""
-    queries = queries_of(reads, backend)
-    placements = dataclasses.replace(no_placements(len(reads), backend), chosen=backend.full(len(reads), 0, np.int32))
-    matches = find_matches(queries, placements, index, backend)
-    return queries, list_diagonals(matches, queries, index, scoring, backend), matches.seed_bases
+def candidates_of(reads: Sequence[str], context: Context) -> tuple[Queries, Candidates]:
+    """As if all reads had a place."""
+    batch = batch_of(reads, context)
+    batch.placements.chosen.fill(0)
+    return batch.queries, list_candidates(find_matches(batch, context), batch.queries, context)
 
 
 def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[str]:
@@ -82,20 +78,16 @@ def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[s
 
 @pytest.mark.parametrize("scoring", [Scoring(), Scoring(min_score=70, long_gap=12), Scoring(match=2, min_score=20)])
 @pytest.mark.parametrize("name", ["random", "copies", "period of three", "fibonacci", "runs of N", "many contigs"])
-def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, scoring: Scoring) -> None:
-    """However many matches come together."""
-    backend = open_backend(backends, 2)
+def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, scoring: Scoring, most: int) -> None:
+    context = dataclasses.replace(context_of(TEXTS[name], backends, 2), scoring=scoring)
+    host, seed = context.backend.to_host, dense_seed(context.index.suffix_count)
+    monkeypatch.setattr(context.backend, "scratch_bytes", MATCH_BYTES * most)
     reads = draw(random.Random(191), TEXTS[name], 8)
-    index = index_of(TEXTS[name]).to_device(backend)
-    queries, crowd, seed = crowd_of(reads, index, backend, scoring)
-    rows = backend.to_host(crowd.rows).view(DIAGONAL).reshape(-1)
-    monkeypatch.setattr(backend, "scratch_bytes", 160)
-    _, few, _ = crowd_of(reads, index, backend, scoring)
-    assert np.array_equal(backend.to_host(few.rows).view(DIAGONAL).reshape(-1), rows)
-    slots, hashes = backend.to_host(crowd.slots), backend.to_host(queries.hashes).tolist()
-    assert np.array_equal(backend.to_host(few.slots), slots)
+    queries, candidates = candidates_of(reads, context)
+    rows = host(candidates.rows).view(DIAGONAL).reshape(-1)
+    slots, hashes = host(candidates.slots), host(queries.hashes).tolist()
     assert (np.diff(slots) >= 0).all()
-    for read, slot in zip(reads, backend.to_host(queries.slot_of).tolist(), strict=True):
+    for read, slot in zip(reads, host(queries.slot_of).tolist(), strict=True):
         own = rows[slots == slot]
         names = ["orientation", "diagonal", "score", "begin", "end"]
         assert own[names].tolist() == segments_of(read, TEXTS[name], seed, scoring)
@@ -127,13 +119,12 @@ def heads_of(rows: Any, slots: Any, contigs: Any) -> list[int]:
 )
 def test_heads(backends: str, name: str) -> None:
     """Whatever the order in which they are decided, they are those of a walk from the best diagonal on."""
-    backend = open_backend(backends, 2)
     contigs = [*TEXTS[name], random_bases(random.Random(192), 80)]
-    index, scoring = index_of(contigs).to_device(backend), Scoring()
-    queries, crowd, _ = crowd_of(draw(random.Random(193), contigs, 20), index, backend, scoring)
-    count = len(crowd.slots)
-    arguments = (crowd.rows, crowd.slots, queries.lengths, *index.reference, count)
-    found = backend.to_host(places._heads(arguments, count, scoring, backend)).tolist()
-    rows, slots = backend.to_host(crowd.rows).view(DIAGONAL).reshape(-1), backend.to_host(crowd.slots)
+    context = context_of(contigs, backends, 2)
+    host, index = context.backend.to_host, context.index
+    queries, candidates = candidates_of(draw(random.Random(193), contigs, 20), context)
+    given = {"queries": queries, "reference": index.reference, "scoring": context.scoring, "found": candidates}
+    found = host(secondaries._heads(candidates.diagonal_count, given, context)).tolist()
+    rows, slots = host(candidates.rows).view(DIAGONAL).reshape(-1), host(candidates.slots)
     owners = np.searchsorted(index.host.contig_starts, rows["diagonal"] + rows["begin"], "right")
     assert found == heads_of(rows, slots, owners)

@@ -15,14 +15,14 @@ import pysam
 import pytest
 from examples import Read, draw_pairs, index_of, map_files, random_bases, small_genome, write_pairs
 from oracles.pairs import size_penalty
-from oracles.sam import Book, Told, told
+from oracles.sam import Book, ReportedRead, reported
 
 from readmap.backend import Backend, open_backend
 from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
 from readmap.search.inserts import InsertSize
-from readmap.search.mapping import Summary
+from readmap.search.mapping import MappingSummary
 from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting
 from readmap.search.records import Style
 
@@ -44,7 +44,7 @@ class Found:
     """What a search wrote and counted."""
 
     lines: list[str]
-    summary: Summary
+    summary: MappingSummary
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +64,14 @@ def by_read(lines: list[str]) -> list[list[str]]:
     """The lines of each read, in their order: a primary one begins a read's."""
     reads: list[list[str]] = []
     for line in lines:
-        # A piece that -M makes secondary is not primary either.
+        # A supplementary one that -M flags as secondary is not primary either.
         if not int(line.split("\t")[1]) & 2304:
             reads.append([])
         reads[-1].append(line)
     return reads
 
 
-def is_proper(first: Told, second: Told, sizes: tuple[InsertSize, ...] | None) -> bool:
+def is_proper(first: ReportedRead, second: ReportedRead, sizes: tuple[InsertSize, ...] | None) -> bool:
     """Whether the primary alignments are on one contig and make a fragment of the library."""
     one, other = first.primary, second.primary
     if not one or not other or one.contig != other.contig:
@@ -81,11 +81,11 @@ def is_proper(first: Told, second: Told, sizes: tuple[InsertSize, ...] | None) -
 
 
 def check(found: Found, book: Book, pairs: list[tuple[Read, Read]] = PAIRS) -> Counter[int]:
-    """Each line from its place, CIGAR, MAPQ, XS and XA alone; also how often each flag is."""
+    """Each record from its place, CIGAR, MAPQ, XS and XA alone; also how often each flag is."""
     reads = by_read(found.lines)
     assert len(reads) == 2 * len(pairs)
     for number, pair in enumerate(pairs):
-        own = [told(reads[2 * number + i], read.name, read.bases, read.quality) for i, read in enumerate(pair)]
+        own = [reported(reads[2 * number + i], read.name, read.bases, read.quality) for i, read in enumerate(pair)]
         proper = is_proper(own[0], own[1], found.summary.insert_sizes)
         expected = book.records(own[0], own[1], 1, proper) + book.records(own[1], own[0], 2, proper)
         assert reads[2 * number] + reads[2 * number + 1] == expected
@@ -94,12 +94,12 @@ def check(found: Found, book: Book, pairs: list[tuple[Read, Read]] = PAIRS) -> C
 
 OPTIONS = {
     "default": Reporting(),
-    "places": Reporting(most_places=3),
-    "all places": Reporting(most_places=EVERY_PLACE),
+    "secondary": Reporting(most_secondary=3),
+    "all secondary": Reporting(most_secondary=EVERY_PLACE),
     "soft clips": Reporting(soft_clipped=True),
-    "soft clips and places": Reporting(soft_clipped=True, most_places=2),
-    "pieces secondary": Reporting(pieces_secondary=True),
-    "leftmost primary": Reporting(leftmost_primary=True, most_mentions=50, mention_share=0),
+    "soft clips and secondary": Reporting(soft_clipped=True, most_secondary=2),
+    "supplementary as secondary": Reporting(supplementary_as_secondary=True),
+    "leftmost primary": Reporting(leftmost_primary=True, most_xa_hits=50, xa_share=0),
 }
 
 
@@ -114,8 +114,8 @@ NO_FRAGMENTS = {65, 129, 113, 177, 97, 145, 81, 161}
 def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> None:
     reporting = OPTIONS[name]
     found = search(world, tmp_path / "out", Style(read_group=READ_GROUP), pairing=pairing, reporting=reporting)
-    soft, secondary = reporting.soft_clipped, reporting.pieces_secondary
-    flags = check(found, Book(GENOME, read_group="RG:Z:a", soft_clipped=soft, pieces_secondary=secondary))
+    soft, secondary = reporting.soft_clipped, reporting.supplementary_as_secondary
+    flags = check(found, Book(GENOME, read_group="RG:Z:a", soft_clipped=soft, supplementary_as_secondary=secondary))
     summary = found.summary
     # Many pairs are drawn that lie otherwise than FR.
     directions = [size.direction for size in summary.insert_sizes or ()]
@@ -124,7 +124,7 @@ def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> N
     assert plain >= LONELY
     assert plain >= (NO_FRAGMENTS if pairing.insert_size else FRAGMENTS)
     assert bool(summary.supplementary) == (not secondary)
-    assert bool(summary.secondary) == (secondary or reporting.most_places > 0)
+    assert bool(summary.secondary) == (secondary or reporting.most_secondary > 0)
     count = {bit: sum(many for flag, many in flags.items() if flag & bit) for bit in (256, 2048)}
     assert (summary.secondary, summary.supplementary) == (count[256], count[2048])
     primary = [flag for flag in flags.elements() if not flag & 2304]
@@ -139,7 +139,7 @@ def test_records_of_any_pairing(world: World, tmp_path: Path, pairing: Pairing) 
 
 
 def test_split_reads_are_whole(world: World, tmp_path: Path) -> None:
-    """The parts of a read, hard clips counted, are as long as it, and what SA tells of a line is that line."""
+    """The parts of a read, hard clips counted, are as long as it, and SA holds the read's other records."""
     found = search(world, tmp_path / "out")
     reads = by_read(found.lines)
     split = 0
@@ -162,8 +162,8 @@ def test_split_reads_are_whole(world: World, tmp_path: Path) -> None:
     assert split >= 20
 
 
-def test_split_reads_are_told(world: World, tmp_path: Path) -> None:
-    """Of the drawn ones nearly all: both of their parts are in some line."""
+def test_split_reads_are_reported(world: World, tmp_path: Path) -> None:
+    """Of the drawn ones nearly all: both of their parts have a record."""
     reads = by_read(search(world, tmp_path / "out").lines)
     whole = [len(reads[2 * i]) + len(reads[2 * i + 1]) > 2 for i, (r, _) in enumerate(PAIRS) if "!split" in r.name]
     assert sum(whole) >= 0.8 * len(whole)
@@ -175,17 +175,17 @@ def alignment_of(contig: str, start: int, cigar: str, reverse: bool) -> tuple[st
     return contig, reverse, start, start + covered
 
 
-def twins(one: tuple[str, bool, int, int], other: tuple[str, bool, int, int]) -> bool:
+def are_duplicates(one: tuple[str, bool, int, int], other: tuple[str, bool, int, int]) -> bool:
     """Whether they begin or end at the same place."""
     return one[:2] == other[:2] and (one[2] == other[2] or one[3] == other[3])
 
 
-def test_secondary_lines_and_mentions_are_the_same_places(world: World, tmp_path: Path) -> None:
-    """What XA tells of, -a gives lines to, or is one place with them; those have neither letters nor SA nor XA."""
-    mentions = by_read(search(world, tmp_path / "out", reporting=Reporting(most_mentions=99, mention_share=0)).lines)
-    places = by_read(search(world, tmp_path / "out", reporting=Reporting(most_places=99)).lines)
+def test_secondary_records_and_xa_hits_are_the_same_places(world: World, tmp_path: Path) -> None:
+    """What XA names has a record with -a, or is one place with it; those have neither letters nor SA nor XA."""
+    with_xa = by_read(search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=99, xa_share=0)).lines)
+    with_all = by_read(search(world, tmp_path / "out", reporting=Reporting(most_secondary=99)).lines)
     several = 0
-    for one, other in zip(mentions, places, strict=True):
+    for one, other in zip(with_xa, with_all, strict=True):
         named = set()
         for line in one:
             for contig, sign, place, cigar in re.findall(
@@ -194,9 +194,9 @@ def test_secondary_lines_and_mentions_are_the_same_places(world: World, tmp_path
                 named.add(alignment_of(contig, int(place), cigar, sign == "-"))
         rows = [line.rstrip("\n").split("\t") for line in other]
         second = [row for row in rows if int(row[1]) & 256]
-        told = {alignment_of(row[2], int(row[3]), row[5], bool(int(row[1]) & 16)) for row in second}
-        for mention in named:
-            assert any(twins(mention, place) for place in told)
+        found = {alignment_of(row[2], int(row[3]), row[5], bool(int(row[1]) & 16)) for row in second}
+        for hit in named:
+            assert any(are_duplicates(hit, place) for place in found)
         assert all(row[9:11] == ["*", "*"] and row[4] == "0" for row in second)
         assert not any(field.startswith(("SA:", "XA:")) for row in second for field in row[11:])
         assert [row for row in rows if not int(row[1]) & 256] == [
@@ -207,10 +207,10 @@ def test_secondary_lines_and_mentions_are_the_same_places(world: World, tmp_path
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
-def test_limits_of_mentions_and_places(world: World, tmp_path: Path, most: int) -> None:
-    for line in search(world, tmp_path / "out", reporting=Reporting(most_mentions=most)).lines:
+def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, most: int) -> None:
+    for line in search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=most)).lines:
         assert line.partition("XA:Z:")[2].partition("\t")[0].count(";") <= most
-    for lines in by_read(search(world, tmp_path / "out", reporting=Reporting(most_places=most)).lines):
+    for lines in by_read(search(world, tmp_path / "out", reporting=Reporting(most_secondary=most)).lines):
         rows = [line.split("\t") for line in lines]
         parts = sum(not int(row[1]) & 256 for row in rows)
         assert len(rows) - parts <= most * parts

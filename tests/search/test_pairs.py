@@ -14,7 +14,7 @@ from oracles.alignment import canonical, clean, reverse_complement, segment
 from oracles.pairs import (
     DOUBT,
     FOUND_WINDOWS,
-    NO_LOSS,
+    NO_DEFICIT,
     WORTH,
     End,
     Mate,
@@ -26,16 +26,19 @@ from oracles.pairs import (
 )
 from window_bench import Bench, World, draw_world, window_at
 
-from readmap.backend import Array
+from readmap.backend.compilation.declarations import constant
 from readmap.search import pairs, pipeline
-from readmap.search.diagonals import DIAGONAL, KEPT, Diagonals
-from readmap.search.inserts import DIRECTIONS, InsertSize, place_inserts
-from readmap.search.pairs import measure_inserts, pair_mates, unpaired_cost
-from readmap.search.parameters import WINDOWS, Scoring, efforts
+from readmap.search.batch import WINDOWS
+from readmap.search.diagonals import DIAGONAL, KEPT
+from readmap.search.inserts import DIRECTIONS, InsertSize, to_device
+from readmap.search.pairs import measure_inserts, pair_mates
+from readmap.search.parameters import Scoring, efforts
 
-SURE, MOST_ANCHORS, LEAST_RUN, LONGEST_INSERT = 20, 8, 12, 10_000  # of kernels/search/pairs.cu
+SURE, MOST_ANCHORS, LEAST_RUN, LONGEST_INSERT = (
+    constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN", "LONGEST_INSERT")
+)
 WORD = 32  # bases that are looked at at once
-DROP = 30  # of kernels/search/ungapped.cuh
+DROP = constant("search/ungapped.cuh", "DROP")
 
 RANDOM = random.Random(111)
 CONTIGS = [random_bases(RANDOM, 1_500), random_bases(RANDOM, 40), random_bases(RANDOM, 700)]
@@ -70,7 +73,7 @@ def test_fragment_by_hand() -> None:
 def test_every_direction_and_distance(bench: Bench) -> None:
     """On both strands, either read first, overlapping or apart, up to a contig's two ends; on two contigs: none."""
     generator = random.Random(112)
-    reads, candidates, expected = [], [], []
+    reads, windows, expected = [], [], []
     for number in range(600):
         ends: list[End] = []
         contigs = [below(generator, 3) if number % 9 == 0 else 0 for _ in range(2)]
@@ -80,49 +83,54 @@ def test_every_direction_and_distance(bench: Bench) -> None:
             reverse = bool(below(generator, 2))
             flipped = canonical(read) != clean(read)
             reads.append(read)
-            candidates.append([window_at(bench, contig, start, len(read), flipped, reverse)])
+            windows.append([window_at(bench, contig, start, len(read), flipped, reverse)])
             ends.append((start + (len(read) if reverse else 0), reverse))
         expected.append(fragment(*ends) if contigs[0] == contigs[1] else None)
-    world = bench.world(reads, candidates, [0] * len(reads), [SURE] * len(reads))
-    directions, sizes = measure_inserts(world.windows, world.placements, world.queries, bench.index, bench.backend)
+    world = bench.world(reads, windows, [0] * len(reads), [SURE] * len(reads))
+    directions, sizes = measure_inserts(world.batch, bench.context)
     found = [
         (DIRECTIONS[direction], size) if direction < len(DIRECTIONS) else None
         for direction, size in zip(directions.tolist(), sizes.tolist(), strict=True)
     ]
-    # Where both ends are one place, no strand tells which read is first.
+    # Where both ends are one place, no strand says which read is first.
     assert [pair for pair in found if pair is None or pair[1]] == [pair for pair in expected if pair is None or pair[1]]
     assert {pair[0] for pair in expected if pair} == set(DIRECTIONS)
     assert expected.count(None) > 20
 
 
 @pytest.mark.parametrize(
-    ("mapqs", "chosen", "told"),
-    [((20, 20), (0, 0), True), ((60, 19), (0, 0), False), ((19, 60), (0, 0), False), ((60, 60), (-1, 0), False)],
+    ("mapqs", "chosen", "measured"),
+    [
+        *(((SURE, SURE), (0, 0), True), ((60, SURE - 1), (0, 0), False)),
+        *(((SURE - 1, 60), (0, 0), False), ((60, 60), (-1, 0), False)),
+    ],
 )
 def test_only_sure_pairs_are_measured(
-    bench: Bench, mapqs: tuple[int, int], chosen: tuple[int, int], told: bool
+    bench: Bench, mapqs: tuple[int, int], chosen: tuple[int, int], measured: bool
 ) -> None:
     reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][200:250])]
     flipped = [canonical(read) != clean(read) for read in reads]
-    candidates = [[window_at(bench, 0, 100, 50, flipped[0], False)], [window_at(bench, 0, 200, 50, flipped[1], True)]]
-    world = bench.world(reads, candidates, chosen, mapqs)
-    directions, sizes = measure_inserts(world.windows, world.placements, world.queries, bench.index, bench.backend)
-    assert (directions.tolist(), sizes.tolist()) == (([1], [150]) if told else ([4], [0]))
+    windows = [[window_at(bench, 0, 100, 50, flipped[0], False)], [window_at(bench, 0, 200, 50, flipped[1], True)]]
+    world = bench.world(reads, windows, chosen, mapqs)
+    directions, sizes = measure_inserts(world.batch, bench.context)
+    assert (directions.tolist(), sizes.tolist()) == (
+        ([DIRECTIONS.index("FR")], [150]) if measured else ([len(DIRECTIONS)], [0])
+    )
 
 
 def test_far_pairs_are_not_measured(backends: str) -> None:
     contig = random_bases(random.Random(113), LONGEST_INSERT + 200)
     bench = Bench([contig], backends)
-    reads = [contig[100:150], reverse_complement(contig[10_050:10_100])] * 2
+    reads = [contig[100:150], reverse_complement(contig[LONGEST_INSERT + 50 : LONGEST_INSERT + 100])] * 2
     flipped = [canonical(read) != clean(read) for read in reads]
     starts = (100, LONGEST_INSERT + 50, 100, LONGEST_INSERT + 51)
-    candidates = [
+    windows = [
         [window_at(bench, 0, start, 50, flip, bool(number % 2))]
         for number, (start, flip) in enumerate(zip(starts, flipped, strict=True))
     ]
-    world = bench.world(reads, candidates, [0] * 4, [60] * 4)
-    directions, sizes = measure_inserts(world.windows, world.placements, world.queries, bench.index, bench.backend)
-    assert (directions.tolist(), sizes.tolist()) == ([1, 4], [LONGEST_INSERT, 0])
+    world = bench.world(reads, windows, [0] * 4, [60] * 4)
+    directions, sizes = measure_inserts(world.batch, bench.context)
+    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), len(DIRECTIONS)], [LONGEST_INSERT, 0])
 
 
 # The choice.
@@ -130,9 +138,8 @@ def test_far_pairs_are_not_measured(backends: str) -> None:
 
 def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: Scoring) -> list[tuple[int, ...]]:
     """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
-    inserts = place_inserts(library, bench.backend)
-    pair_mates(world.placements, world.windows, inserts, world.queries, bench.index, scoring, bench.backend)
-    placements = world.placements
+    context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
+    pair_mates(to_device(library, bench.backend), world.batch, context)
     arrays = (placements.chosen, placements.mapqs, placements.seconds, placements.joint)
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
@@ -142,20 +149,20 @@ def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: S
 def test_choice_and_its_mapping_quality(bench: Bench, library: str, scoring: Scoring) -> None:
     """Against all choices that there are; a pair of which one mate has no window stays as it is."""
     world, _ = draw_world(bench, random.Random(114), 150)
-    sizes, unpaired = bench.sizes(LIBRARIES[library]), unpaired_cost(scoring)
+    sizes = bench.sizes(LIBRARIES[library])
     found = paired(bench, world, LIBRARIES[library], scoring)
     together = 0
     for pair in range(150):
         first, second = world.mates[2 * pair : 2 * pair + 2]
-        told = found[2 * pair : 2 * pair + 2]
+        own = found[2 * pair : 2 * pair + 2]
         if first.chosen < 0 or second.chosen < 0:
-            assert told == [(first.chosen, 0, 0, 0), (second.chosen, 0, 0, 0)]
+            assert own == [(first.chosen, 0, 0, 0), (second.chosen, 0, 0, 0)]
             continue
-        expected = decide(first, second, sizes, unpaired, scoring)
-        decided = zip(expected.windows, expected.mapqs, expected.seconds, [expected.joint] * 2, strict=True)
-        assert told == list(decided)
-        together += expected.windows != (first.chosen, second.chosen)
-    assert library == "none" or unpaired == 0 or together > 10
+        expected = decide(first, second, sizes, scoring)
+        decided = zip(expected.ranks, expected.mapqs, expected.seconds, [expected.joint] * 2, strict=True)
+        assert own == list(decided)
+        together += expected.ranks != (first.chosen, second.chosen)
+    assert library == "none" or scoring.unpaired_deficit == 0 or together > 10
 
 
 @pytest.mark.parametrize(("copies", "apart", "sure"), [(15, 0, True), (16, 0, False), (16, 15, True)])
@@ -164,16 +171,16 @@ def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bo
 
     But not where all but one of the places of one mate are away from those of the other.
     """
-    reads, candidates = [], []
+    reads, all_windows = [], []
     for reverse in (False, True):
         read = random_bases(random.Random(119 + reverse), 50)
         flipped = canonical(read) != clean(read)
         places = [(0, 100 + 60 * copy + 150 * reverse) for copy in range(copies)]
         places[copies - apart :] = [(2 * reverse, 900 - 800 * reverse + 30 * copy) for copy in range(apart)]
         windows = [window_at(bench, *place, 50, flipped, reverse) for place in places]
-        candidates.append([dataclasses.replace(w, ungapped=40, loss=45 if i else 0) for i, w in enumerate(windows)])
+        all_windows.append([dataclasses.replace(w, ungapped=40, deficit=45 if i else 0) for i, w in enumerate(windows)])
         reads.append(read)
-    world = bench.world(reads, candidates, [0, 0])
+    world = bench.world(reads, all_windows, [0, 0])
     mapqs = [mapq for _, mapq, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
     assert [mapq >= 25 for mapq in mapqs] == [sure] * 2
     assert max(mapqs) <= 3 or sure
@@ -191,9 +198,9 @@ def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
     order = [read ^ 1 for read in range(len(reads))]
     other = bench.world(
         [reads[read] for read in order],
-        [world.mates[read].candidates for read in order],
+        [world.mates[read].windows for read in order],
         [world.mates[read].chosen for read in order],
-        missed=[world.mates[read].missed for read in order],
+        unexamined=[world.mates[read].unexamined for read in order],
         variants=[world.mates[read].variant for read in order],
     )
     here = paired(bench, world, LIBRARIES[library], Scoring())
@@ -204,18 +211,18 @@ def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
 def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
     """Two equal copies of a fragment: each gets its share, both mates go to the same, in any order of windows."""
     generator = random.Random(116)
-    reads, candidates = [], []
+    reads, all_windows = [], []
     for _ in range(200):
         for reverse in (False, True):
             read = random_bases(generator, 50)
             flipped = canonical(read) != clean(read)
             starts = (100 + 150 * reverse, 900 + 150 * reverse)
             windows = [window_at(bench, 0, start, 50, flipped, reverse) for start in starts]
-            candidates.append(windows[::-1] if below(generator, 2) else windows)
+            all_windows.append(windows[::-1] if below(generator, 2) else windows)
             reads.append(read)
-    world = bench.world(reads, candidates, [below(generator, 2) for _ in reads])
+    world = bench.world(reads, all_windows, [below(generator, 2) for _ in reads])
     chosen = [window for window, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
-    places = [candidates[read][window].diagonal >= 600 for read, window in enumerate(chosen)]
+    places = [all_windows[read][window].diagonal >= 600 for read, window in enumerate(chosen)]
     assert places[::2] == places[1::2]
     assert 60 < sum(places[::2]) < 140
 
@@ -223,26 +230,20 @@ def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
 # Rescue.
 
 
-def rescues(
-    bench: Bench, world: World, reads: Sequence[str], library: Sequence[InsertSize], patch: pytest.MonkeyPatch
-) -> dict[int, Any]:
+def rescues(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
     """By read that was looked for, the diagonals at which it was found."""
-    given: list[tuple[Diagonals, Array]] = []
-    patch.setattr(
-        pairs, "add_diagonals", lambda windows, diagonals, queries, selected, *_: given.append((diagonals, selected))
-    )
+    given: list[Any] = []
+    patch.setattr(pairs, "add_diagonals", lambda *arguments: given.append(arguments))
     patch.setattr(pairs, "score_windows", lambda *_: None)
-    patch.setattr(pairs, "place_reads", lambda *_: None)
-    backend, inserts = bench.backend, place_inserts(library, bench.backend)
-    held = reads_of(fasta_reads([Read("", read) for read in reads]), backend, 2)
-    pairs.rescue_mates(world.windows, world.placements, inserts, held, world.queries, bench.index, Scoring(), backend)
+    patch.setattr(pairs, "choose_windows", lambda *_: None)
+    backend, host = bench.backend, bench.backend.to_host
+    pairs.rescue_mates(to_device(library, backend), world.batch, bench.context)
     if not given:
         return {}
-    (diagonals, selected), order = given[0], backend.to_host(world.queries.order).tolist()
-    rows = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
-    counts = backend.to_host(diagonals.counts).tolist()
-    slots = backend.to_host(selected).tolist()
-    return {order[slot]: row[:count] for slot, row, count in zip(slots, rows, counts, strict=True)}
+    selected, diagonals, *_ = given[0]
+    rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
+    records = host(world.batch.queries.order)[host(selected)].tolist()
+    return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
 
 def longest_run(read: str, contig: str, diagonal: int) -> tuple[int, int] | None:
@@ -262,12 +263,12 @@ def longest_run(read: str, contig: str, diagonal: int) -> tuple[int, int] | None
 
 
 def found_beside(
-    bench: Bench, own: Mate, read: str, partner: Mate, loss: int, library: Sequence[InsertSize], own_first: bool
+    bench: Bench, own: Mate, read: str, partner: Mate, deficit: int, library: Sequence[InsertSize], own_first: bool
 ) -> dict[tuple[int, int, int], tuple[int, int]]:
     """Score and begin by (orientation, diagonal, end): all that a look at every diagonal of the contigs finds."""
     ranges = {size.direction: range(size.low, size.high + 1) for size in library}
     found = {}
-    for anchor in anchors_of(partner, own, loss)[:MOST_ANCHORS]:
+    for anchor in anchors_of(partner, own, deficit)[:MOST_ANCHORS]:
         contig, start = clean(bench.contigs[partner.contigs[anchor]]), bench.starts[partner.contigs[anchor]]
         for orientation, bases in enumerate((canonical(read), reverse_complement(canonical(read)))):
             reverse = bool(orientation) != own.flipped
@@ -291,13 +292,13 @@ def draw_lost_mates(
 
     It has few windows, or many near that one which are about as good, all of them or all but one.
     """
-    reads, all_candidates, chosen = [], [], []
+    reads, all_windows, chosen = [], [], []
     for number in range(count):
         partner = random_bases(generator, 30 + below(generator, 90))
         anchors = []
         for _ in range((1, 1, 2, MOST_ANCHORS + 2)[below(generator, 4)]):
-            anchor = bench.draw_candidate(generator, len(partner))
-            anchors.append(dataclasses.replace(anchor, loss=below(generator, 60) if anchors else 0))
+            anchor = bench.draw_window(generator, len(partner))
+            anchors.append(dataclasses.replace(anchor, deficit=below(generator, 60) if anchors else 0))
         near = anchors[below(generator, len(anchors))]
         reverse = bool(near.orientation) != (canonical(partner) != clean(partner))
         end = near.diagonal - bench.starts[bench.contig_of(near)] + (len(partner) if reverse else 0), reverse
@@ -305,21 +306,19 @@ def draw_lost_mates(
         mate = draw_mate(generator, bench.contigs[bench.contig_of(near)], end, partner_first, library)
         if number % 5 == 0:
             mate = f"{mate[: len(mate) // 3]}N{mate[len(mate) // 3 + 1 :]}"
-        windows = [bench.draw_candidate(generator, len(mate)) for _ in range((0, 0, 1, 3)[below(generator, 4)])]
+        windows = [bench.draw_window(generator, len(mate)) for _ in range((0, 0, 1, 3)[below(generator, 4)])]
         if number % 2 == 0:
             many = (FOUND_WINDOWS - 1, FOUND_WINDOWS, WINDOWS)[below(generator, 3)]
-            windows = [bench.draw_candidate(generator, len(mate), near.diagonal) for _ in range(many)]
-            losses = [NO_LOSS if below(generator, 8) == 0 else below(generator, DOUBT) for _ in windows]
-            losses[-1] = (0, DOUBT - 1, DOUBT, NO_LOSS)[below(generator, 4)]
-            windows = [
-                dataclasses.replace(window, loss=loss) for window, loss in zip(windows, [0, *losses[1:]], strict=True)
-            ]
+            windows = [bench.draw_window(generator, len(mate), near.diagonal) for _ in range(many)]
+            deficits = [NO_DEFICIT if below(generator, 8) == 0 else below(generator, DOUBT) for _ in windows]
+            deficits[-1] = (0, DOUBT - 1, DOUBT, NO_DEFICIT)[below(generator, 4)]
+            windows = [dataclasses.replace(w, deficit=d) for w, d in zip(windows, [0, *deficits[1:]], strict=True)]
         pair = [(partner, anchors, 0), (mate, windows, 0 if windows else -1)]
-        for read, candidates, best in pair if partner_first else pair[::-1]:
+        for read, own, best in pair if partner_first else pair[::-1]:
             reads.append(read)
-            all_candidates.append(candidates)
+            all_windows.append(own)
             chosen.append(best)
-    return bench.world(reads, all_candidates, chosen), reads
+    return bench.world(reads, all_windows, chosen), reads
 
 
 def draw_mate(
@@ -353,30 +352,30 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
     genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
     bench, sizes = Bench(genomes[genome], backends), LIBRARIES[library]
     world, reads = draw_lost_mates(bench, generator, 75, sizes)
-    found = rescues(bench, world, reads, sizes, monkeypatch)
+    found = rescues(bench, world, sizes, monkeypatch)
     looked = named = crowded = 0
     for pair in range(0, len(reads), 2):
         mates = world.mates[pair : pair + 2]
-        fragments = choices(*mates, bench.sizes(sizes), unpaired_cost(Scoring()))
-        loss = cheapest(*mates, fragments, Scoring()).loss
+        fragments = choices(*mates, bench.sizes(sizes), Scoring())
+        deficit = cheapest(*mates, fragments, Scoring()).deficit
         for side in (0, 1):
             own, partner = mates[side], mates[1 - side]
-            wanted = bool(anchors_of(partner, own, loss))
+            wanted = bool(anchors_of(partner, own, deficit))
             assert (pair + side in found) == wanted
             if not wanted:
                 continue
-            expected = found_beside(bench, own, reads[pair + side], partner, loss, sizes, side == 0)
+            expected = found_beside(bench, own, reads[pair + side], partner, deficit, sizes, side == 0)
             rows = found[pair + side]
-            told = {
+            named_here = {
                 (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"]))
                 for r in rows
             }
-            assert len(told) == len(rows) == min(len(expected), KEPT)
-            assert told.items() <= expected.items()
+            assert len(named_here) == len(rows) == min(len(expected), KEPT)
+            assert named_here.items() <= expected.items()
             scores = sorted((score for score, _ in expected.values()), reverse=True)
             assert rows["score"].tolist() == scores[:KEPT]
             looked, named = looked + 1, named + len(expected)
-            crowded += not any(window.loss + WORTH < loss for window in partner.candidates)
+            crowded += not any(window.deficit + WORTH < deficit for window in partner.windows)
     assert looked > 40
     assert named > 20
     assert crowded > 2
@@ -411,18 +410,13 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
         first, second = CONTIGS[0][start : start + 100], reverse_complement(CONTIGS[0][start + 200 : start + 300])
         letters = [base if (i + 5) % 13 else "ACGT"[("ACGT".index(base) + 1) % 4] for i, base in enumerate(second)]
         reads += [first, "".join(letters)][:: 1 if below(generator, 2) else -1]
-    backend, scoring = bench.backend, Scoring()
+    backend, host = bench.backend, bench.backend.to_host
     held = dataclasses.replace(reads_of(fasta_reads([Read("", read) for read in reads]), backend, 2), paired=True)
-    searched = pipeline.search_reads(held, bench.index, scoring, backend)
-    inserts = place_inserts(LIBRARIES["FR"], backend)
-    order = backend.to_host(searched.queries.slot_of)
-    before = backend.to_host(searched.placements.chosen)[order].reshape(-1, 2)
-    pairs.rescue_mates(
-        searched.windows, searched.placements, inserts, held, searched.queries, bench.index, scoring, backend
-    )
-    pair_mates(searched.placements, searched.windows, inserts, searched.queries, bench.index, scoring, backend)
-    after = backend.to_host(searched.placements.chosen)[order].reshape(-1, 2)
-    assert (before.min(axis=1) < 0).all()
-    assert after.min() >= 0
-    assert backend.to_host(searched.placements.mapqs).min() >= 30
-    assert backend.to_host(searched.placements.joint).all()
+    batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
+    chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
+    assert (chosen.min(axis=1) < 0).all()
+    pairs.rescue_mates(inserts, batch, bench.context)
+    pair_mates(inserts, batch, bench.context)
+    assert host(batch.placements.chosen).min() >= 0
+    assert host(batch.placements.mapqs).min() >= 30
+    assert host(batch.placements.joint).all()

@@ -1,4 +1,4 @@
-"""MAPQ, by what it must do whatever its formula is: tell of rivals, the more the nearer and the likelier they are."""
+"""MAPQ, by what it must do whatever its formula is: the lower, the nearer and the likelier the rivals are."""
 
 import itertools
 import math
@@ -75,8 +75,8 @@ def test_the_same_place_in_another_band_is_no_rival(backends: str) -> None:
         assert int(hits.mapqs[0]) >= 30
 
 
-def test_poor_bases_tell_less(backends: str) -> None:
-    """Where the one base that tells two copies apart is poor, they are nearly alike; elsewhere it is no matter."""
+def test_poor_bases_say_less(backends: str) -> None:
+    """Where the one base in which two copies differ is poor, they are nearly alike; elsewhere it is no matter."""
     place = CHANGES[0]
     elsewhere = 5
 

@@ -14,7 +14,7 @@ import pysam
 import pytest
 from examples import Read, draw_reads, fasta, fasta_reads, fastq, index_of, map_files, random_bases, small_genome
 from oracles.alignment import reverse_complement
-from oracles.sam import Book, told
+from oracles.sam import Book, reported
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
@@ -81,7 +81,7 @@ def check_records(records: list[str], reads: list[Read], read_group: str = "") -
     for read in reads:
         own = [next(lines)]
         own += [next(lines) for _ in range(own[0].partition("SA:Z:")[2].partition("\t")[0].count(";"))]
-        assert own == book.records(told(own, read.name, read.bases, read.quality))
+        assert own == book.records(reported(own, read.name, read.bases, read.quality))
     assert not list(lines)
 
 

@@ -35,7 +35,7 @@ from readmap.reads.chunks import Layout
 from readmap.search import matches
 from readmap.search.parameters import EVERY_PLACE, Reporting, Scoring
 
-DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_places=EVERY_PLACE)
+DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_secondary=EVERY_PLACE)
 COPIES = 200
 
 
@@ -50,8 +50,8 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A record; start is 0-based."""
+class Record:
+    """A record of SAM; start is 0-based."""
 
     flag: int
     contig: str
@@ -138,35 +138,35 @@ def world(backends: str) -> World:
 
 def search(
     world: World, folder: Path, reads: list[Read], reporting: Reporting = ALL, index: DeviceIndex | None = None
-) -> dict[str, list[Line]]:
-    """The lines of every read, in their order."""
+) -> dict[str, list[Record]]:
+    """The records of every read, in their order."""
     (folder / "reads.fq").write_bytes(fastq(reads))
     out = folder / "out.sam"
     map_files([folder / "reads.fq"], index or world.index, world.backend, out, reporting=reporting)
-    return lines_of(out.read_text())
+    return records_of(out.read_text())
 
 
-def lines_of(text: str) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+def records_of(text: str) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
     for line in text.splitlines():
         name, flag, contig, start, _, cigar, *_ = line.split("\t")
         score = re.search("\tAS:i:(\\d+)", line)
         fields = int(flag), contig, int(start) - 1, cigar, int(score[1]) if score else 0, line
-        found.setdefault(name, []).append(Line(*fields))
+        found.setdefault(name, []).append(Record(*fields))
     return found
 
 
-def check_lines(reads: list[Read], found: dict[str, list[Line]], contigs: dict[str, str]) -> None:
-    """Every alignment scores what its line says, and enough, and none begins or ends where a better one does."""
+def check_records(reads: list[Read], found: dict[str, list[Record]], contigs: dict[str, str]) -> None:
+    """Every alignment scores what its record says, and enough, and none begins or ends where a better one does."""
     for read in reads:
-        lines = [line for line in found[read.name] if not line.flag & 4]
-        for line in lines:
-            bases = reverse_complement(read.bases) if line.reverse else read.bases
-            rescored = rescore(parse_cigar(line.soft), bases, contigs[line.contig], line.start, DEFAULT)
-            assert rescored.score == line.score >= DEFAULT.min_score
+        records = [record for record in found[read.name] if not record.flag & 4]
+        for record in records:
+            bases = reverse_complement(read.bases) if record.reverse else read.bases
+            rescored = rescore(parse_cigar(record.soft), bases, contigs[record.contig], record.start, DEFAULT)
+            assert rescored.score == record.score >= DEFAULT.min_score
             assert rescored.query_length == len(read.bases)
-        for ends in ([(x.contig, x.reverse, x.start) for x in lines], [(x.contig, x.reverse, x.end) for x in lines]):
-            assert len(ends) == len(set(ends))
+        for end in ("start", "end"):
+            assert len({(x.contig, x.reverse, getattr(x, end)) for x in records}) == len(records)
 
 
 def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
@@ -186,26 +186,26 @@ def best() -> dict[str, list[tuple[int, int]]]:
     return {name: [(best_at(name, copy, DEFAULT), best_at(name, copy, PLAIN)) for copy in PLANTED] for name in FORWARD}
 
 
-def test_all_copies_are_told(world: World, tmp_path: Path, best: dict[str, list[tuple[int, int]]]) -> None:
+def test_all_copies_are_reported(world: World, tmp_path: Path, best: dict[str, list[tuple[int, int]]]) -> None:
     """Each once, on its strand, with the best score that it has."""
     found = search(world, tmp_path, READS)
-    check_lines(READS, found, CONTIGS)
+    check_records(READS, found, CONTIGS)
     for read in READS:
-        lines = found[read.name]
-        assert len(lines) > COPIES - 10
-        assert [line.secondary for line in lines] == [False] + [True] * (len(lines) - 1)
+        records = found[read.name]
+        assert len(records) > COPIES - 10
+        assert [record.secondary for record in records] == [False] + [True] * (len(records) - 1)
         for copy, (score, plain) in zip(PLANTED, best[read.name], strict=True):
-            own = [x for x in lines if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
-            assert all(line.reverse == (copy.reverse != (read.name == TURNED)) for line in own)
+            own = [x for x in records if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
+            assert all(record.reverse == (copy.reverse != (read.name == TURNED)) for record in own)
             assert len(own) == (plain >= DEFAULT.min_score)
             # What falls below the least score without its bonuses gives way to the best alignment that has none.
-            assert all(line.full_score == score or line.score == plain for line in own)
+            assert all(record.full_score == score or record.score == plain for record in own)
 
 
-def test_pieces_of_reads_are_told(world: World, tmp_path: Path) -> None:
+def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
     """Wherever enough bases of a read stand, be they at its end or within what a place with gaps aligns."""
     generator = random.Random(189)
-    reads, contigs, pieces = list[Read](), dict[str, str](), list[tuple[str, str, int, int, bool]]()
+    reads, contigs, parts = list[Read](), dict[str, str](), list[tuple[str, str, int, int, bool]]()
     for number in range(80):
         bases, name = random_bases(generator, 101), f"r{number}"
         reads.append(Read(name, bases, "I" * 101))
@@ -218,35 +218,35 @@ def test_pieces_of_reads_are_told(world: World, tmp_path: Path) -> None:
             size = DEFAULT.min_score + below(generator, 12)
             begin = below(generator, 102 - size)
             begin = (0, 102 - size - 1, begin, begin)[below(generator, 4)]
-            piece, reverse = bases[begin : begin + size], bool(below(generator, 2))
-            pieces.append((name, f"c{number}", len(letters), size, reverse))
-            letters += (reverse_complement(piece) if reverse else piece) + random_bases(generator, 200)
+            part, reverse = bases[begin : begin + size], bool(below(generator, 2))
+            parts.append((name, f"c{number}", len(letters), size, reverse))
+            letters += (reverse_complement(part) if reverse else part) + random_bases(generator, 200)
         contigs[f"c{number}"] = letters
-    found = search(world, tmp_path, reads, ALL, index_of(contigs).to_device(world.backend))
-    check_lines(reads, found, contigs)
-    for name, contig, start, size, reverse in pieces:
-        lines = [line for line in found[name] if line.contig == contig and line.reverse == reverse]
-        assert any(line.start < start + size and start < line.end for line in lines), (name, start, size, reverse)
+    found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
+    check_records(reads, found, contigs)
+    for name, contig, start, size, reverse in parts:
+        records = [x for x in found[name] if x.contig == contig and x.reverse == reverse]
+        assert any(x.start < start + size and start < x.end for x in records), (name, start, size, reverse)
 
 
 @pytest.mark.parametrize("most", [1, 10, 60, 1_000])
 def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> None:
     every = search(world, tmp_path, READS)
-    found = search(world, tmp_path, READS, Reporting(most_places=most))
+    found = search(world, tmp_path, READS, Reporting(most_secondary=most))
 
-    def scores(lines: list[Line]) -> list[int]:
-        return sorted((line.full_score for line in lines[1:]), reverse=True)
+    def scores(records: list[Record]) -> list[int]:
+        return sorted((record.full_score for record in records[1:]), reverse=True)
 
     for read in READS:
         assert scores(found[read.name]) == scores(every[read.name])[:most]
-        assert {line.text for line in found[read.name]} <= {line.text for line in every[read.name]}
+        assert {record.text for record in found[read.name]} <= {record.text for record in every[read.name]}
 
 
 def test_no_copy_is_every_reads_first(world: World, tmp_path: Path) -> None:
-    """Which of equal places are told is decided by read and place."""
+    """Which of equal places are reported is decided by read and place."""
     reads = [Read(f"r{i}", REPEAT[i : i + 100], "I" * 100) for i in range(40)]
-    found = search(world, tmp_path, reads, Reporting(most_places=1))
-    places = Counter((line.contig, line.start // 400) for lines in found.values() for line in lines[1:])
+    found = search(world, tmp_path, reads, Reporting(most_secondary=1))
+    places = Counter((record.contig, record.start // 400) for records in found.values() for record in records[1:])
     assert len(places) > 10
 
 
@@ -292,23 +292,23 @@ def test_strands_are_equal(world: World, tmp_path: Path) -> None:
     turned = [Read(read.name, reverse_complement(read.bases), (read.quality or "")[::-1]) for read in READS]
     one, other = search(world, tmp_path, READS), search(world, tmp_path, turned)
     for read in READS:
-        places = [(line.contig, line.start, line.cigar, line.reverse) for line in one[read.name]]
-        assert places == [(line.contig, line.start, line.cigar, not line.reverse) for line in other[read.name]]
+        places = [(x.contig, x.start, x.cigar, x.reverse) for x in one[read.name]]
+        assert places == [(x.contig, x.start, x.cigar, not x.reverse) for x in other[read.name]]
 
 
-def test_other_lines_are_as_without_places(world: World, tmp_path: Path) -> None:
-    """All but XA; and places stand behind them."""
+def test_other_records_are_as_without_secondary_ones(world: World, tmp_path: Path) -> None:
+    """All but XA; and the secondary ones stand behind them."""
     generator = random.Random(183)
     genome = small_genome(generator)
     reads, index = draw_reads(generator, genome, 400), index_of(genome).to_device(world.backend)
     reads = [Read(f"r{number}", read.bases, read.quality) for number, read in enumerate(reads)]
-    plain = search(world, tmp_path, reads, Reporting(most_mentions=0), index)
+    plain = search(world, tmp_path, reads, Reporting(most_xa_hits=0), index)
     every = search(world, tmp_path, reads, ALL, index)
-    check_lines(reads, every, genome)
-    for name, lines in plain.items():
-        assert [line.text for line in every[name] if not line.secondary] == [line.text for line in lines]
-        assert [line.secondary for line in every[name]] == sorted(line.secondary for line in every[name])
-    assert sum(line.secondary for lines in every.values() for line in lines) > 100
+    check_records(reads, every, genome)
+    for name, records in plain.items():
+        assert [record.text for record in every[name] if not record.secondary] == [record.text for record in records]
+        assert [record.secondary for record in every[name]] == sorted(record.secondary for record in every[name])
+    assert sum(record.secondary for records in every.values() for record in records) > 100
 
 
 def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
@@ -318,11 +318,12 @@ def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
     letters = "".join(half + random_bases(generator, 200) for half in [first, second] * 6)
     index = index_of([letters]).to_device(world.backend)
     reads = [Read("r", first + second, "I" * 130)]
-    for most, told in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
-        lines = search(world, tmp_path, reads, Reporting(most_places=most), index)["r"]
-        assert [line.flag & 2304 for line in lines] == [0, 2048] + [256] * (2 * told)
-        places = Counter(line.start in [match.start() for match in re.finditer(first, letters)] for line in lines[2:])
-        assert places == {True: told, False: told}
+    for most, count in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
+        records = search(world, tmp_path, reads, Reporting(most_secondary=most), index)["r"]
+        assert [record.flag & 2304 for record in records] == [0, 2048] + [256] * (2 * count)
+        starts = [match.start() for match in re.finditer(first, letters)]
+        places = Counter(record.start in starts for record in records[2:])
+        assert places == {True: count, False: count}
 
 
 TANDEMS = {
@@ -344,9 +345,9 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
     index = index_of(contigs).to_device(world.backend)
     reads = [Read(f"r{number}", bases, "I" * len(bases)) for number in range(3)]
     found = search(world, tmp_path, reads, ALL, index)
-    check_lines(reads, found, {str(number): contig for number, contig in enumerate(contigs)})
-    for lines in found.values():
-        places = [(line.contig, line.reverse) for line in lines]
+    check_records(reads, found, {str(number): contig for number, contig in enumerate(contigs)})
+    for records in found.values():
+        places = [(record.contig, record.reverse) for record in records]
         assert len(letters) // 100 <= min(Counter(places).values())
         assert max(Counter(places).values()) <= (len(letters) + 100) // 20
 
@@ -354,35 +355,35 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
 def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
     unit = random_bases(random.Random(187), 100)
     contigs = [unit + "ACGT" * 9, unit[:60], unit[45:] + "TTTT", "N" * 5 + unit[30:70] + "N"]
-    index = index_of(contigs).to_device(world.backend)
-    lines = search(world, tmp_path, [Read("r", unit, "I" * 100)], ALL, index)["r"]
-    places = {(line.contig, line.start, line.cigar) for line in lines}
+    index = index_of(contigs).place(world.backend)
+    records = search(world, tmp_path, [Read("r", unit, "I" * 100)], ALL, index)["r"]
+    places = {(record.contig, record.start, record.cigar) for record in records}
     assert places == {("0", 0, "100M"), ("1", 0, "60M40H"), ("2", 0, "45H55M"), ("3", 5, "30H40M30H")}
 
 
 def test_pairs(world: World, tmp_path: Path) -> None:
-    """Other lines are as without places, and places have the mate fields of their reads."""
+    """Other records are as without secondary ones, and those have the mate fields of their reads."""
     generator = random.Random(188)
     genome = {**small_genome(generator), "repeats": "".join(CONTIGS.values())}
     index = index_of(genome).to_device(world.backend)
     files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), Layout.TWO_FILES)
     found = {}
     for most in (0, EVERY_PLACE):
-        reporting, out = Reporting(most_places=most, most_mentions=0), tmp_path / "out.sam"
+        reporting, out = Reporting(most_secondary=most, most_xa_hits=0), tmp_path / "out.sam"
         map_files(files, index, world.backend, out, reporting=reporting, layout=Layout.TWO_FILES)
-        found[most] = lines_of(out.read_text())
+        found[most] = records_of(out.read_text())
     secondary = 0
-    for name, lines in found[EVERY_PLACE].items():
-        assert [line.text for line in lines if not line.secondary] == [line.text for line in found[0][name]]
-        primary = {line.flag & 192: line for line in found[0][name] if not line.flag & 2048}
-        for line in lines:
-            if not line.secondary:
+    for name, records in found[EVERY_PLACE].items():
+        assert [record.text for record in records if not record.secondary] == [record.text for record in found[0][name]]
+        primary = {record.flag & 192: record for record in found[0][name] if not record.flag & 2048}
+        for record in records:
+            if not record.secondary:
                 continue
-            own, mate = primary[line.flag & 192], primary[192 - (line.flag & 192)]
-            assert line.flag & (1 + 2 + 8 + 32 + 192) == own.flag & (1 + 2 + 8 + 32 + 192)
+            own, mate = primary[record.flag & 192], primary[192 - (record.flag & 192)]
+            assert record.flag & (1 + 2 + 8 + 32 + 192) == own.flag & (1 + 2 + 8 + 32 + 192)
             beside = own if mate.flag & 4 else mate
-            contig, place = line.text.split("\t")[6:8]
-            assert (line.contig if contig == "=" else contig, int(place)) == (beside.contig, beside.start + 1)
+            contig, place = record.text.split("\t")[6:8]
+            assert (record.contig if contig == "=" else contig, int(place)) == (beside.contig, beside.start + 1)
             secondary += 1
     assert secondary > 1_000
 
@@ -396,5 +397,5 @@ def test_segments(world: World, tmp_path: Path) -> None:
     sequences, qualities, names = ([getattr(read, field) for read in READS] for field in ("bases", "quality", "name"))
     assert list(every.map(sequences, qualities)) == list(plain.map(sequences, qualities))
     segments = every.segments(sequences, qualities, names)
-    expected = [line.text for lines in found.values() for line in lines]
+    expected = [record.text for records in found.values() for record in records]
     assert [segment.to_string() for segment in segments] == expected

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from examples import below, fibonacci, index_of, queries_of, random_bases, substitute
+from examples import below, context_of, fibonacci, queries_of, random_bases, substitute
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
-from readmap.backend import Backend, open_backend
-from readmap.index.device import DeviceIndex
+from readmap.search.context import Context
 from readmap.search.parameters import efforts
+from readmap.search.passes import Selection
 from readmap.search.seeds import find_seeds
 
 LEAST = 10  # bases of a read that has a seed
@@ -49,18 +49,17 @@ def check(
     selected: Sequence[int],
     stride: int,
     shortest: int,
-    index: DeviceIndex,
-    backend: Backend,
+    context: Context,
 ) -> None:
     text = text_of(contigs)
     order = suffix_order(text)
-    queries = queries_of(reads, backend)
+    backend, queries = context.backend, queries_of(reads, context.backend)
     effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
     slots = backend.to_device(np.array(selected, np.int32))
     lengths = queries.host_lengths[backend.to_host(slots)]
-    seeds = find_seeds(queries, slots, lengths, stride, index, effort, backend)
+    seeds = find_seeds(Selection(slots, lengths, stride, effort), queries, context)
     assert seeds.stride == stride
-    assert (seeds.ranks.dtype, seeds.before.dtype) == (index.suffixes.dtype, np.uint16)
+    assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)
     offsets, ranks, before, after, records = (
         backend.to_host(array).tolist()
         for array in (seeds.offsets, seeds.ranks, seeds.before, seeds.after, queries.order)
@@ -75,7 +74,7 @@ def check(
         for oriented in (first, reverse_complement(first)):
             for position in positions:
                 query = oriented[position:].split("N")[0]
-                if len(query) < index.table_bases:
+                if len(query) < context.index.table_bases:
                     assert (before[seed], after[seed]) == (0, 0)
                     assert 0 <= ranks[seed] <= len(order)
                 else:
@@ -90,35 +89,31 @@ def check(
 @pytest.mark.parametrize("genome", GENOMES)
 def test_seeds(backends: str, genome: str, force_64_bits: bool) -> None:
     contigs = GENOMES[genome]
-    backend = open_backend(backends, 2)
-    index = index_of(contigs, force_64_bits).to_device(backend)
+    context = context_of(contigs, backends, 2, force_64_bits)
     reads = reads_like(contigs, random.Random(32))
     for stride, shortest in ((1, LEAST), (3, 6), (12, LEAST)):
-        check(contigs, reads, range(len(reads)), stride, shortest, index, backend)
+        check(contigs, reads, range(len(reads)), stride, shortest, context)
 
 
 def test_some_of_the_reads(backends: str) -> None:
     contigs = GENOMES["copies"]
-    backend = open_backend(backends)
-    index = index_of(contigs).to_device(backend)
+    context = context_of(contigs, backends)
     reads = reads_like(contigs, random.Random(33))
-    check(contigs, reads, [2, 3, 11, 15], 5, 10, index, backend)
-    check(contigs, reads, [7], 2, 10, index, backend)
+    check(contigs, reads, [2, 3, 11, 15], 5, 10, context)
+    check(contigs, reads, [7], 2, 10, context)
 
 
 def test_interleaved_reads(backends: str) -> None:
     contigs = GENOMES["random"]
-    backend = open_backend(backends)
-    backend.lanes = 32
-    index = index_of(contigs).to_device(backend)
+    context = context_of(contigs, backends)
+    context.backend.lanes = 32
     reads = [read for seed in range(4) for read in reads_like(contigs, random.Random(seed))]
-    check(contigs, reads, range(len(reads)), 7, 10, index, backend)
+    check(contigs, reads, range(len(reads)), 7, 10, context)
 
 
 def test_long_read(backends: str) -> None:
     """More shared bases than a byte counts, and than a word holds."""
     contig = random_bases(random.Random(34), 9_000)
-    backend = open_backend(backends)
-    index = index_of([contig, contig[3_000:]]).to_device(backend)
+    context = context_of([contig, contig[3_000:]], backends)
     read = contig[500:8_900]
-    check([contig, contig[3_000:]], [read, reverse_complement(read)], [0, 1], 400, 12, index, backend)
+    check([contig, contig[3_000:]], [read, reverse_complement(read)], [0, 1], 400, 12, context)

@@ -9,21 +9,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import below, index_of, queries_of, random_bases, substitute
+from examples import batch_of, below, context_of, random_bases, substitute
 from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
-from readmap.backend import Array, Backend, open_backend
-from readmap.index.device import DeviceIndex
-from readmap.reads.queries import Queries
+from readmap.backend.compilation.declarations import constant
+from readmap.search.batch import WINDOW, WINDOWS, Batch
+from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
-from readmap.search.parameters import FOUND_WINDOWS, SPLIT_WINDOWS, WINDOWS, Effort, Scoring, efforts
+from readmap.search.extension import LONG_READ
+from readmap.search.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, Effort, Scoring, efforts
+from readmap.search.passes import Selection
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import WINDOW, Windows, add_diagonals, join_diagonals, no_windows
+from readmap.search.windows import add_diagonals, join_diagonals
 
-DROP = 30  # of kernels/search/ungapped.cuh
-SPREAD, LONG_SPREAD, WORSE = 24, 128, 30  # of kernels/search/windows.cu
-NARROW_SPREAD, MIDDLE_SPREAD, LONG_READ = 8, 16, 512  # of kernels/search/windows.cuh
-FLIPPED = 1
+DROP = constant("search/ungapped.cuh", "DROP")
+LONG_SPREAD, WORSE = constant("search/window_builder.cuh", "LONG_SPREAD"), constant("search/windows.cu", "WORSE")
+FOUND_WINDOWS, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
+    constant("search/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
+)
+NO_BAND, NARROW, MIDDLE, WIDE, WIDEST = (
+    constant("search/windows.cuh", f"{name}_BAND") for name in ("NO", "NARROW", "MIDDLE", "WIDE", "WIDEST")
+)
+FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
+
+FIRST = Effort(DISTANT, stride=12, least_stride=3, shortest_seed=14, neighbours=16)
+EVERY = dataclasses.replace(FIRST, shortest_seed=10, neighbours=10_000)
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
@@ -33,55 +43,47 @@ class Found:
 
     diagonals: Any
     windows: Any
-    missed: int
+    unexamined: int
     flipped: bool
 
 
 def find(
     reads: Sequence[str],
-    index: DeviceIndex,
-    backend: Backend,
+    context: Context,
     stride: int,
     effort: Effort,
-    scoring: Scoring | None = None,
+    batch: Batch | None = None,
     parts: Sequence[tuple[int, int]] | None = None,
-    windows: Windows | None = None,
-    most: int = 0,
 ) -> list[Found]:
     """In the order of the reads.
 
-    parts: begin and end by read, of what is searched of its canonical form; by default all of it.
-    windows: to be replaced, or where there may be `most`, to be added to; by default there are none.
+    batch: of the reads, by default a new one, of which the windows are replaced.
+    parts: begin and end by read, of what is searched of its canonical form; what that finds is added to the windows.
     """
-    scoring = scoring or Scoring()
-    queries = queries_of(reads, backend)
-    windows = windows or no_windows(len(reads), backend)
-    selected = backend.to_device(np.arange(len(reads), dtype=np.int32))
-    lengths = queries.host_lengths[backend.to_host(selected)]
-    seeds = find_seeds(queries, selected, lengths, stride, index, effort, backend)
-    diagonals = find_diagonals(
-        queries, selected, seeds, placed(parts, queries, backend), index, effort, scoring, backend
-    )
-    if most:
-        add_diagonals(windows, diagonals, queries, selected, most, index, scoring, backend)
+    host, batch = context.backend.to_host, batch or batch_of(reads, context)
+    slots, effort = batch.queries.slot_of, dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
+    selection = Selection(slots, batch.queries.host_lengths[host(slots)], stride, effort)
+    if parts:
+        by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
+        ends = (context.backend.to_device(column.copy()) for column in by_slot.T)
+        batch.placements.part_begins, batch.placements.part_ends = ends
+    seeds = find_seeds(selection, batch.queries, context)
+    diagonals = find_diagonals(selection, seeds, batch, context)
+    if parts:
+        add_diagonals(slots, diagonals, SPLIT_WINDOWS, batch, context)
     else:
-        join_diagonals(windows, diagonals, queries, selected, index, scoring, backend)
-    kept = backend.to_host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
-    rows = backend.to_host(windows.rows).view(WINDOW).reshape(-1, WINDOWS)
-    counts = (diagonals.counts, windows.counts, diagonals.missed, queries.flags)
-    host = list(zip(kept, rows, *(backend.to_host(array).tolist() for array in counts), strict=True))
+        join_diagonals(slots, diagonals, batch, context)
+    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
+    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
     return [
-        Found(kept[:kept_count].copy(), rows[:count].copy(), missed, bool(flags & FLIPPED))
-        for kept, rows, kept_count, count, missed, flags in (host[slot] for slot in backend.to_host(queries.slot_of))
+        Found(
+            kept[read, : host(diagonals.counts)[read]].copy(),
+            rows[slot, : host(batch.windows.counts)[slot]].copy(),
+            int(host(diagonals.unexamined)[read]),
+            bool(host(batch.queries.flags)[slot] & FLIPPED),
+        )
+        for read, slot in enumerate(host(batch.queries.slot_of))
     ]
-
-
-def placed(parts: Sequence[tuple[int, int]] | None, queries: Queries, backend: Backend) -> tuple[Array, Array]:
-    """The begins and the ends by slot."""
-    if parts is None:
-        return backend.full(len(queries.host_lengths), 0, np.int32), queries.lengths
-    by_slot = np.array(parts, np.int32)[backend.to_host(queries.order)]
-    return backend.to_device(by_slot[:, 0].copy()), backend.to_device(by_slot[:, 1].copy())
 
 
 def orientations(read: str) -> tuple[str, str]:
@@ -112,10 +114,10 @@ def seeded_segments(
             for contig, start in zip(contigs, starts, strict=False):
                 for match in re.finditer(f"(?={word})" if "N" not in word else "(?!)", contig):
                     diagonal = match.start() - position
-                    told = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring)
-                    key = orientation, start + diagonal, told[2]
+                    around = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring)
+                    key = orientation, start + diagonal, around[2]
                     before = found.get(key, (0, 0))
-                    found[key] = max(before, told[:2], key=lambda part: (part[0], -part[1]))
+                    found[key] = max(before, around[:2], key=lambda part: (part[0], -part[1]))
     return found
 
 
@@ -123,38 +125,38 @@ def check_diagonals(
     read: str,
     found: Found,
     contigs: Sequence[str],
-    starts: Sequence[int],
+    context: Context,
     stride: int,
     effort: Effort,
-    scoring: Scoring,
     part: tuple[int, int] | None = None,
 ) -> None:
-    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, scoring, part or (0, len(read)))
+    starts, part = context.index.host.contig_starts.tolist(), part or (0, len(read))
+    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, context.scoring, part)
     rows = found.diagonals
-    told = {
+    named = {
         (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"])) for r in rows
     }
-    assert len(told) == len(rows) == min(len(expected), KEPT)
-    assert told.items() <= expected.items()
+    assert len(named) == len(rows) == min(len(expected), KEPT)
+    assert named.items() <= expected.items()
     scores = [int(score) for score in rows["score"]]
     assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:KEPT]
 
 
 @dataclass
-class Draft:
+class WindowBuilder:
     """A window of the oracle: kept diagonals that one banded alignment may lead through, the best of them first.
 
     Attributes:
         offsets: of the diagonals that the band has to hold, relative to the best one's.
         covered: positions of the read, those between segments included.
-        promise: what an alignment that steps between the diagonals may score.
+        score_bound: what an alignment that steps between the diagonals may score.
         length: of the read.
     """
 
     own: Any
     offsets: list[int]
     covered: range
-    promise: int
+    score_bound: int
     length: int
 
     def offset(self, row: Any) -> int:
@@ -186,7 +188,7 @@ class Draft:
         if gain > 0 or self.spread_with(row) <= MIDDLE_SPREAD:
             self.offsets.append(self.offset(row))
         if gain > 0:
-            self.promise += gain
+            self.score_bound += gain
             begin, end = min(self.covered[0], int(row["begin"])), max(self.covered[-1] + 1, int(row["end"]))
             self.covered = range(begin, end)
 
@@ -194,8 +196,8 @@ class Draft:
 def band_of(length: int, spread: int) -> int:
     """The kind of band that a window wants."""
     if length > LONG_READ:
-        return 4
-    return 3 if spread > MIDDLE_SPREAD else 2 if spread > NARROW_SPREAD else 1
+        return WIDEST
+    return WIDE if spread > MIDDLE_SPREAD else MIDDLE if spread > NARROW_SPREAD else NARROW
 
 
 def contig_of(row: Any, starts: Sequence[int]) -> int:
@@ -206,24 +208,26 @@ def joined(
     rows: Any, starts: Sequence[int], length: int, scoring: Scoring, most: int = FOUND_WINDOWS
 ) -> list[tuple[int, ...]]:
     """The windows, as tuples, that kept diagonals make."""
-    drafts: list[Draft] = []
+    builders: list[WindowBuilder] = []
     for row in rows:
-        home = next((draft for draft in drafts if draft.takes(row, starts, scoring)), None)
+        home = next((builder for builder in builders if builder.takes(row, starts, scoring)), None)
         if home:
             home.add(row, scoring)
         else:
-            drafts.append(Draft(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"]), length))
-    drafts.sort(key=lambda draft: -draft.promise)
+            builders.append(
+                WindowBuilder(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"]), length)
+            )
+    builders.sort(key=lambda builder: -builder.score_bound)
     windows: list[tuple[int, ...]] = []
-    for draft in drafts[:most]:
-        own, low, high = draft.own, min(draft.offsets), max(draft.offsets)
-        if draft.promise < int(rows[0]["score"]) - WORSE and high - low > NARROW_SPREAD:
+    for builder in builders[:most]:
+        own, low, high = builder.own, min(builder.offsets), max(builder.offsets)
+        if builder.score_bound < int(rows[0]["score"]) - WORSE and high - low > NARROW_SPREAD:
             low = high = 0
         lost = scoring.match * length + 2 * scoring.clip_penalty - int(own["score"])
-        hopeless = lost <= gap_cost(1, scoring, long_gaps=True) or 2 * draft.promise < drafts[0].promise
+        hopeless = lost <= gap_cost(1, scoring, long_gaps=True) or 2 * builder.score_bound < builders[0].score_bound
         score, place = int(own["score"]), (int(own["begin"]), int(own["end"]), low, high)
-        cover = draft.covered[0], draft.covered[-1] + 1
-        band = 0 if hopeless else -band_of(length, high - low)
+        cover = builder.covered[0], builder.covered[-1] + 1
+        band = NO_BAND if hopeless else -band_of(length, high - low)
         windows.append((int(own["diagonal"]), score, score, *place, int(own["orientation"]), band, *cover))
     return windows
 
@@ -231,20 +235,21 @@ def joined(
 def widened(own: Any, row: Any, starts: Sequence[int], length: int, scoring: Scoring) -> Any | None:
     """The window, widened for the best segment of another where that promises more; None where it does not take it."""
     low, high = int(own["low"]), int(own["high"])
-    draft = Draft(own, [low, high], range(int(own["cover_begin"]), int(own["cover_end"])), 0, length)
-    if not draft.takes(row, starts, scoring):
+    builder = WindowBuilder(own, [low, high], range(int(own["cover_begin"]), int(own["cover_end"])), 0, length)
+    if not builder.takes(row, starts, scoring):
         return None
-    draft.add(row, scoring)
+    builder.add(row, scoring)
     wide = own.copy()
-    if draft.promise:
-        wide["low"], wide["high"] = low, high = min(draft.offsets), max(draft.offsets)
-        wide["cover_begin"], wide["cover_end"] = draft.covered[0], draft.covered[-1] + 1
+    if builder.score_bound:
+        wide["low"], wide["high"] = low, high = min(builder.offsets), max(builder.offsets)
+        wide["cover_begin"], wide["cover_end"] = builder.covered[0], builder.covered[-1] + 1
         wide["band"] = -band_of(length, high - low)
     return wide
 
 
-def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scoring) -> None:
+def check_windows(read: str, found: Found, context: Context) -> None:
     """The oracle's; and what that means: none is in two windows' places, and a kept diagonal is in one or worse."""
+    starts, scoring = context.index.host.contig_starts.tolist(), context.scoring
     assert [tuple(row) for row in found.windows.tolist()] == joined(found.diagonals, starts, len(read), scoring)
     assert found.flipped == (canonical(read) != clean(read))
     assert min(1, len(found.diagonals)) <= len(found.windows) <= min(FOUND_WINDOWS, len(found.diagonals))
@@ -260,12 +265,11 @@ def check_windows(read: str, found: Found, starts: Sequence[int], scoring: Scori
             strands = row["orientation"] != other["orientation"]
             # One is no part of the other if the band of that cannot hold it too.
             assert apart or strands or contig_of(row, starts) != contig_of(other, starts) or full(row, other, top)
-        loss = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
-        if loss <= gap_cost(1, scoring, long_gaps=True):
-            assert row["band"] == 0
+        lost = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
+        if lost <= gap_cost(1, scoring, long_gaps=True):
+            assert row["band"] == NO_BAND
         elif number == 0:
-            spread = row["high"] - row["low"]
-            assert row["band"] == -(4 if len(read) > LONG_READ else 3 if spread > 16 else 2 if spread > 8 else 1)
+            assert row["band"] == -band_of(len(read), row["high"] - row["low"])
         else:
             assert row["band"] <= 0
     if len(found.windows) < FOUND_WINDOWS:
@@ -339,28 +343,22 @@ def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
 @pytest.mark.parametrize("genome", GENOMES)
 def test_windows(backends: str, genome: str, stride: int) -> None:
     contigs = GENOMES[genome]
-    backend = open_backend(backends, 2)
-    index = index_of(contigs).to_device(backend)
-    starts = index.host.contig_starts.tolist()
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+    context = context_of(contigs, backends, 2)
     reads = reads_of(contigs, random.Random(42))
-    for read, found in zip(reads, find(reads, index, backend, stride, effort), strict=True):
-        check_diagonals(read, found, contigs, starts, stride, effort, Scoring())
-        check_windows(read, found, starts, Scoring())
-        assert found.missed == 0
+    for read, found in zip(reads, find(reads, context, stride, EVERY), strict=True):
+        check_diagonals(read, found, contigs, context, stride, EVERY)
+        check_windows(read, found, context)
+        assert found.unexamined == 0
 
 
 def test_windows_by_another_scoring(backends: str) -> None:
-    backend = open_backend(backends)
     scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
     for contigs in GENOMES.values():
-        index = index_of(contigs, force_64_bits=True).to_device(backend)
-        starts = index.host.contig_starts.tolist()
-        effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+        context = dataclasses.replace(context_of(contigs, backends, force_64_bits=True), scoring=scoring)
         reads = reads_of(contigs, random.Random(43))
-        for read, found in zip(reads, find(reads, index, backend, 3, effort, scoring), strict=True):
-            check_diagonals(read, found, contigs, starts, 3, effort, scoring)
-            check_windows(read, found, starts, scoring)
+        for read, found in zip(reads, find(reads, context, 3, EVERY), strict=True):
+            check_diagonals(read, found, contigs, context, 3, EVERY)
+            check_windows(read, found, context)
 
 
 @pytest.mark.parametrize("stride", [1, 4])
@@ -368,21 +366,19 @@ def test_windows_by_another_scoring(backends: str) -> None:
 def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
     """Seeds of a part alone, of either strand; those found before take what they make, else it stands behind them."""
     contigs = GENOMES[genome]
-    backend = open_backend(backends, 2)
-    index = index_of(contigs).to_device(backend)
-    starts = index.host.contig_starts.tolist()
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=10, neighbours=10_000)
+    context = context_of(contigs, backends, 2)
+    starts = context.index.host.contig_starts.tolist()
     generator = random.Random(52)
     reads = [read for _ in range(4) for read in reads_of(contigs, generator)]
     parts = [
         ((0, below(generator, len(read))), (below(generator, len(read)), len(read)))[i % 2]
         for i, read in enumerate(reads)
     ]
-    windows, added, wider = no_windows(len(reads), backend), 0, 0
-    before = find(reads, index, backend, 40, dataclasses.replace(effort, shortest_seed=14), windows=windows)
-    after = find(reads, index, backend, stride, effort, None, parts, windows, SPLIT_WINDOWS)
+    batch, added, wider = batch_of(reads, context), 0, 0
+    before = find(reads, context, 40, FIRST, batch)
+    after = find(reads, context, stride, EVERY, batch, parts)
     for read, part, first, second in zip(reads, parts, before, after, strict=True):
-        check_diagonals(read, second, contigs, starts, stride, effort, Scoring(), part)
+        check_diagonals(read, second, contigs, context, stride, EVERY, part)
         expected = list(first.windows)
         for fresh in np.array(joined(second.diagonals, starts, len(read), Scoring(), KEPT), WINDOW):
             for rank, window in enumerate(expected):
@@ -401,7 +397,7 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
 
 @pytest.mark.parametrize(
     ("left", "right", "spread", "band"),
-    [(70, 67, 20, -3), (70, 66, 0, -1), (70, 22, 0, -1), (70, 0, 0, -1), (69, 0, 0, 0)],
+    [(70, 67, 20, -WIDE), (70, 66, 0, -NARROW), (70, 22, 0, -NARROW), (70, 0, 0, -NARROW), (69, 0, 0, NO_BAND)],
 )
 def test_windows_far_below_the_best(backends: str, left: int, right: int, spread: int, band: int) -> None:
     """No long gap where the best has 30 points more, and no alignment for less than half of what the best promises.
@@ -410,16 +406,14 @@ def test_windows_far_below_the_best(backends: str, left: int, right: int, spread
     ones more; that gap costs 22.
     """
     generator = random.Random(53)
-    backend = open_backend(backends)
     unit, between = random_bases(generator, 140), random_bases(generator, 20)
     other = unit[left:].translate(NEXT_BASE)
     if right:
         other = between + unit[left : left + right] + unit[left + right :].translate(NEXT_BASE)
     contig = random_bases(generator, 90) + unit + random_bases(generator, 300) + unit[:left] + other
-    index = index_of([contig + random_bases(generator, 90)]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=12)
+    context = context_of([contig + random_bases(generator, 90)], backends)
     for read in (unit, reverse_complement(unit)):
-        (found,) = find([read], index, backend, 1, effort)
+        (found,) = find([read], context, 1, dataclasses.replace(FIRST, shortest_seed=12))
         best, row = found.windows
         assert (best["diagonal"], best["score"], best["band"]) == (90, 150, 0)
         assert (row["diagonal"], row["high"] - row["low"], row["band"]) == (530, spread, band)
@@ -436,9 +430,8 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
     copies = [substitute(generator, unit, changes) for changes in (0, 1, 3, 5, 8)]
     copies = [copy if number % 2 else reverse_complement(copy) for number, copy in enumerate(copies)]
     contig = "".join(random_bases(generator, 80) + copy for copy in copies) + random_bases(generator, 80)
-    backend = open_backend(backends)
-    index = index_of([contig]).to_device(backend)
-    (found,) = find([unit], index, backend, 1, efforts(index.suffix_count)[1])
+    context = context_of([contig], backends)
+    (found,) = find([unit], context, 1, efforts(context.index.suffix_count)[1])
     assert set(found.windows["diagonal"][:5].tolist()) == {80 + 200 * number for number in range(5)}
     assert scored(found)[:5] == sorted(scored(found)[:5], reverse=True)
     assert scored(found)[0] == 130
@@ -448,18 +441,17 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
 
 
 def test_reverse_complements_have_the_same_windows(backends: str) -> None:
-    backend = open_backend(backends)
     for contigs in GENOMES.values():
-        index = index_of(contigs).to_device(backend)
+        context = context_of(contigs, backends)
         reads = reads_of(contigs, random.Random(45))
         turned = [reverse_complement(read) for read in reads]
-        for effort in efforts(index.suffix_count):
-            here = find(reads, index, backend, 4, effort)
-            there = find(turned, index, backend, 4, effort)
+        for effort in efforts(context.index.suffix_count):
+            here = find(reads, context, 4, effort)
+            there = find(turned, context, 4, effort)
             for read, one, other in zip(reads, here, there, strict=True):
                 assert one.diagonals.tolist() == other.diagonals.tolist()
                 assert one.windows.tolist() == other.windows.tolist()
-                assert one.missed == other.missed
+                assert one.unexamined == other.unexamined
                 assert one.flipped != other.flipped or clean(read) == reverse_complement(read)
 
 
@@ -467,47 +459,52 @@ def test_reverse_complements_have_the_same_windows(backends: str) -> None:
 def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     contigs = GENOMES["copies"]
     reads = reads_of(contigs, random.Random(46))
-    backend = open_backend(backends, 3)
-    index = index_of(contigs).to_device(backend)
-    effort = efforts(index.suffix_count)[0]
-    alone = [find([read], index, backend, 4, effort)[0] for read in reads]
-    backend.lanes = lanes
-    for one, other in zip(find(reads, index, backend, 4, effort), alone, strict=True):
+    context = context_of(contigs, backends, 3)
+    effort = efforts(context.index.suffix_count)[0]
+    alone = [find([read], context, 4, effort)[0] for read in reads]
+    context.backend.lanes = lanes
+    for one, other in zip(find(reads, context, 4, effort), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
-        assert (one.missed, one.flipped) == (other.missed, other.flipped)
+        assert (one.unexamined, one.flipped) == (other.unexamined, other.flipped)
 
 
-@pytest.mark.parametrize(("copies", "neighbours", "missed"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
-def test_walk_that_ends_at_its_limit_is_told(backends: str, copies: int, neighbours: int, missed: int) -> None:
+@pytest.mark.parametrize(("copies", "neighbours", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
+def test_walk_that_ends_at_its_limit_is_reported(backends: str, copies: int, neighbours: int, unexamined: int) -> None:
     generator = random.Random(47)
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
-    backend = open_backend(backends)
-    index = index_of([contig]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14, neighbours=neighbours)
-    (found,) = find([unit], index, backend, 5, effort)
-    assert found.missed == missed
+    context = context_of([contig], backends)
+    (found,) = find([unit], context, 5, dataclasses.replace(FIRST, neighbours=neighbours))
+    assert found.unexamined == unexamined
     assert len(found.windows) == min(copies, FOUND_WINDOWS)
     assert set(scored(found)) == {70}
 
 
 def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
-    backend = open_backend(backends)
-    index = index_of([random_bases(random.Random(48), 500)]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    context = context_of([random_bases(random.Random(48), 500)], backends)
     reads = [random_bases(random.Random(49), 100), "N" * 50, "ACGT" * 10]
-    assert [len(found.windows) for found in find(reads, index, backend, 1, effort)] == [0, 0, 0]
+    assert [len(found.windows) for found in find(reads, context, 1, FIRST)] == [0, 0, 0]
 
 
 def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
     """Diagonals near each other widen the window, and those that a long gap pays for; the ones behind become others."""
     contig = random_bases(random.Random(50), 600)
-    backend = open_backend(backends)
-    index = index_of([contig]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
-    for gap, band in ((1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 3), (128, 3), (129, 1), (200, 1)):
+    context = context_of([contig], backends)
+    bands = {
+        1: NARROW,
+        8: NARROW,
+        9: MIDDLE,
+        16: MIDDLE,
+        17: WIDE,
+        24: WIDE,
+        25: WIDE,
+        128: WIDE,
+        129: NARROW,
+        200: NARROW,
+    }
+    for gap, band in bands.items():
         read = contig[200:270] + contig[270 + gap : 330 + gap]
-        (found,) = find([read], index, backend, 4, effort)
+        (found,) = find([read], context, 4, FIRST)
         row = found.windows[0]
         assert row["diagonal"] == 200 + (gap if row["orientation"] ^ found.flipped else 0)
         assert row["ungapped"] >= 75
@@ -525,20 +522,19 @@ def test_copies_hide_no_gap(backends: str) -> None:
     draw = random.Random(54)
     left, right = random_bases(draw, 90), random_bases(draw, 40)
     copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
-    backend = open_backend(backends)
-    index = index_of([copies + left + right + random_bases(draw, 50)]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[2], shortest_seed=14)
+    context = context_of([copies + left + right + random_bases(draw, 50)], backends)
+    effort = dataclasses.replace(FIRST, neighbours=64)
     read = left + random_bases(draw, 25) + right
     for one in (read, reverse_complement(read)):
-        windows = no_windows(1, backend)
-        (first,) = find([one], index, backend, 1, effort, windows=windows)
+        batch = batch_of([one], context)
+        (first,) = find([one], context, 1, effort, batch)
         own = first.windows[0]
         assert (own["ungapped"], own["low"], own["high"]) == (95, 0, 0)
         part = (int(own["end"]), 155) if own["begin"] == 0 else (0, int(own["begin"]))
         part = (155 - part[1], 155 - part[0]) if own["orientation"] else part
-        (second,) = find([one], index, backend, 1, effort, None, [part], windows, SPLIT_WINDOWS)
+        (second,) = find([one], context, 1, effort, batch, [part])
         own = second.windows[0]
-        assert (own["high"] - own["low"], own["cover_begin"], own["cover_end"], own["band"]) == (25, 0, 155, -3)
+        assert (own["high"] - own["low"], own["cover_begin"], own["cover_end"], own["band"]) == (25, 0, 155, -WIDE)
 
 
 @pytest.mark.parametrize("left", [20, 25, 30])
@@ -547,12 +543,10 @@ def test_most_of_a_read_is_no_insertion(backends: str, left: int, inserted: int)
     """Of 100 bases 50 may be: then both sides are one window, else two, on whichever strand the read is."""
     draw = random.Random(51)
     contig = random_bases(draw, 600)
-    backend = open_backend(backends)
-    index = index_of([contig]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    context = context_of([contig], backends)
     read = contig[300 - left : 300] + random_bases(draw, inserted) + contig[300 : 400 - left - inserted]
     for one in (read, reverse_complement(read)):
-        (found,) = find([one], index, backend, 4, effort)
+        (found,) = find([one], context, 4, FIRST)
         spreads = sorted(int(row["high"]) - int(row["low"]) for row in found.windows)
         assert spreads == ([inserted] if inserted <= 50 else [0, 0])
 
@@ -562,10 +556,8 @@ def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: b
     """Seven differences in a row cost 28, eight 32: more than the 30 that a segment may fall below its best."""
     contig = random_bases(random.Random(52), 400)
     read = contig[100:160] + contig[160 : 160 + count].translate(NEXT_BASE) + contig[160 + count : 230]
-    backend = open_backend(backends)
-    index = index_of([contig]).to_device(backend)
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
-    (found,) = find([read], index, backend, 4, effort)
+    context = context_of([contig], backends)
+    (found,) = find([read], context, 4, FIRST)
     turned = found.windows[0]["orientation"] ^ found.flipped
     segments = [(int(row["begin"]), int(row["end"]), int(row["score"])) for row in found.diagonals]
     if turned:
@@ -578,14 +570,12 @@ def test_a_read_is_laid_on_one_contig(backends: str) -> None:
     """The neighbouring contig goes on as the read does; still its bases are no part of the segment."""
     genome = random_bases(random.Random(51), 200)
     contigs = [genome[:100], genome[101:]]
-    backend = open_backend(backends)
-    index = index_of(contigs).to_device(backend)
-    starts = index.host.contig_starts.tolist()
-    effort = dataclasses.replace(efforts(index.suffix_count)[0], shortest_seed=14)
+    context = context_of(contigs, backends)
+    starts = context.index.host.contig_starts.tolist()
     reads = [genome[start : start + 80] for start in range(30, 95, 7)]
-    for read, found in zip(reads, find(reads, index, backend, 1, effort), strict=True):
-        check_diagonals(read, found, contigs, starts, 1, effort, Scoring())
-        check_windows(read, found, starts, Scoring())
+    for read, found in zip(reads, find(reads, context, 1, FIRST), strict=True):
+        check_diagonals(read, found, contigs, context, 1, FIRST)
+        check_windows(read, found, context)
         for row in found.windows:
             inside = [start <= row["diagonal"] + row["begin"] < start + 101 for start in starts[:2]]
             assert sum(inside) == 1
