@@ -321,7 +321,7 @@ def context_of(
 ) -> Context:
     """The contigs' index on a backend, by its name, with what a search does by default."""
     backend = open_backend(name, threads)
-    return Context(index_of(contigs, force_64_bits).place(backend), backend)
+    return Context(index_of(contigs, force_64_bits).to_device(backend), backend)
 
 
 def batch_of(sequences: Sequence[str], context: Context) -> Batch:

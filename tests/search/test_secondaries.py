@@ -222,7 +222,7 @@ def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
             parts.append((name, f"c{number}", len(letters), size, reverse))
             letters += (reverse_complement(part) if reverse else part) + random_bases(generator, 200)
         contigs[f"c{number}"] = letters
-    found = search(world, tmp_path, reads, ALL, index_of(contigs).place(world.backend))
+    found = search(world, tmp_path, reads, ALL, index_of(contigs).to_device(world.backend))
     check_records(reads, found, contigs)
     for name, contig, start, size, reverse in parts:
         records = [x for x in found[name] if x.contig == contig and x.reverse == reverse]
@@ -355,7 +355,7 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
 def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
     unit = random_bases(random.Random(187), 100)
     contigs = [unit + "ACGT" * 9, unit[:60], unit[45:] + "TTTT", "N" * 5 + unit[30:70] + "N"]
-    index = index_of(contigs).place(world.backend)
+    index = index_of(contigs).to_device(world.backend)
     records = search(world, tmp_path, [Read("r", unit, "I" * 100)], ALL, index)["r"]
     places = {(record.contig, record.start, record.cigar) for record in records}
     assert places == {("0", 0, "100M"), ("1", 0, "60M40H"), ("2", 0, "45H55M"), ("3", 5, "30H40M30H")}
