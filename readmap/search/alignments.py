@@ -63,7 +63,7 @@ def measure_alignments(
     plan: RecordPlan, extensions: Extensions, inserts: Inserts, batch: Batch, context: Context
 ) -> Alignments:
     """Score, edit distance, place and flags of every entry; one that scores less than its least has no place."""
-    backend, queries = context.backend, batch.queries
+    backend = context.backend
     alignments = Alignments(
         plan,
         backend.empty(plan.count, np.uint8),
@@ -79,24 +79,16 @@ def measure_alignments(
         backend.empty(plan.count, np.uint8),
         extensions,
     )
-    backend.launch(
-        _MEASURE,
-        plan.count,
-        queries=queries,
-        reference=context.index.reference,
-        scoring=context.scoring,
-        plan=plan,
-        extensions=extensions,
-        windows=plan.window_rows,
-        alignments=alignments,
+    batch.launch(
+        _MEASURE, plan.count, context, plan=plan, extensions=extensions, windows=plan.window_rows, alignments=alignments
     )
-    backend.launch(_SETTLE, batch.reads.count, queries=queries, plan=plan, extensions=extensions, alignments=alignments)
+    batch.launch(_SETTLE, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
     if context.reporting.most_secondary:
         alignments = _settle_secondaries(alignments, batch, context)
-    backend.launch(
+    batch.launch(
         _FLAG,
         plan.count,
-        queries=queries,
+        context,
         plan=plan,
         inserts=inserts,
         alignments=alignments,
@@ -110,10 +102,10 @@ def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) 
     """The same without secondary ones that are another entry's alignment."""
     plan, backend = alignments.plan, context.backend
     settled = backend.empty(plan.count, np.uint8)
-    backend.launch(
+    batch.launch(
         _SETTLE_SECONDARIES,
         plan.count,
-        queries=batch.queries,
+        context,
         plan=plan,
         windows=plan.window_rows,
         alignments=alignments,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.reads.parsing import Reads
 from readmap.reads.queries import Queries, pack_queries
@@ -98,6 +98,25 @@ class Batch:
     windows: WindowTable
     placements: PlacementTable
     counters: Counters
+
+    def launch(self, kernel: Kernel, items: int, context: Context, **arguments: Any) -> None:
+        """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.
+
+        arguments: the others.
+        """
+        shared = {
+            "texts": self.reads,
+            "queries": self.queries,
+            "windows": self.windows,
+            "placements": self.placements,
+            "index": context.index,
+            "reference": context.index.reference,
+            "scoring": context.scoring,
+            "reporting": context.reporting,
+            "bases_per_variant": context.sample.bases_per_variant,
+        }
+        taken = {name: shared[name] for name in kernel.signature.names if name in shared}
+        context.backend.launch(kernel, items, **{**taken, **arguments})
 
     @classmethod
     def of(cls, reads: Reads, context: Context) -> Batch:

@@ -50,13 +50,10 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
     found = Diagonals.empty(selection.count, backend)
-    backend.launch(
+    batch.launch(
         _FIND,
         selection.count,
-        queries=queries,
-        reference=context.index.reference,
-        index=context.index,
-        scoring=context.scoring,
+        context,
         seeds=seeds,
         selected=selection.slots,
         part_begins=begins,

@@ -32,16 +32,7 @@ def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.
     """
     backend, count = context.backend, min(batch.reads.count, most)
     tallies = backend.empty((count, 3), np.int64)
-    backend.launch(
-        _MEASURE,
-        count,
-        texts=batch.reads,
-        queries=batch.queries,
-        reference=context.index.reference,
-        windows=batch.windows,
-        placements=batch.placements,
-        tallies=tallies,
-    )
+    batch.launch(_MEASURE, count, context, tallies=tallies)
     return backend.to_host(tallies)
 
 

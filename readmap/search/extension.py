@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.reads.queries import Queries
-from readmap.search.batch import Batch, WindowTable
+from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.record_plan import RecordPlan
 
@@ -65,29 +64,27 @@ def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool 
     for kind in BANDS:
         if (kind == WIDEST and batch.queries.longest <= LONG_READ) or (kind == WIDE and not long_gaps):
             continue
-        tasks, task_slots = _tasks(batch.windows, slots, kind, context.backend)
-        _score(tasks, task_slots, kind, batch.windows.rows, batch.queries, context)
+        tasks, task_slots = _tasks(slots, kind, batch, context)
+        _score(tasks, task_slots, kind, batch.windows.rows, batch, context)
 
 
-def score_rows(rows: Array, slots: Array, bands: Array, queries: Queries, context: Context) -> None:
+def score_rows(rows: Array, slots: Array, bands: Array, batch: Batch, context: Context) -> None:
     """The same for windows of any number a slot; slots: int32 [rows]; bands: uint8 [rows], the kinds that they want."""
     backend = context.backend
     host_bands, host_slots = backend.to_host(bands), backend.to_host(slots)
     for kind in BANDS:
         tasks = np.flatnonzero(host_bands == kind)
-        _score(backend.to_device(tasks), backend.to_device(host_slots[tasks]), kind, rows, queries, context)
+        _score(backend.to_device(tasks), backend.to_device(host_slots[tasks]), kind, rows, batch, context)
 
 
-def _score(tasks: Array, slots: Array, kind: int, rows: Array, queries: Queries, context: Context) -> None:
+def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, context: Context) -> None:
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
-    backend, scoring = context.backend, context.scoring
-    narrow = scoring.fits_16_bits(queries.longest)
-    backend.launch(
+    backend = context.backend
+    narrow = context.scoring.fits_16_bits(batch.queries.longest)
+    batch.launch(
         Kernel("search/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
         -(-len(tasks) // (backend.narrow_lanes if narrow else 1)),
-        queries=queries,
-        reference=context.index.reference,
-        scoring=scoring,
+        context,
         tasks=tasks,
         task_slots=slots,
         windows=rows,
@@ -95,18 +92,19 @@ def _score(tasks: Array, slots: Array, kind: int, rows: Array, queries: Queries,
     )
 
 
-def _tasks(windows: WindowTable, slots: Array, kind: int, backend: Backend) -> tuple[Array, Array]:
+def _tasks(slots: Array, kind: int, batch: Batch, context: Context) -> tuple[Array, Array]:
     """The rows of the windows that want a band of one kind, int64, and their slots, int32, in order."""
+    backend = context.backend
     counts = backend.empty(len(slots), np.int64)
-    shared = {"windows": windows, "selected": slots, "kind": kind}
-    backend.launch(_COUNT, len(slots), task_counts=counts, **shared)
+    batch.launch(_COUNT, len(slots), context, selected=slots, task_counts=counts, kind=kind)
     ends, total = backend.ends(counts)
     tasks, task_slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
-    backend.launch(_LIST, len(slots), task_ends=ends, tasks=tasks, task_slots=task_slots, **shared)
+    listed = {"task_ends": ends, "tasks": tasks, "task_slots": task_slots}
+    batch.launch(_LIST, len(slots), context, selected=slots, kind=kind, **listed)
     return tasks, task_slots
 
 
-def trace_alignments(plan: RecordPlan, queries: Queries, context: Context) -> Extensions:
+def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extensions:
     """The CIGAR of every planned record's window."""
     backend = context.backend
     ends, total = backend.ends(plan.rooms)
@@ -117,32 +115,33 @@ def trace_alignments(plan: RecordPlan, queries: Queries, context: Context) -> Ex
         backend.empty(plan.count, np.int32),
         backend.empty(plan.count, np.int64),
     )
-    backend.launch(_LAY, plan.count, queries=queries, plan=plan, extensions=extensions, windows=plan.window_rows)
+    shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
+    batch.launch(_LAY, plan.count, context, **shared)
     bands, slots = backend.to_host(plan.bands), backend.to_host(plan.slots)
     for kind in BANDS:
         traced = np.flatnonzero(bands == kind)
         # By the lengths of their reads, as slots are.
         traced = traced[np.argsort(slots[traced], kind="stable")]
-        shared = {"queries": queries, "plan": plan, "extensions": extensions, "windows": plan.window_rows}
-        _trace(BANDS[kind], backend.to_device(traced), queries.host_lengths[slots[traced]], shared, context)
+        _trace(BANDS[kind], traced, shared, batch, context)
     return extensions
 
 
-def _trace(band: Band, traced: Array, lengths: Any, shared: dict[str, Any], context: Context) -> None:
-    """Trace the entries `traced`, int64, whose windows have one kind of band, in the order of their lengths."""
+def _trace(band: Band, traced: Any, shared: dict[str, Any], batch: Batch, context: Context) -> None:
+    """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
     backend, begin = context.backend, 0
+    lengths = batch.queries.host_lengths[backend.to_host(shared["plan"].slots)[traced]]
+    on_device = backend.to_device(traced)
     while begin < len(lengths):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
         part = min(len(lengths) - begin, TRACED_TOGETHER)
         while part > 1 and part * int(lengths[begin + part - 1]) * band.width > backend.scratch_bytes:
             part = max(1, part // 2)
         block_words = int(lengths[begin + part - 1]) * band.width // 8 * backend.lanes
-        backend.launch(
+        batch.launch(
             Kernel("search/extension", f"trace_{band.name}"),
             part,
-            reference=context.index.reference,
-            scoring=context.scoring,
-            traced=traced,
+            context,
+            traced=on_device,
             steps=backend.empty(-(-part // backend.lanes) * block_words, np.uint64),
             first=begin,
             block_words=block_words,

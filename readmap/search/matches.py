@@ -77,12 +77,10 @@ def find_matches(batch: Batch, context: Context) -> SeedMatches:
     selected, device_offsets = backend.to_device(chosen.astype(np.int32)), backend.to_device(offsets)
     ranks = backend.empty(int(offsets[-1]), index.suffixes.dtype)
     counts = backend.empty(len(ranks), np.int64)
-    backend.launch(
+    batch.launch(
         _FIND,
         2 * len(chosen),
-        queries=batch.queries,
-        reference=index.reference,
-        index=index,
+        context,
         selected=selected,
         seed_offsets=device_offsets,
         ranks=ranks,
@@ -120,12 +118,12 @@ def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     return by_slot[to_host(queries.slot_of)]
 
 
-def list_candidates(matches: SeedMatches, queries: Queries, context: Context) -> Candidates:
+def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
     """The diagonals that matches name."""
     backend, total = context.backend, matches.total
     most = backend.scratch_bytes // MATCH_BYTES
     stretches = [
-        _list_stretch(matches, first, min(most, total - first), queries, context) for first in range(0, total, most)
+        _list_stretch(matches, first, min(most, total - first), batch, context) for first in range(0, total, most)
     ]
     if not stretches:
         return Candidates(backend.empty((0, DIAGONAL_WORDS), np.int64), backend.empty(0, np.int32))
@@ -137,14 +135,14 @@ def list_candidates(matches: SeedMatches, queries: Queries, context: Context) ->
 
 
 def _list_stretch(
-    matches: SeedMatches, first: int, count: int, queries: Queries, context: Context
+    matches: SeedMatches, first: int, count: int, batch: Batch, context: Context
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Rows and slots of the diagonals that the matches [first, first + count) name, on the host."""
-    backend, index = context.backend, context.index
-    shared = {"queries": queries, "reference": index.reference, "index": index, "scoring": context.scoring}
+    backend = context.backend
+    shared = {"matches": matches, "first_match": first}
     counts = backend.empty(count, np.int64)
-    backend.launch(_COUNT, count, matches=matches, counts=counts, first_match=first, **shared)
+    batch.launch(_COUNT, count, context, counts=counts, **shared)
     ends, total = backend.ends(counts)
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
-    backend.launch(_LIST, count, matches=matches, ends=ends, diagonals=rows, slots=slots, first_match=first, **shared)
+    batch.launch(_LIST, count, context, ends=ends, diagonals=rows, slots=slots, **shared)
     return backend.to_host(rows), backend.to_host(slots)

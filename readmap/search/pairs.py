@@ -28,16 +28,7 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
     """
     backend, pairs = context.backend, batch.reads.count // 2
     directions, sizes = backend.empty(pairs, np.uint8), backend.empty(pairs, np.int32)
-    backend.launch(
-        _MEASURE,
-        pairs,
-        queries=batch.queries,
-        reference=context.index.reference,
-        windows=batch.windows,
-        placements=batch.placements,
-        directions=directions,
-        sizes=sizes,
-    )
+    batch.launch(_MEASURE, pairs, context, directions=directions, sizes=sizes)
     return backend.to_host(directions), backend.to_host(sizes)
 
 
@@ -45,21 +36,14 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
     """Look for mates where their partners expect them, and place those anew that may be there."""
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
-    shared = {
-        "queries": batch.queries,
-        "reference": context.index.reference,
-        "inserts": inserts,
-        "scoring": context.scoring,
-        "windows": batch.windows,
-        "placements": batch.placements,
-        "choice_deficits": deficits,
-    }
-    backend.launch(_LIST, count // 2, wanted=wanted, **shared)
+    batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
     slots = backend.to_device(np.flatnonzero(backend.to_host(wanted)).astype(np.int32))
     if not len(slots):
         return
     diagonals = Diagonals.empty(len(slots), backend)
-    backend.launch(_RESCUE, len(slots), selected=slots, found=diagonals, **shared)
+    batch.launch(
+        _RESCUE, len(slots), context, inserts=inserts, selected=slots, choice_deficits=deficits, found=diagonals
+    )
     add_diagonals(slots, diagonals, WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)
@@ -67,13 +51,4 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
 
 def pair_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
     """Choose the windows of mates together."""
-    context.backend.launch(
-        _PAIR,
-        batch.reads.count // 2,
-        queries=batch.queries,
-        reference=context.index.reference,
-        inserts=inserts,
-        scoring=context.scoring,
-        windows=batch.windows,
-        placements=batch.placements,
-    )
+    batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts)

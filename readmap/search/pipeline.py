@@ -27,7 +27,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
     batch = Batch.of(reads, context)
     for effort in efforts(context.index.suffix_count):
         for selection in select(effort, batch, context.backend):
-            seeds = find_seeds(selection, batch.queries, context)
+            seeds = find_seeds(selection, batch, context)
             diagonals = find_diagonals(selection, seeds, batch, context)
             if effort.takes == SPLIT:
                 add_diagonals(selection.slots, diagonals, SPLIT_WINDOWS, batch, context)
@@ -58,7 +58,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
 
 
 def _align(plan: RecordPlan, inserts: Inserts, batch: Batch, context: Context) -> Alignments:
-    extensions = trace_alignments(plan, batch.queries, context)
+    extensions = trace_alignments(plan, batch, context)
     return measure_alignments(plan, extensions, inserts, batch, context)
 
 
@@ -69,5 +69,5 @@ def _align_all(matches: SeedMatches, inserts: Inserts, batch: Batch, context: Co
     """
     plan = traced_where_several(plan_records(batch, context), context.backend)
     parts = _align(plan, inserts, batch, context).plan
-    candidates = list_candidates(matches, batch.queries, context)
+    candidates = list_candidates(matches, batch, context)
     return _align(add_secondaries(parts, candidates, batch, context), inserts, batch, context)

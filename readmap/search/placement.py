@@ -13,16 +13,10 @@ _CHOOSE = Kernel("search/placement", "choose_windows")
 def choose_windows(slots: Array, batch: Batch, context: Context) -> None:
     """Choose among the windows of the slots, int32."""
     scoring = context.scoring
-    context.backend.launch(
+    batch.launch(
         _CHOOSE,
         len(slots),
-        texts=batch.reads,
-        queries=batch.queries,
-        reference=context.index.reference,
-        scoring=scoring,
+        context,
         selected=slots,
-        windows=batch.windows,
-        placements=batch.placements,
         settled_deficit=SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),
-        bases_per_variant=context.sample.bases_per_variant,
     )

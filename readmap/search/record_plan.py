@@ -54,13 +54,12 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     """The entries of all reads, but for secondary ones."""
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
-    shared = _shared(batch, context)
-    backend.launch(_COUNT, reads, counts=counts, **shared)
+    batch.launch(_COUNT, reads, context, counts=counts)
     ends, total = backend.ends(counts)
     offsets = backend.full(reads + 1, 0, np.int64)
     offsets[1:] = ends
     plan = _empty_plan(offsets, total, batch.windows.rows, backend)
-    backend.launch(_LIST, reads, plan=plan, **shared)
+    batch.launch(_LIST, reads, context, plan=plan)
     return plan
 
 
@@ -87,13 +86,12 @@ def with_secondaries(
     before = np.zeros(reads + 1, np.int64)
     np.cumsum(np.bincount(records, minlength=reads), out=before[1:])
     more = _empty_plan(backend.to_device(own + before), plan.count + len(places), rows, backend)
-    backend.launch(_LIST, reads, plan=more, **_shared(batch, context))
+    batch.launch(_LIST, reads, context, plan=more)
     places["owner"] += before[records].astype(np.int32)
-    backend.launch(
+    batch.launch(
         _ADD,
         len(places),
-        queries=queries,
-        scoring=context.scoring,
+        context,
         windows=rows,
         places=backend.to_device(places.view(np.int64).reshape(-1, PLACE_WORDS)),
         place_entries=backend.to_device(own[records + 1] + np.arange(len(places))),
@@ -118,14 +116,3 @@ def _empty_plan(offsets: Array, count: int, rows: Array, backend: Backend) -> Re
         count,
         rows,
     )
-
-
-def _shared(batch: Batch, context: Context) -> dict[str, Any]:
-    return {
-        "queries": batch.queries,
-        "scoring": context.scoring,
-        "windows": batch.windows,
-        "placements": batch.placements,
-        "reporting": context.reporting,
-        "bases_per_variant": context.sample.bases_per_variant,
-    }

@@ -53,11 +53,8 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
     tags = np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
-    backend.launch(_SUM, len(quality_sums), texts=reads, queries=batch.queries, quality_sums=quality_sums)
+    batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
     shared = {
-        "texts": reads,
-        "queries": batch.queries,
-        "reference": index.reference,
         "barrier_letters": index.barrier_letters,
         "names": index.contig_names,
         "plan": alignments.plan,
@@ -74,8 +71,8 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
         ),
     }
     lengths = backend.empty(count, np.int64)
-    backend.launch(_MEASURE, count, lengths=lengths, **shared)
+    batch.launch(_MEASURE, count, context, lengths=lengths, **shared)
     ends, total = backend.ends(lengths)
     out = backend.empty(total, np.uint8)
-    backend.launch(_WRITE, count, record_ends=ends, out=out, **shared)
+    batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)
     return out

@@ -49,35 +49,38 @@ def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, cont
 
 def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> WindowList:
     """The batch's windows, and those that candidates make which are not beside the read's parts, with their scores."""
-    backend, queries, count = context.backend, batch.queries, candidates.diagonal_count
-    shared = {
-        "queries": queries,
-        "reference": context.index.reference,
-        "scoring": context.scoring,
-        "found": candidates,
-    }
-    heads = _heads(count, shared, context)
+    backend, count = context.backend, candidates.diagonal_count
+    heads = _heads(candidates, batch, context)
     counts = backend.empty(count, np.int64)
-    backend.launch(_COUNT_WINDOWS, count, plan=plan, windows=plan.window_rows, heads=heads, counts=counts, **shared)
+    batch.launch(
+        _COUNT_WINDOWS,
+        count,
+        context,
+        found=candidates,
+        plan=plan,
+        windows=plan.window_rows,
+        heads=heads,
+        counts=counts,
+    )
     ends, total = backend.ends(counts)
     found, slots = backend.empty((total, WINDOW_WORDS), np.int64), backend.empty(total, np.int32)
     bands = backend.empty(total, np.uint8)
-    backend.launch(_LIST_WINDOWS, count, ends=ends, windows=found, slots=slots, bands=bands, **shared)
-    score_rows(found, slots, bands, queries, context)
+    batch.launch(_LIST_WINDOWS, count, context, found=candidates, ends=ends, windows=found, slots=slots, bands=bands)
+    score_rows(found, slots, bands, batch, context)
     kept = len(batch.windows.rows)
     rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
     rows[:kept], rows[kept:] = batch.windows.rows, found
     return WindowList(rows, batch.windows.counts, slots, kept, total)
 
 
-def _heads(count: int, shared: dict[str, Any], context: Context) -> Array:
+def _heads(candidates: Candidates, batch: Batch, context: Context) -> Array:
     """The diagonal that each diagonal belongs to, its own number for a window's best one, int64."""
-    backend = context.backend
+    backend, count = context.backend, candidates.diagonal_count
     heads, following = backend.full(count, OPEN, np.int64), backend.empty(count, np.int64)
     left = count
     while left:
         still_open = backend.full(1, 0, np.uint64)
-        backend.launch(_CHOOSE, count, heads=heads, next_heads=following, open=still_open, **shared)
+        batch.launch(_CHOOSE, count, context, found=candidates, heads=heads, next_heads=following, open=still_open)
         heads, following = following, heads
         left = int(backend.to_host(still_open)[0])
     return heads
@@ -86,12 +89,12 @@ def _heads(count: int, shared: dict[str, Any], context: Context) -> Array:
 def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> np.ndarray[Any, Any]:
     """All windows that are other places of parts, SECONDARY_PLACE [places] on the host, in any order."""
     backend, count = context.backend, len(windows.rows)
-    shared = {"queries": batch.queries, "plan": plan, "windows": windows}
+    shared = {"plan": plan, "windows": windows}
     counts = backend.empty(count, np.int64)
-    backend.launch(_COUNT_PLACES, count, scoring=context.scoring, counts=counts, **shared)
+    batch.launch(_COUNT_PLACES, count, context, counts=counts, **shared)
     ends, total = backend.ends(counts)
     places = backend.empty((total, PLACE_WORDS), np.int64)
-    backend.launch(_LIST_PLACES, count, ends=ends, places=places, **shared)
+    batch.launch(_LIST_PLACES, count, context, ends=ends, places=places, **shared)
     return backend.to_host(places).view(SECONDARY_PLACE).reshape(-1)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.reads.queries import Queries
+from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.passes import Selection
 
@@ -32,7 +32,7 @@ class Seeds:
     stride: int
 
 
-def find_seeds(selection: Selection, queries: Queries, context: Context) -> Seeds:
+def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     """The seeds of the selected reads."""
     backend, index, stride = context.backend, context.index, selection.stride
     offsets = np.zeros(selection.count + 1, np.int64)
@@ -46,13 +46,5 @@ def find_seeds(selection: Selection, queries: Queries, context: Context) -> Seed
         backend.empty(total, np.uint16),
         stride,
     )
-    backend.launch(
-        _FIND,
-        2 * selection.count,
-        queries=queries,
-        reference=index.reference,
-        index=index,
-        seeds=seeds,
-        selected=selection.slots,
-    )
+    batch.launch(_FIND, 2 * selection.count, context, seeds=seeds, selected=selection.slots)
     return seeds

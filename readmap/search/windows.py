@@ -12,28 +12,9 @@ _JOIN, _ADD = Kernel("search/windows", "join_diagonals"), Kernel("search/windows
 
 def join_diagonals(slots: Array, diagonals: Diagonals, batch: Batch, context: Context) -> None:
     """Replace the windows of the slots, int32, by those that their diagonals make."""
-    context.backend.launch(
-        _JOIN,
-        len(slots),
-        queries=batch.queries,
-        reference=context.index.reference,
-        scoring=context.scoring,
-        selected=slots,
-        found=diagonals,
-        windows=batch.windows,
-    )
+    batch.launch(_JOIN, len(slots), context, selected=slots, found=diagonals)
 
 
 def add_diagonals(slots: Array, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
     """Put the windows that further diagonals of the slots, int32, make behind those that they have, up to `most`."""
-    context.backend.launch(
-        _ADD,
-        len(slots),
-        queries=batch.queries,
-        reference=context.index.reference,
-        scoring=context.scoring,
-        selected=slots,
-        found=diagonals,
-        windows=batch.windows,
-        most=most,
-    )
+    batch.launch(_ADD, len(slots), context, selected=slots, found=diagonals, most=most)

@@ -195,7 +195,7 @@ class Bench:
         plan = plan_records(batch, self.scored_by(dataclasses.replace(scoring, min_score=1)))
         assert self.backend.to_host(plan.roles).tolist() == [PRIMARY] * batch.reads.count
         plan = dataclasses.replace(plan, least_scores=self.backend.full(plan.count, least, np.int32))
-        return trace_alignments(plan, batch.queries, self.scored_by(scoring))
+        return trace_alignments(plan, batch, self.scored_by(scoring))
 
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:
         return best_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)

@@ -14,8 +14,8 @@ from oracles.alignment import canonical, clean, common_prefix, reverse_complemen
 from oracles.pairs import SPREAD, tie_of
 
 from readmap.backend.compilation.declarations import constant
-from readmap.reads.queries import Queries
 from readmap.search import secondaries
+from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL
 from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates
@@ -55,11 +55,11 @@ def segments_of(read: str, contigs: Sequence[str], seed: int, scoring: Scoring) 
     return sorted(found, key=lambda one: one[:2] + one[3:4])
 
 
-def candidates_of(reads: Sequence[str], context: Context) -> tuple[Queries, Candidates]:
+def candidates_of(reads: Sequence[str], context: Context) -> tuple[Batch, Candidates]:
     """As if all reads had a place."""
     batch = batch_of(reads, context)
     batch.placements.chosen.fill(0)
-    return batch.queries, list_candidates(find_matches(batch, context), batch.queries, context)
+    return batch, list_candidates(find_matches(batch, context), batch, context)
 
 
 def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[str]:
@@ -83,15 +83,15 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
     context = dataclasses.replace(context_of(TEXTS[name], backends, 2), scoring=scoring)
     host, seed = context.backend.to_host, dense_seed(context.index.suffix_count)
     reads = draw(random.Random(191), TEXTS[name], 8)
-    queries, candidates = candidates_of(reads, context)
+    batch, candidates = candidates_of(reads, context)
     rows = host(candidates.rows).view(DIAGONAL).reshape(-1)
-    slots, hashes = host(candidates.slots), host(queries.hashes).tolist()
+    slots, hashes = host(candidates.slots), host(batch.queries.hashes).tolist()
     monkeypatch.setattr(context.backend, "scratch_bytes", 10 * MATCH_BYTES)
     _, few = candidates_of(reads, context)
     assert np.array_equal(host(few.rows), host(candidates.rows))
     assert np.array_equal(host(few.slots), slots)
     assert (np.diff(slots) >= 0).all()
-    for read, slot in zip(reads, host(queries.slot_of).tolist(), strict=True):
+    for read, slot in zip(reads, host(batch.queries.slot_of).tolist(), strict=True):
         own = rows[slots == slot]
         names = ["orientation", "diagonal", "score", "begin", "end"]
         assert own[names].tolist() == segments_of(read, TEXTS[name], seed, scoring)
@@ -126,9 +126,8 @@ def test_heads(backends: str, name: str) -> None:
     contigs = [*TEXTS[name], random_bases(random.Random(192), 80)]
     context = context_of(contigs, backends, 2)
     host, index = context.backend.to_host, context.index
-    queries, candidates = candidates_of(draw(random.Random(193), contigs, 20), context)
-    given = {"queries": queries, "reference": index.reference, "scoring": context.scoring, "found": candidates}
-    found = host(secondaries._heads(candidates.diagonal_count, given, context)).tolist()
+    batch, candidates = candidates_of(draw(random.Random(193), contigs, 20), context)
+    found = host(secondaries._heads(candidates, batch, context)).tolist()
     rows, slots = host(candidates.rows).view(DIAGONAL).reshape(-1), host(candidates.slots)
     owners = np.searchsorted(index.host.contig_starts, rows["diagonal"] + rows["begin"], "right")
     assert found == heads_of(rows, slots, owners)

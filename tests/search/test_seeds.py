@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from examples import below, context_of, fibonacci, queries_of, random_bases, substitute
+from examples import batch_of, below, context_of, fibonacci, random_bases, substitute
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
 from readmap.search.context import Context
@@ -53,11 +53,12 @@ def check(
 ) -> None:
     text = text_of(contigs)
     order = suffix_order(text)
-    backend, queries = context.backend, queries_of(reads, context.backend)
+    backend, batch = context.backend, batch_of(reads, context)
+    queries = batch.queries
     effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
     slots = backend.to_device(np.array(selected, np.int32))
     lengths = queries.host_lengths[backend.to_host(slots)]
-    seeds = find_seeds(Selection(slots, lengths, stride, effort), queries, context)
+    seeds = find_seeds(Selection(slots, lengths, stride, effort), batch, context)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)
     offsets, ranks, before, after, records = (

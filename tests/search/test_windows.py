@@ -67,7 +67,7 @@ def find(
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
         ends = (context.backend.to_device(column.copy()) for column in by_slot.T)
         batch.placements.part_begins, batch.placements.part_ends = ends
-    seeds = find_seeds(selection, batch.queries, context)
+    seeds = find_seeds(selection, batch, context)
     diagonals = find_diagonals(selection, seeds, batch, context)
     if parts:
         add_diagonals(slots, diagonals, SPLIT_WINDOWS, batch, context)

@@ -267,6 +267,7 @@ class Signature:
     def __init__(self, kernel: str, parameters: tuple[Parameter, ...]) -> None:
         """Raises ValueError where a dimension has no extent for itself, or but one array has it."""
         self.kernel, self.parameters = kernel, parameters
+        self.names = frozenset(parameter.name for parameter in parameters)
         spoken = [(name, alone) for name, alone in _spoken(kernel, parameters) if name != "items"]
         for name, arrays in Counter(name for name, _ in spoken).items():
             if (name, True) not in spoken:
@@ -298,8 +299,8 @@ class Signature:
         return tuple(sorted(binding.types.items())), bound
 
     def _expect_names(self, arguments: Mapping[str, Any]) -> None:
-        names = {parameter.name for parameter in self.parameters}
-        for wrong, what in ((names - set(arguments), "lacks"), (set(arguments) - names, "has no parameter")):
+        given = set(arguments)
+        for wrong, what in ((self.names - given, "lacks"), (given - self.names, "has no parameter")):
             if wrong:
                 raise TypeError(f"{self.kernel} {what} {', '.join(sorted(wrong))}")
 
