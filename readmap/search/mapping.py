@@ -36,7 +36,7 @@ class MappingSummary(stream.RunSummary, Counters):
 
 @dataclass
 class _Held:
-    """Reads that wait for the sample to be known; batch: as they were searched, None where they are to be again."""
+    """Reads that wait to be aligned; batch: as they were searched, None where they are to be."""
 
     reads: Reads
     batch: Batch | None
@@ -113,11 +113,12 @@ class Mapping:
             for blocks, count in self._parts(held):
                 done += count
                 yield from blocks
-        except backend.memory_error:
+        except backend.memory_error as error:
+            if reads.count == reads.together:
+                raise stream.DoesNotFit from error
             rest = reads.part(done, reads.count)
-            if rest.count == rest.together:
-                raise
-            self._waiting[:0] = [_Held(half, None) for half in rest.halves()]
+            parts = rest.halves() if rest.count > rest.together else [rest]
+            self._waiting[:0] = [_Held(part, None) for part in parts]
         else:
             return
         backend.release_memory()

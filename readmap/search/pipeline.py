@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from readmap.reads.parsing import Reads
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.batch import Batch
-from readmap.search.context import Context
+from readmap.search.context import Context, Sample
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import score_windows, trace_alignments
 from readmap.search.inserts import Inserts, to_device
@@ -23,7 +24,8 @@ from readmap.search.windows import add_diagonals, join_diagonals
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
-    """At least one read, each searched for itself."""
+    """At least one read, each searched for itself: what is found of it does not depend on what others showed before."""
+    context = replace(context, sample=Sample())
     batch = Batch.of(reads, context)
     for effort in efforts(context.index.suffix_count):
         for selection in select(effort, batch, context.backend):

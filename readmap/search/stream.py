@@ -48,11 +48,15 @@ class Block(NamedTuple):
     output: int = 0
 
 
+class DoesNotFit(MemoryError):
+    """For a read, or a pair, that work holds the memory does not suffice, even where it is alone."""
+
+
 class Work(Protocol):
     """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`.
 
     It may hold batches, to give their blocks before those of a later one, or in `rest`. Before its first block it may
-    run out of memory without having counted or held anything; then it is called with less.
+    run out of memory without having counted or held anything; then it is called with less. Else it raises DoesNotFit.
     """
 
     @property
@@ -135,6 +139,8 @@ def _chunk_blocks(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Block]
             for block in work.blocks(reads) if reads.count else ():
                 begun = True
                 yield block
+        except DoesNotFit:
+            raise
         except backend.memory_error:
             if batch.records == batch.layout.together or begun:
                 raise

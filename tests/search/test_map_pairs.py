@@ -205,6 +205,31 @@ def test_memory_that_runs_out_behind_held_batches(
     assert (tmp_path / "out").read_bytes() == world.sampled
 
 
+def test_a_pair_that_does_not_fit_ends_the_search(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not asked for again with those behind it, which are held already, even where there is memory by then."""
+
+    class Full(Exception):
+        pass
+
+    backend, function = open_backend(world.backend.name), mapping.format_records  # type: ignore[attr-defined]
+    backend.memory_error = Full
+    calls: list[int] = []
+
+    def failing(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) < 8:
+            raise Full
+        return function(*arguments)
+
+    learn_from(monkeypatch, SAMPLE)
+    monkeypatch.setattr(mapping, "format_records", failing)
+    with pytest.raises(MemoryError):
+        map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
+    assert (tmp_path / "out").read_bytes() == b""
+
+
 # Exchanged and turned mates.
 
 

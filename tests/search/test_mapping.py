@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from examples import (
     Read,
+    context_of,
     draw_reads,
     fasta_reads,
     fastq,
@@ -22,6 +23,8 @@ from examples import (
     insert,
     map_files,
     random_bases,
+    random_quality,
+    reads_of,
     small_genome,
     substitute,
 )
@@ -33,8 +36,10 @@ from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search import mapping, sample, stream
-from readmap.search.context import Context
-from readmap.search.parameters import Scoring
+from readmap.search.batch import WINDOWS
+from readmap.search.context import Context, Sample
+from readmap.search.parameters import BASES_PER_VARIANT, Scoring
+from readmap.search.pipeline import search_reads
 
 DRAW = random.Random(61)
 GENOME = small_genome(DRAW)
@@ -202,6 +207,26 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     assert refused
     assert sum(sizes) == len(READS)
     assert len(released) == len(refused)
+
+
+def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) -> None:
+    """Reads over two places of one score: which is taken, and so what is left over of the read, is up to the sample."""
+    generator = random.Random(72)
+    halves = [random_bases(generator, 60), random_bases(generator, 60)]
+    places = [halves[0], reverse_complement(halves[1])]
+    copies = [substitute(generator, place, 6) for place in places for _ in range(8)]
+    context = context_of(["".join(random_bases(generator, 200) + place for place in [*places, *copies])], backends)
+    reads = []
+    for _ in range(100):
+        bases = "".join(substitute(generator, half[:52], 2) + half[52:] for half in halves)
+        reads.append(Read("", bases, random_quality(generator, 120)))
+    found = []
+    for bases_per_variant in (20, BASES_PER_VARIANT, 2_000):
+        known = dataclasses.replace(context, sample=Sample(bases_per_variant))
+        batch = search_reads(reads_of(fastq(reads), context.backend), known)
+        counts, rows = context.backend.to_host(batch.windows.counts), context.backend.to_host(batch.windows.rows)
+        found.append([own[:count].tolist() for count, own in zip(counts, rows.reshape(100, WINDOWS, -1), strict=True)])
+    assert found[0] == found[1] == found[2]
 
 
 def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
