@@ -138,7 +138,7 @@ def test_bad_pairs(demo_index: Path, capfd: pytest.CaptureFixture[str], one: str
         (["--sort", "-o", "out.bam", "--sort-memory", "2X"], "--sort-memory 2X: expected a size such as 8G or 500M"),
         (["--sort-memory", "2G", "-o", "out.bam"], "--sort-memory: only with --sort"),
         (["-H", r"@XX"], "-H @XX: expected a line such as '@CO\\ttext' or '@PG\\tID:x', found '@XX'"),
-        (["-H", r"@HD\tVN:1.6\tSO:coordinate"], "the order of the records is what readmap tells (--sort), found '@HD"),
+        (["-H", r"@HD\tVN:1.6\tSO:coordinate"], "the order of the records is what readmap says (--sort), found '@HD"),
         (["-H", r"@SQ\tSN:chr1\tLN:7"], "-H: 1 @SQ lines are given, and the index has 4 contigs"),
         (["-H", r"@RG\tID:a", "-R", r"@RG\tID:a"], "two header lines are @RG ID:a"),
         (["--replace-rg"], "--replace-rg: only with -R"),

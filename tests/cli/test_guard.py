@@ -5,6 +5,7 @@ import queue
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,16 @@ import pytest
 from readmap.cli.common.guard import FAILED, INTERRUPTED, guarded, in_background
 
 SECONDS = 20
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def usual_signals() -> Iterator[None]:
+    """A process that runs tests may ignore a signal, and what the caller ignores stays ignored."""
+    before = [signal.signal(number, signal.SIG_DFL) for number in SIGNALS]
+    yield
+    for number, handler in zip(SIGNALS, before, strict=True):
+        signal.signal(number, handler)
 
 
 def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +40,7 @@ def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) ->
         functools.partial(queue.SimpleQueue().get, timeout=SECONDS),
         functools.partial(in_background, lambda: time.sleep(SECONDS)),
     ]
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         for each in waits:
             began = time.monotonic()
 
