@@ -19,6 +19,7 @@ from readmap.backend import Backend, Kernel, cpu, cuda_available, open_backend
 from readmap.backend.compilation import cache, declarations, host_compiler, nvrtc, signatures, sources
 from readmap.backend.compilation.declarations import Member
 from readmap.errors import BackendError, UsageError
+from readmap.search.batch import WINDOW, WINDOW_WORDS, WINDOWS, WindowTable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -539,6 +540,18 @@ def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: p
         backend.launch(READ_ALL, 3, **arguments)
         assert backend.to_host(arguments["read"])[0, 7] == colour
     assert packed.count("Scene") == 4
+
+
+def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
+    backend, batches = open_backend("cpu"), [np.zeros((WINDOWS, WINDOW_WORDS), np.int64) for _ in range(2)]
+    table = WindowTable(batches[0], np.ones(1, np.int32), np.zeros(1, np.int32))
+    counts, kernel = np.zeros(1, np.int64), Kernel("search/windows", "count_tasks")
+    for rows, band in zip(batches, (-1, -2), strict=True):
+        rows.view(WINDOW)["band"] = band
+    for number in (0, 0, 1, 0):
+        table.rows = batches[number]
+        backend.launch(kernel, 1, windows=table, selected=np.zeros(1, np.int32), task_counts=counts, kind=1)
+        assert counts[0] == (number == 0)
 
 
 # Running.

@@ -1,8 +1,8 @@
 """A kernel's arguments, held to its declaration: nothing is launched with what it does not expect.
 
 Arguments are named as the kernel's parameters are. A group is any object with attributes named as the members of the
-structure that it stands for. A frozen dataclass is packed once, and keeps what it was packed to: its arrays are never
-replaced.
+structure that it stands for. It keeps what it was packed to: a frozen dataclass for ever, and an object of arrays alone
+as long as they are the same.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Group:
             packed = value.__dict__[structure.key]
         except (AttributeError, KeyError):
             packed = None
-        if packed is None or packed.structure is not structure or packed.array_type is not binding.array_type:
+        if packed is None or not packed.stands_for(value, structure, binding.array_type):
             packed = structure.pack(value, binding.array_type)
         for generic, chosen in packed.types.items():
             if binding.types.setdefault(generic, chosen) != chosen:
@@ -210,7 +210,7 @@ class Structure:
 
     @functools.cached_property
     def key(self) -> str:
-        """Where a frozen dataclass keeps what it was packed to."""
+        """Where an object keeps what it was packed to."""
         return f"packed to {self.name}"
 
     @functools.cached_property
@@ -219,7 +219,7 @@ class Structure:
         return _spoken(self.name, self.members)
 
     def pack(self, value: Any, array_type: type) -> Packed:
-        """The group for which an object stands, kept by a frozen dataclass."""
+        """The group for which an object stands."""
         binding = Binding(array_type, {})
         bound: list[Any] = []
         for member in self.members:
@@ -236,9 +236,11 @@ class Structure:
             sizes = binding.check()
         except WrongSize as error:
             raise TypeError(f".{_path(error.size, self.members, bound)}{error}") from None
-        packed = Packed(self, self.ctype(*map(in_memory, bound)), bound, array_type, binding.types, numbers, sizes)
+        memory = self.ctype(*map(in_memory, bound))
         parameters = getattr(type(value), "__dataclass_params__", None)
-        if parameters is not None and parameters.frozen and hasattr(value, "__dict__"):
+        frozen = parameters is not None and parameters.frozen
+        packed = Packed(self, memory, bound, array_type, binding.types, numbers, sizes, frozen)
+        if (frozen or all(isinstance(member, Array) for member in self.members)) and hasattr(value, "__dict__"):
             value.__dict__[self.key] = packed
         return packed
 
@@ -250,6 +252,7 @@ class Packed(NamedTuple):
         memory: the structure itself.
         bound: the members, of which the arrays must live as long.
         array_type, types, numbers: as Binding's; sizes: those that are still to be checked.
+        frozen: whether the object's members are never replaced.
     """
 
     structure: Structure
@@ -259,6 +262,14 @@ class Packed(NamedTuple):
     types: dict[str, str]
     numbers: dict[str, int]
     sizes: list[Size]
+    frozen: bool
+
+    def stands_for(self, value: Any, structure: Structure, array_type: type) -> bool:
+        """Whether packing the object again would give the same."""
+        if self.structure is not structure or self.array_type is not array_type:
+            return False
+        members = zip(structure.members, self.bound, strict=True)
+        return self.frozen or all(getattr(value, member.name) is bound for member, bound in members)
 
 
 class Signature:
