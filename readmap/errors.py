@@ -26,4 +26,4 @@ class UsageError(ReadmapError):
 
 
 class InternalError(Exception):
-    """readmap contradicts itself, which no user can mend: a command tells it as the bug that it is."""
+    """readmap contradicts itself, which no user can mend: a command reports it as the bug that it is."""

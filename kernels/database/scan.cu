@@ -57,7 +57,7 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
             Border<Lane>* border =                                                                                   \
                 aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);      \
             const u8* own_letters = letters + stretches.starts[own.number] * Lane::width;                            \
-            Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, goes_on, gaps, Unseen{}); \
+            Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, goes_on, gaps, NoEnds{}); \
             if (!own.exists || group_lane() % width) continue;                                                       \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
                 atomic_max(scores + (i64)own.group * Lane::width + lane, best.get(lane));                            \

@@ -14,7 +14,7 @@ template <class Lane> struct Border {
 };
 
 // Looks at the cells of every step. This one does not.
-struct Unseen {
+struct NoEnds {
     template <class Lane, i32 CELLS> HOST_DEVICE void look(const Cells<Lane, CELLS>&, i32, i32, i32, i32) const {}
 };
 

@@ -1,4 +1,4 @@
-// Drafts: windows while they are put together from diagonals, those at most SPREAD apart.
+// Window builders: windows while they are put together from diagonals, those at most SPREAD apart.
 #pragma once
 #include "search/diagonals.cuh"
 #include "search/windows.cuh"

@@ -133,12 +133,12 @@ class Backend(abc.ABC):
     def compile(self, module: str, types: Types) -> None:
         """Have the cache hold it."""
 
-    def prepare(self, types: Types, tell: Callable[[str], None]) -> None:
-        """Compile what the cache does not hold yet, several modules at once; `tell` hears of it first."""
+    def prepare(self, types: Types, report: Callable[[str], None]) -> None:
+        """Compile what the cache does not hold yet, several modules at once; `report` hears of it first."""
         missing = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
         missing = [item for item in missing if not self.is_compiled(*item)]
         if missing:
-            tell(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
+            report(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 

@@ -19,7 +19,7 @@ SENDERS = 12
 
 
 class _Sender:
-    """A thread's stream and buffers, each with the event that tells that it has been sent."""
+    """A thread's stream and buffers, each with the event that says that it has been sent."""
 
     def __init__(self, cuda: Any) -> None:
         self.stream = cuda.Stream(non_blocking=True)

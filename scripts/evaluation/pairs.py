@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.figures import Result, figure, kept_figures, mapq_bins
 from evaluation.records import Key, count_by_mapq, place, primaries
-from evaluation.workshop import Workshop
+from evaluation.work_directory import WorkDirectory
 
 # set: reference, first seed, seeds, options of the simulator
 SIMULATED = {
@@ -25,14 +25,14 @@ SWAPPED = ("PA", "PB")
 PUBLISHED = {"PD": {"minibwa 0.7": (0.98650, 10), "bwa-mem2 2.3": (0.98839, 21.5)}}
 
 
-def simulate(workshop: Workshop, name: str, seed: int) -> list[Path]:
+def simulate(work: WorkDirectory, name: str, seed: int) -> list[Path]:
     reference, _, _, options = SIMULATED[name]
     template = "{python} {shared}/tools/simulate.py reads {ref} --seed {seed} -1 {part} -2 {second} " + options
-    ref, second = workshop.reference(reference), f"{name}{seed}.2.fq"
-    first = workshop.make(f"{name}{seed}.1.fq", template, ref=ref, seed=seed, second=workshop.part(second))
-    if workshop.part(second).exists():
-        workshop.part(second).replace(workshop.work / second)
-    return [first, workshop.work / second]
+    ref, second = work.reference(reference), f"{name}{seed}.2.fq"
+    first = work.make(f"{name}{seed}.1.fq", template, ref=ref, seed=seed, second=work.part(second))
+    if work.part(second).exists():
+        work.part(second).replace(work.folder / second)
+    return [first, work.folder / second]
 
 
 def count(path: Path) -> tuple[NDArray[np.int64], list[int]]:
@@ -48,11 +48,11 @@ def count(path: Path) -> tuple[NDArray[np.int64], list[int]]:
     return count_by_mapq(counted()), total
 
 
-def simulated(workshop: Workshop, name: str) -> Result:
+def simulated(work: WorkDirectory, name: str) -> Result:
     reference, first, most, _ = SIMULATED[name]
     counts, totals = [], []
-    for seed in range(first, first + min(most, workshop.seeds)):
-        files = workshop.align(reference, f"{name}{seed}", simulate(workshop, name, seed)).values()
+    for seed in range(first, first + min(most, work.seeds)):
+        files = work.align(reference, f"{name}{seed}", simulate(work, name, seed)).values()
         by_mapq, total = zip(*map(count, files), strict=True)
         counts.append(by_mapq)
         totals.append(total)
@@ -93,13 +93,13 @@ def compare_swapped(straight: Path, turned: Path) -> tuple[int, int, int]:
     return moved, sum(a != b for a, b in both) - moved, len(one)
 
 
-def swapped(workshop: Workshop, _: str) -> Result:
+def swapped(work: WorkDirectory, _: str) -> Result:
     figures = []
     for name in SWAPPED:
         reference, seed = SIMULATED[name][:2]
-        reads = simulate(workshop, name, seed)
-        straight = workshop.align(reference, f"{name}{seed}", reads).values()
-        turned = workshop.align(reference, f"{name}{seed}.swapped", reads[::-1]).values()
+        reads = simulate(work, name, seed)
+        straight = work.align(reference, f"{name}{seed}", reads).values()
+        turned = work.align(reference, f"{name}{seed}.swapped", reads[::-1]).values()
         moved, others, total = zip(*map(compare_swapped, straight, turned), strict=True)
         figures.append(figure(f"{name}: reads at another place", moved, total[0], "<="))
         figures.append(figure(f"{name}: with another CIGAR or MAPQ there", others, total[0]))

@@ -14,7 +14,7 @@ import pysam
 
 from evaluation.figures import Result, Row, figure, skipped
 from evaluation.records import Key, agreement, primaries
-from evaluation.workshop import Workshop, missing
+from evaluation.work_directory import WorkDirectory, missing
 
 REAL = {
     "na12878_pairs": ("human", "{shared}/data/human/na12878_chr20_{mate}.fq.gz"),
@@ -37,17 +37,17 @@ def count_primaries(path: Path) -> list[int]:
     return counts
 
 
-def complaints(workshop: Workshop, bams: dict[str, Path], ref: Path) -> list[Row]:
+def complaints(work: WorkDirectory, bams: dict[str, Path], ref: Path) -> list[Row]:
     """A row for each kind of error or warning of picard's ValidateSamFile; its report stays in the work folder."""
     if reason := missing(PICARD):
         return [skipped("picard ValidateSamFile", reason)]
-    workshop.make(f"{ref.stem}.dict", "samtools dict {ref} -o {part}", ref=ref)
+    work.make(f"{ref.stem}.dict", "samtools dict {ref} -o {part}", ref=ref)
     validate = f"{PICARD} ValidateSamFile --INPUT {{bam}} --REFERENCE_SEQUENCE {{ref}} --OUTPUT {{part}}"
     validate += " --MODE VERBOSE --MAX_OUTPUT 1000000000"
     kinds = []
     for name, bam in bams.items():
         codes = range(4)  # 1 to 3 tell of warnings, of errors, or of both
-        report = workshop.make(f"{bam.stem}.picard", validate, name == "bwa", codes, bam=bam, ref=ref)
+        report = work.make(f"{bam.stem}.picard", validate, name == "bwa", codes, bam=bam, ref=ref)
         kinds.append(Counter(re.findall(r"^(?:ERROR|WARNING):+\s*\w+", report.read_text(), re.MULTILINE)))
     totals = [kind.total() for kind in kinds]
     rows = [figure("complaints of picard ValidateSamFile", totals, 0, "<=")]
@@ -69,13 +69,13 @@ def mate_fields(path: Path) -> dict[Key, Columns]:
     return fields
 
 
-def fix_mates(workshop: Workshop, bams: dict[str, Path]) -> list[Row]:
+def fix_mates(work: WorkDirectory, bams: dict[str, Path]) -> list[Row]:
     """How many primary records samtools fixmate changes, field by field."""
     changed = []
     for name, bam in bams.items():
         keep = name == "bwa"
-        named = workshop.make(f"{bam.stem}.named.bam", "samtools sort -n -o {part} {bam}", keep, bam=bam)
-        fixed = workshop.make(f"{bam.stem}.fixed.bam", "samtools fixmate -m {bam} {part}", keep, bam=named)
+        named = work.make(f"{bam.stem}.named.bam", "samtools sort -n -o {part} {bam}", keep, bam=bam)
+        fixed = work.make(f"{bam.stem}.fixed.bam", "samtools fixmate -m {bam} {part}", keep, bam=named)
         before, after = mate_fields(named), mate_fields(fixed)
         pairs = [(before[read], after[read]) for read in before]
         columns = ((a[i] != b[i] for a, b in pairs) for i in range(len(MATE_FIELDS)))
@@ -87,23 +87,23 @@ def fix_mates(workshop: Workshop, bams: dict[str, Path]) -> list[Row]:
     ]
 
 
-def mark_duplicates(workshop: Workshop, bams: dict[str, Path]) -> list[Row]:
+def mark_duplicates(work: WorkDirectory, bams: dict[str, Path]) -> list[Row]:
     """Whether samtools markdup runs on a sorted file as it is, and what it marks."""
     runs, marked = [], []
     for name, bam in bams.items():
         target, keep = f"{bam.stem}.marked.bam", name == "bwa"
-        runs.append(int(workshop.attempt(target, "samtools markdup {bam} {part}", keep, bam=bam)))
-        records = primaries(workshop.work / target) if runs[-1] else []
+        runs.append(int(work.attempt(target, "samtools markdup {bam} {part}", keep, bam=bam)))
+        records = primaries(work.folder / target) if runs[-1] else []
         marked.append(sum(record.is_duplicate for _, record in records))
     return [figure("markdup runs", runs, 0, ">=", 1), figure("    duplicates", marked)]
 
 
-def call(workshop: Workshop, bam: Path, ref: Path, keep: bool) -> dict[Variant, pysam.VariantRecord]:
+def call(work: WorkDirectory, bam: Path, ref: Path, keep: bool) -> dict[Variant, pysam.VariantRecord]:
     stem = bam.stem
-    pile = workshop.make(f"{stem}.pile.bcf", "bcftools mpileup -f {ref} -Ou -o {part} {bam}", keep, bam=bam, ref=ref)
-    raw = workshop.make(f"{stem}.raw.bcf", "bcftools call -mv -Ob -o {part} {pile}", keep, pile=pile)
+    pile = work.make(f"{stem}.pile.bcf", "bcftools mpileup -f {ref} -Ou -o {part} {bam}", keep, bam=bam, ref=ref)
+    raw = work.make(f"{stem}.raw.bcf", "bcftools call -mv -Ob -o {part} {pile}", keep, pile=pile)
     split = "bcftools norm -m -any -f {ref} -Ov -o {part} {raw}"
-    called = workshop.make(f"{stem}.vcf", split, keep, raw=raw, ref=ref)
+    called = work.make(f"{stem}.vcf", split, keep, raw=raw, ref=ref)
     with pysam.VariantFile(str(called)) as file:
         return {(one.chrom, one.pos, str(one.ref), str((one.alts or ["."])[0])): one for one in file}
 
@@ -136,12 +136,12 @@ def list_differences(
     return [sum(line[0] == name for line in lines[1:]) for name in calls]
 
 
-def compare_variants(workshop: Workshop, stem: str, bams: dict[str, Path], ref: Path) -> list[Row]:
+def compare_variants(work: WorkDirectory, stem: str, bams: dict[str, Path], ref: Path) -> list[Row]:
     if reason := missing("bcftools"):
         return [skipped("variants", reason)]
-    calls = {name: call(workshop, bam, ref, name == "bwa") for name, bam in bams.items()}
+    calls = {name: call(work, bam, ref, name == "bwa") for name, bam in bams.items()}
     bwa, mapper = (one.keys() for one in calls.values())
-    listed = list_differences(workshop.work / f"{stem}.{workshop.mapper}.differences.tsv", calls, bams)
+    listed = list_differences(work.folder / f"{stem}.{work.mapper}.differences.tsv", calls, bams)
     return [
         figure("variants", (len(bwa), len(mapper))),
         figure("    called from both", (len(bwa & mapper),) * 2),
@@ -150,25 +150,25 @@ def compare_variants(workshop: Workshop, stem: str, bams: dict[str, Path], ref: 
     ]
 
 
-def real(workshop: Workshop, name: str) -> Result:
+def real(work: WorkDirectory, name: str) -> Result:
     if reason := missing("samtools"):
         return {"figures": [skipped("real pairs", reason)]}
-    if "{options}" not in workshop.search:
+    if "{options}" not in work.search:
         return {"figures": [skipped("real pairs", "the mapper's command has no {options} for the read group")]}
     reference, files = REAL[name]
-    ref, gunzip = workshop.reference(reference), f"gzip -dc {files}"
-    reads = [workshop.make(f"{name}.{mate}.fq", gunzip, mate=mate) for mate in (1, 2)]
-    sams = workshop.align(reference, name, reads, READ_GROUP)
-    workshop.make(f"{reference}.fa.faidx", "samtools faidx {ref}", ref=ref)
+    ref, gunzip = work.reference(reference), f"gzip -dc {files}"
+    reads = [work.make(f"{name}.{mate}.fq", gunzip, mate=mate) for mate in (1, 2)]
+    sams = work.align(reference, name, reads, READ_GROUP)
+    work.make(f"{reference}.fa.faidx", "samtools faidx {ref}", ref=ref)
     bams = {}
     for mapper, sam in sams.items():
         sort = "samtools sort --write-index -o {part}##idx##{index} {sam}"
-        index = workshop.work / f"{sam.stem}.bam.csi"
-        bams[mapper] = workshop.make(f"{sam.stem}.bam", sort, mapper == "bwa", sam=sam, index=index)
+        index = work.folder / f"{sam.stem}.bam.csi"
+        bams[mapper] = work.make(f"{sam.stem}.bam", sort, mapper == "bwa", sam=sam, index=index)
     total, mapped, proper = zip(*map(count_primaries, sams.values()), strict=True)
     same, sure = agreement(*sams.values())
     figures = [figure("reads", total, 0, ">=", total[0]), figure("mapped", mapped, total[0], ">=", mapped[0])]
     figures.append(figure("in proper pairs", proper, total[0]))
     figures.append(figure("same place as bwa's MAPQ >= 30", (None, same), sure, ">="))
-    figures += complaints(workshop, bams, ref) + fix_mates(workshop, bams) + mark_duplicates(workshop, bams)
-    return {"figures": figures + compare_variants(workshop, name, bams, ref)}
+    figures += complaints(work, bams, ref) + fix_mates(work, bams) + mark_duplicates(work, bams)
+    return {"figures": figures + compare_variants(work, name, bams, ref)}

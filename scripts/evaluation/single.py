@@ -10,7 +10,7 @@ import pysam
 
 from evaluation.figures import Result, figure, kept_figures, mapq_bins
 from evaluation.records import count_by_mapq, place, same_place
-from evaluation.workshop import Workshop
+from evaluation.work_directory import WorkDirectory
 
 # set: reference, first seed, options of the simulator
 SIMULATED = {
@@ -71,20 +71,22 @@ def compare_scores(bwa: Records, mapper: Records, reference: Path) -> tuple[int,
     return len(both) - beyond - below, len(both) - beyond
 
 
-def align(workshop: Workshop, reference: str, stem: str, template: str, seed: int = 0) -> tuple[Path, Records, Records]:
+def align(
+    work: WorkDirectory, reference: str, stem: str, template: str, seed: int = 0
+) -> tuple[Path, Records, Records]:
     """The reference, and the records of bwa and of the mapper; the template writes the reads."""
-    ref = workshop.reference(reference)
-    reads = workshop.make(f"{stem}.fq", template, ref=ref, seed=seed)
-    bwa, mapper = workshop.align(reference, stem, [reads]).values()
+    ref = work.reference(reference)
+    reads = work.make(f"{stem}.fq", template, ref=ref, seed=seed)
+    bwa, mapper = work.align(reference, stem, [reads]).values()
     return ref, read_sam(bwa), read_sam(mapper)
 
 
-def simulated(workshop: Workshop, name: str) -> Result:
+def simulated(work: WorkDirectory, name: str) -> Result:
     reference, first, options = SIMULATED[name]
     simulate = "{python} {shared}/tools/simulate.py reads {ref} --seed {seed} -1 {part} " + options
     counts, totals = [], []
-    for seed in range(first, first + workshop.seeds):
-        ref, bwa, mapper = align(workshop, reference, f"{name}{seed}", simulate, seed)
+    for seed in range(first, first + work.seeds):
+        ref, bwa, mapper = align(work, reference, f"{name}{seed}", simulate, seed)
         keyed = [(((read, 0), record) for read, record in records.items()) for records in (bwa, mapper)]
         counts.append([count_by_mapq(records) for records in keyed])
         totals.append((len(bwa), len(mapper), *compare_scores(bwa, mapper, ref)))
@@ -103,9 +105,9 @@ def simulated(workshop: Workshop, name: str) -> Result:
     return {"figures": figures, "bins_bwa": bins[0], "bins_mapper": bins[1]}
 
 
-def real(workshop: Workshop, name: str) -> Result:
+def real(work: WorkDirectory, name: str) -> Result:
     reference, template = REAL[name]
-    ref, bwa, mapper = align(workshop, reference, f"real_{name}", template)
+    ref, bwa, mapper = align(work, reference, f"real_{name}", template)
     mapped = [[one for one in records.values() if place(one)] for records in (bwa, mapper)]
     counts, total = [len(records) for records in mapped], [len(bwa), len(mapper)]
     if name == "ecoli_on_human":

@@ -18,7 +18,7 @@ import pysam
 
 from evaluation.figures import Result, Row, figure
 from evaluation.records import Key, key, place, same_place
-from evaluation.workshop import Workshop
+from evaluation.work_directory import WorkDirectory
 
 REFERENCE, SEED = "A10", 91
 PAIRS, SPLIT_EVERY = 50_000, 5  # of the pairs each fifth is split; the others tell the insert size
@@ -152,15 +152,15 @@ def split_sizes(reads: Path, mate: int) -> Iterator[int]:
                 yield min(end - start for _, start, end, _ in pieces)
 
 
-def simulated(workshop: Workshop, _: str) -> Result:
-    ref = workshop.reference(REFERENCE)
-    reads = workshop.work / "split.1.fq", workshop.work / "split.2.fq"
+def simulated(work: WorkDirectory, _: str) -> Result:
+    ref = work.reference(REFERENCE)
+    reads = work.folder / "split.1.fq", work.folder / "split.2.fq"
     if not all(path.exists() for path in reads):
-        parts = workshop.part(reads[0].name), workshop.part(reads[1].name)
+        parts = work.part(reads[0].name), work.part(reads[1].name)
         simulate(ref, parts, SEED)
         for part, path in zip(parts, reads, strict=True):
             part.replace(path)
-    paths = workshop.align(REFERENCE, "split", reads).values()
+    paths = work.align(REFERENCE, "split", reads).values()
     sizes = [size for mate, path in enumerate(reads, 1) for size in split_sizes(path, mate)]
     return {"figures": compare([judge(path) for path in paths], sizes)}
 

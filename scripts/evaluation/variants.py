@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.figures import Result, Row, figure, skipped
 from evaluation.records import agreement
-from evaluation.workshop import BWA, BWA_INDEX, Workshop, fill_in, missing
+from evaluation.work_directory import BWA, BWA_INDEX, WorkDirectory, fill_in, missing
 
 # set: first seed, options of the simulator
 SIMULATED = {
@@ -43,18 +43,22 @@ PUBLISHED = {
 BARRED = "minibwa 0.7"  # whose long indels are a bar; the rest is an aim
 
 
-def shell_words(workshop: Workshop, template: str) -> str:
+def shell_words(work: WorkDirectory, template: str) -> str:
     """A command for varcall_eval.py, which fills in its own places and reads standard output."""
-    values: dict[str, Any] = workshop.values | {"reads": ["{r1}", "{r2}"], "part": "/dev/stdout", "threads": "{t}"}
+    values: dict[str, Any] = work.values | {
+        "reads": ["{r1}", "{r2}"],
+        "part": "/dev/stdout",
+        "threads": "{t}",
+    }
     values |= {name: f"{{{name}}}" for name in ("ref", "r1", "r2")} | {"index": "{idx}"}
     return shlex.join(fill_in(template, values))
 
 
-def call(workshop: Workshop, folder: str, name: str, index: str, search: str, keep: bool) -> Row:
+def call(work: WorkDirectory, folder: str, name: str, index: str, search: str, keep: bool) -> Row:
     """What varcall_eval.py tells of a mapper; its BAM file stays in the folder."""
-    mapper = f"{name}|{index and shell_words(workshop, index)}|{shell_words(workshop, search)}"
+    mapper = f"{name}|{index and shell_words(work, index)}|{shell_words(work, search)}"
     template = "{python} {shared}/tools/varcall_eval.py call {folder} -t {threads} --mapper {mapper} --json {part}"
-    path = workshop.make(f"{folder}.{name}.json", template, keep, folder=workshop.work / folder, mapper=mapper)
+    path = work.make(f"{folder}.{name}.json", template, keep, folder=work.folder / folder, mapper=mapper)
     row: Row = json.loads(path.read_text())[0]
     return row
 
@@ -79,19 +83,19 @@ def compare(name: str, given: bool, bwa: Row, mapper: Row) -> list[Row]:
     return [*figures, figure("false positives", false, 0, "<=", false[0]), figure("wrong genotypes", genotypes)]
 
 
-def simulated(workshop: Workshop, name: str) -> Result:
+def simulated(work: WorkDirectory, name: str) -> Result:
     if reason := missing("samtools", "bcftools"):
         return {"figures": [skipped("variants", reason)]}
     first, options = SIMULATED[name]
     simulate = "{python} {shared}/tools/varcall_eval.py simulate {folder} --seed {seed} " + options
     figures = []
-    for seed in range(first, first + min(SEEDS, workshop.seeds)):
+    for seed in range(first, first + min(SEEDS, work.seeds)):
         folder = f"{name}-{seed}"
-        workshop.make(f"{folder}.simulated", simulate, folder=workshop.work / folder, seed=seed)
-        bwa = call(workshop, folder, "bwa", BWA_INDEX, BWA, keep=True)
-        mapper = call(workshop, folder, workshop.mapper, workshop.index, workshop.search, keep=False)
+        work.make(f"{folder}.simulated", simulate, folder=work.folder / folder, seed=seed)
+        bwa = call(work, folder, "bwa", BWA_INDEX, BWA, keep=True)
+        mapper = call(work, folder, work.mapper, work.index, work.search, keep=False)
         rows = compare(name, seed == first, bwa, mapper)
-        bams: list[Path] = [workshop.work / folder / f"{one}.bam" for one in ("bwa", workshop.mapper)]
+        bams: list[Path] = [work.folder / folder / f"{one}.bam" for one in ("bwa", work.mapper)]
         same, sure = agreement(*bams)
         rows.append(figure("same place as bwa's MAPQ >= 30", (None, same), sure, "aim: >="))
         figures += [row | {"measure": f"seed {seed}: {row['measure']}"} for row in rows]

@@ -170,7 +170,7 @@ def test_variants_have_published_recall_on_the_given_seed_only() -> None:
 
 
 def test_words_of_a_command() -> None:
-    from evaluation.workshop import fill_in
+    from evaluation.work_directory import fill_in
 
     values = {"reads": ["a b.fq", "2.fq"], "r1": "a b.fq", "options": [], "threads": 2}
     assert fill_in("map {options} -t{threads} {reads}", values) == ["map", "-t2", "a b.fq", "2.fq"]

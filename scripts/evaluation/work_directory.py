@@ -45,25 +45,25 @@ def fill_in(template: str, values: dict[str, Any]) -> list[str]:
     return words
 
 
-class Workshop:
+class WorkDirectory:
     def __init__(self, options: argparse.Namespace) -> None:
-        self.work: Path = options.work.absolute()
+        self.folder: Path = options.work.absolute()
         self.mapper: str = options.mapper
         self.seeds: int = options.seeds
         self.values: dict[str, Any] = {"python": sys.executable, "shared": SHARED, "options": []} | vars(options)
         self.index = "" if options.mapper_command else INDEX
         self.search: str = options.mapper_command or SEARCH
         self.made: set[Path] = set()
-        self.work.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def part(self, name: str) -> Path:
-        return self.work / f"part.{os.getpid()}.{name}"
+        return self.folder / f"part.{os.getpid()}.{name}"
 
     def attempt(
         self, name: str, template: str, keep: bool = True, codes: Collection[int] = (0,), **values: Any
     ) -> bool:
         """Whether a command writes this file of the folder, to {part} or, without that word, to its standard output."""
-        target, part, log = self.work / name, self.part(name), self.work / f"{name}.log"
+        target, part, log = self.folder / name, self.part(name), self.folder / f"{name}.log"
         if target in self.made or (keep and target.exists()):
             return True
         command = fill_in(template, self.values | values | {"part": part})
@@ -77,8 +77,8 @@ class Workshop:
     def make(self, name: str, template: str, keep: bool = True, codes: Collection[int] = (0,), **values: Any) -> Path:
         """The path of the file; the script ends where its command fails."""
         if not self.attempt(name, template, keep, codes, **values):
-            sys.exit(f"evaluate: {name} could not be made; {self.work / name}.log tells why")
-        return self.work / name
+            sys.exit(f"evaluate: {name} could not be made; {self.folder / name}.log tells why")
+        return self.folder / name
 
     def reference(self, name: str) -> Path:
         return self.make(f"{name}.fa", REFERENCES[name])
@@ -86,7 +86,7 @@ class Workshop:
     def align(self, reference: str, stem: str, reads: Sequence[Path], options: Sequence[str] = ()) -> dict[str, Path]:
         """The SAM files of bwa and of the mapper, by name in that order."""
         ref = self.reference(reference)
-        values: dict[str, Any] = {"ref": ref, "index": self.work / f"{reference}.fa.readmap", "options": [*options]}
+        values: dict[str, Any] = {"ref": ref, "index": self.folder / f"{reference}.fa.readmap", "options": [*options]}
         values |= {"reads": [*reads], "r1": reads[0], "r2": reads[-1]}
         self.make(f"{reference}.fa.bwa-index", BWA_INDEX, **values)
         bwa = self.make(f"{stem}.bwa.sam", BWA, **values)
