@@ -121,7 +121,7 @@ ADD, TAKE, READ_ALL = Kernel(TINY, "add"), Kernel(TINY, "take"), Kernel(TINY, "r
 def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
-        *(sources.source, declarations.declarations, signatures.signatures, signatures.generic_types),
+        *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
         *(cpu._library, cpu._function, host_compiler.command, cache.folder, cuda_available),
     ):
         function.cache_clear()

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from readmap.backend.compilation.declarations import DTYPES, GENERIC, Declarations, Member, as_python, declarations
+from readmap.backend.compilation.sources import texts
 
 #: What each generic type of a variant is, by name, in order.
 Types = tuple[tuple[str, str], ...]
@@ -408,14 +409,8 @@ def _structure(name: str, members: tuple[Parameter, ...]) -> Structure:
 
 @functools.cache
 def generic_types(module: str) -> tuple[str, ...]:
-    """The generic types that a module's kernels use."""
-    found = set().union(*(_generics(one.parameters) for one in signatures(module).values()))
-    return tuple(name for name in GENERIC if name in found)
-
-
-def _generics(parameters: Sequence[Parameter]) -> set[str]:
-    groups = (_generics(one.structure.members) for one in parameters if isinstance(one, Group))
-    return {one.type for one in parameters if isinstance(one, Array) and one.dtype is None}.union(*groups)
+    """The generic types that a module speaks of; reading its declarations for that would take longer."""
+    return tuple(name for name in GENERIC if any(name in text for text in texts(module)))
 
 
 def variant(module: str, types: Types) -> Types:

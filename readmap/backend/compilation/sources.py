@@ -42,13 +42,19 @@ def included(path: str) -> list[str]:
     return _INCLUDE.findall(source(path))
 
 
-def digest(module: str, *parts: str) -> str:
-    """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
+@functools.cache
+def texts(module: str) -> tuple[str, ...]:
+    """The text of a module, and those of all headers that it takes."""
     paths = [f"{module}.cu"]
     for path in paths:
         paths += [header for header in included(path) if header not in paths]
+    return tuple(map(source, paths))
+
+
+def digest(module: str, *parts: str) -> str:
+    """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
     sum_ = hashlib.sha256()
-    for part in (*map(source, paths), *parts):
+    for part in (*texts(module), *parts):
         sum_.update(part.encode())
         sum_.update(b"\0")
     return sum_.hexdigest()[:24]
