@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +57,13 @@ class Samtools:
         )
         self.input = cast(IO[bytes], self._process.stdin)
         self.output = cast(IO[bytes], self._process.stdout)
+        # Python's pipes do not bear that two threads close them at the same time.
+        self._closing = threading.Lock()
+
+    def end_input(self) -> None:
+        """Tells the command that no more comes; from any thread. Raises OSError where what was left is not taken."""
+        with self._closing, contextlib.suppress(BrokenPipeError):  # the command's end says more
+            self.input.close()
 
     def failure(self) -> str:
         """The failure in words, or '' where nothing did; waits until the command has ended."""
@@ -72,10 +80,11 @@ class Samtools:
         """Kills the command, where it has not ended, and closes the pipes; from any thread, and more than once."""
         self._process.kill()
         self._process.wait()
-        for file in (self._process.stdin, self._process.stdout, self._messages):
-            if file is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    file.close()
+        with self._closing:
+            for file in (self._process.stdin, self._process.stdout, self._messages):
+                if file is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        file.close()
 
     def __enter__(self) -> Self:
         return self

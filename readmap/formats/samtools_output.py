@@ -65,8 +65,7 @@ class SamtoolsOutput(ByteSink):
         """Waits for the command. Raises OSError that names the output; then it is still to be aborted."""
         if self._is_finished:
             return
-        with contextlib.suppress(BrokenPipeError):  # the command's end says more
-            self._command.input.close()
+        self._command.end_input()
         if self._command.failure():
             raise self._failed()
         if self._index is not None:

@@ -90,8 +90,7 @@ class AlignmentReads(ByteSource):
                 while part := self._file.read(PIECE_BYTES):
                     parts.append(part)
                     head.input.write(part)
-            with contextlib.suppress(BrokenPipeError):
-                head.input.close()
+            head.end_input()
             if failure := head.failure():
                 raise DataError(f"{self.name}: the alignments cannot be read: {failure}")
             lines.seek(0)
@@ -104,7 +103,7 @@ class AlignmentReads(ByteSource):
             samtools.input.write(self._start)
             shutil.copyfileobj(self._file, samtools.input, PIECE_BYTES)
         with contextlib.suppress(OSError):
-            samtools.input.close()
+            samtools.end_input()
 
 
 def open_reads(path: str, threads: int = 1) -> ByteSource:

@@ -1,0 +1,32 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
+
+import pytest
+
+from readmap.formats.samtools import Samtools
+
+
+class SlowFile:
+    """A pipe whose closing takes a while, in which another thread is not to close it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._one = threading.Lock()
+
+    def close(self) -> None:
+        assert self._one.acquire(blocking=False), "two threads at once"
+        time.sleep(0.01)
+        self._file.close()
+        self._one.release()
+
+
+def test_threads_close_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Samtools("head", "-") as command:
+        for attribute in ("stdin", "stdout"):
+            monkeypatch.setattr(command._process, attribute, SlowFile(getattr(command._process, attribute)))
+        monkeypatch.setattr(command, "input", command._process.stdin)
+        with ThreadPoolExecutor(4) as pool:
+            for ended in [pool.submit(end) for end in (command.close, command.end_input) * 2]:
+                ended.result()
