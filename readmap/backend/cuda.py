@@ -113,8 +113,7 @@ class CudaBackend(Backend):
         self.xp.cuda.get_current_stream().synchronize()
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
-        chosen = variant(kernel.module, types)
-        function = _module(self.device.id, kernel.module, chosen, self.architecture).get_function(kernel.name)
+        function = _function(self.device.id, kernel, types, self.architecture)
         block_items = BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
         grid = min(-(-count // block_items), most)
@@ -126,8 +125,13 @@ class CudaBackend(Backend):
 
 
 def _value(argument: Any) -> Any:
-    """As CuPy takes it: a group as an array of one structure, which it hands over by value."""
-    return np.frombuffer(argument.memory, type(argument.memory)) if isinstance(argument, Packed) else argument
+    """As CuPy takes it: a group as the array of its bytes, which it hands over by value."""
+    return np.frombuffer(argument.memory, np.uint8) if isinstance(argument, Packed) else argument
+
+
+@functools.cache
+def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> Any:
+    return _module(device, kernel.module, variant(kernel.module, types), architecture).get_function(kernel.name)
 
 
 @functools.cache

@@ -122,14 +122,13 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
         traced = np.flatnonzero(bands == kind)
         # By the lengths of their reads, as slots are.
         traced = traced[np.argsort(slots[traced], kind="stable")]
-        _trace(BANDS[kind], traced, shared, batch, context)
+        _trace(BANDS[kind], traced, batch.queries.host_lengths[slots[traced]], shared, batch, context)
     return extensions
 
 
-def _trace(band: Band, traced: Any, shared: dict[str, Any], batch: Batch, context: Context) -> None:
+def _trace(band: Band, traced: Any, lengths: Any, shared: dict[str, Any], batch: Batch, context: Context) -> None:
     """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
     backend, begin = context.backend, 0
-    lengths = batch.queries.host_lengths[backend.to_host(shared["plan"].slots)[traced]]
     on_device = backend.to_device(traced)
     while begin < len(lengths):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
