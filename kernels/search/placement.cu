@@ -39,12 +39,12 @@ struct Candidacy {
     const Queries& queries;
     const Scoring& scoring;
     const Window* own;
+    i32* penalties;  // [WINDOWS]
     i64 slot;
     i32 count, length;
     Qualities qualities;
     i32 top, first;  // the best score, and the first window that has it
     bool sure;       // whether only windows that are sure to be alignments count
-    i32 penalties[WINDOWS];
 
     HOST_DEVICE bool counts(i32 i) const { return is_alignment(own[i], length, scoring) == sure; }
     HOST_DEVICE Laid laid(const Window& window) {
@@ -95,7 +95,8 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
         const Window* own = windows.of(slot);
         Qualities qualities = {quality_start < 0 ? nullptr : texts.bytes + quality_start, length, false};
-        Candidacy read = {reference, queries, scoring, own, slot, count, length, qualities};
+        i32 penalties[WINDOWS];
+        Candidacy read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
         i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
         placements.variants[slot] = (u8)variant;
@@ -106,8 +107,7 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
         if (best < 0) continue;
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
-            i32 deficit =
-                phred_difference(own[best], read.penalties[best], own[i], read.penalties[i], variant, scoring);
+            i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
             placements.deficits[slot * WINDOWS + i] =
                 (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(deficit, 0, NO_DEFICIT));
             if (i == best || !is_rival(own[i], own[best], length)) continue;
