@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 from collections.abc import Sequence
@@ -125,8 +126,10 @@ class CudaBackend(Backend):
 
 
 def _value(argument: Any) -> Any:
-    """As CuPy takes it: a group as the array of its bytes, which it hands over by value."""
-    return np.frombuffer(argument.memory, np.uint8) if isinstance(argument, Packed) else argument
+    """As CuPy takes it: a group as an array of one element, its bytes, which it hands over by value."""
+    if not isinstance(argument, Packed):
+        return argument
+    return np.frombuffer(argument.memory, f"V{ctypes.sizeof(argument.memory)}")
 
 
 @functools.cache
