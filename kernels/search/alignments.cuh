@@ -4,6 +4,25 @@
 #include "index/reference.cuh"
 #include "search/traceback.cuh"
 
+struct Aligned {
+    const Reference* reference;
+    const u8* barrier_letters;
+    Words bases, mask;
+    i64 start;
+    const u32* operations;
+    i32 count;
+
+    HOST_DEVICE u8 text_letter(i64 position) const {
+        if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
+        return barrier_letters[reference->barrier_behind(position)];
+    }
+    // Marks of the differing columns among `length` (at most 32) matched ones.
+    HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {
+        unclear = (mask.at(query) | reference->barriers_at(place)) & first_bases(length);
+        return (differences(bases.at(query), reference->packed().at(place)) | unclear) & first_bases(length);
+    }
+};
+
 // The CIGARs of a plan's entries.
 struct Extensions {
     const i64* ends OF(entries);  // an entry's room in `operations` is [ends - rooms, ends)
@@ -13,6 +32,16 @@ struct Extensions {
     i64* reference_starts OF(entries);
 
     HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - rooms[entry]; }
+    HOST_DEVICE Aligned lay(i64 entry, const Reference& reference, const u8* barrier_letters, const Queries& queries,
+                            i64 slot, i32 orientation) const {
+        return Aligned{&reference,
+                       barrier_letters,
+                       queries.bases(slot, orientation),
+                       queries.mask(slot, orientation),
+                       reference_starts[entry],
+                       cigar(entry),
+                       counts[entry]};
+    }
 };
 
 // What a run's counters take an entry for: a primary one with a place by its MAPQ, and this more in a proper pair; others as
@@ -46,26 +75,7 @@ struct Alignments {
     }
 };
 
-struct Aligned {
-    const Reference* reference;
-    const u8* barrier_letters;
-    Words bases, mask;
-    i64 start;
-    const u32* operations;
-    i32 count;
-
-    HOST_DEVICE u8 text_letter(i64 position) const {
-        if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
-        return barrier_letters[reference->barrier_behind(position)];
-    }
-    // Marks of the differing columns among `length` (at most 32) matched ones.
-    HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {
-        unclear = (mask.at(query) | reference->barriers_at(place)) & first_bases(length);
-        return (differences(bases.at(query), reference->packed().at(place)) | unclear) & first_bases(length);
-    }
-};
-
-// What it shows: points without the bonuses for reached ends, and differences.
+// What an alignment shows: points without the bonuses for reached ends, and differences.
 struct Measure {
     i32 score, edits;
     i64 reference_end;

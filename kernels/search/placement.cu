@@ -2,7 +2,7 @@
 #include "common/text.cuh"
 #include "search/placement.cuh"
 
-const i32 CROWD_SHARE = 5;  // a unexamined place that shares less than this part of the read is no loss
+const i32 CROWD_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
 const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 

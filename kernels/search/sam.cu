@@ -1,6 +1,6 @@
 // SAM and BAM records from arrays: how long each entry's record is, and its bytes.
 #include "search/alignments.cuh"
-#include "reads/comments.cuh"
+#include "search/comment_tags.cuh"
 #include "search/record_plan.cuh"
 #include "search/records.cuh"
 
@@ -113,57 +113,41 @@ struct Records {
     template <class Sink> HOST_DEVICE void put_cigar_text(Sink& sink, i64 entry) const {
         put_cigar(sink, extensions.cigar(entry), extensions.counts[entry], false);
     }
-    // The other parts of a split read: name,position,strand,CIGAR,mapping quality,edit distance;
-    template <class Sink> HOST_DEVICE void put_supplementaries(Sink& sink, i64 entry, i64 record) const {
-        bool begun = false;
-        for (i64 other = plan.offsets[record]; other < plan.offsets[record + 1]; ++other) {
-            if (other == entry || alignments.roles[other] > SUPPLEMENTARY_ALIGNMENT) continue;
-            if (!begun) put_tag_name(sink, style.form, 'S', 'A', 'Z');
-            begun = true;
-            names.put(sink, alignments.contigs[other]);
-            sink.put(',');
-            put_number(sink, position(other) + 1);
-            sink.put(',');
-            sink.put(alignments.reversed[other] ? '-' : '+');
-            sink.put(',');
-            put_cigar_text(sink, other);
-            sink.put(',');
-            put_number(sink, alignments.mapqs[other]);
-            sink.put(',');
-            put_number(sink, alignments.edit_distances[other]);
-            sink.put(';');
-        }
-        if (begun) end_text_tag(sink, style.form);
+    // A part of a split read: name,position,strand,CIGAR,mapping quality,edit distance; of another place the strand is the
+    // sign of the position, and the quality is left out.
+    template <class Sink> HOST_DEVICE void put_hit(Sink& sink, i64 entry) const {
+        bool is_part = alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT;
+        u8 strand = alignments.reversed[entry] ? '-' : '+';
+        names.put(sink, alignments.contigs[entry]);
+        sink.put(',');
+        if (!is_part) sink.put(strand);
+        put_number(sink, position(entry) + 1);
+        sink.put(',');
+        if (is_part) sink.put(strand), sink.put(',');
+        put_cigar_text(sink, entry);
+        sink.put(',');
+        if (is_part) put_number(sink, alignments.mapqs[entry]), sink.put(',');
+        put_number(sink, alignments.edit_distances[entry]);
+        sink.put(';');
     }
-    // Other places of a entry's part: name,strand and position,CIGAR,edit distance;
-    template <class Sink> HOST_DEVICE void put_xa_hits(Sink& sink, i64 entry, i64 record) const {
+    // The tag of the read's other parts, or of the other places of the entry's part.
+    template <class Sink> HOST_DEVICE void put_hits(Sink& sink, i64 entry, i64 record, bool parts) const {
         bool begun = false;
         for (i64 other = plan.offsets[record]; other < plan.offsets[record + 1]; ++other) {
-            if (alignments.roles[other] != XA_HIT || plan.owners[other] != entry) continue;
-            if (!begun) put_tag_name(sink, style.form, 'X', 'A', 'Z');
+            i32 role = alignments.roles[other];
+            bool wanted = parts ? role <= SUPPLEMENTARY_ALIGNMENT && other != entry
+                                : role == XA_HIT && plan.owners[other] == entry;
+            if (!wanted) continue;
+            if (!begun) put_tag_name(sink, style.form, parts ? 'S' : 'X', 'A', 'Z');
             begun = true;
-            names.put(sink, alignments.contigs[other]);
-            sink.put(',');
-            sink.put(alignments.reversed[other] ? '-' : '+');
-            put_number(sink, position(other) + 1);
-            sink.put(',');
-            put_cigar_text(sink, other);
-            sink.put(',');
-            put_number(sink, alignments.edit_distances[other]);
-            sink.put(';');
+            put_hit(sink, other);
         }
         if (begun) end_text_tag(sink, style.form);
     }
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
         i32 orientation = alignments.reversed[entry] != (queries.flags[slot] & READ_FLIPPED);
-        Aligned aligned = {&reference,
-                           barrier_letters,
-                           queries.bases(slot, orientation),
-                           queries.mask(slot, orientation),
-                           alignments.reference_starts[entry],
-                           extensions.cigar(entry),
-                           extensions.counts[entry]};
+        Aligned aligned = extensions.lay(entry, reference, barrier_letters, queries, slot, orientation);
         put_number_tag(sink, style.form, 'N', 'M', alignments.edit_distances[entry]);
         put_tag_name(sink, style.form, 'M', 'D', 'Z');
         put_differences(sink, aligned);
@@ -188,13 +172,13 @@ struct Records {
         if (mapped(entry)) put_alignment_tags(sink, entry);
         if (alignments.flags[entry] & PAIRED) put_mate_tags(sink, record);
         if (alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT) {
-            put_supplementaries(sink, entry, record);
-            put_xa_hits(sink, entry, record);
+            put_hits(sink, entry, record, true);
+            put_hits(sink, entry, record, false);
         }
         sink.copy(style.common_tags, style.common_tags_length);
         if (style.comments) {
             Characters comment = comment_of(texts.bytes + texts.name_starts[record]);
-            put_comment_tags(sink, style.form, comment.begin, comment.end, style.has_read_group);
+            put_comment_tags(sink, style.form, comment, style.has_read_group);
         }
         end_record(sink, style.form);
     }

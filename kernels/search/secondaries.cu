@@ -15,32 +15,23 @@ struct CandidateDiagonals {
 };
 
 struct Candidates {
-    const Diagonal* diagonals;
-    const i32* slots;
-    i64 count;
+    const CandidateDiagonals& found;
     const i32* lengths;
     const Reference& reference;
     const Scoring& scoring;
 
-    HOST_DEVICE Candidates(const CandidateDiagonals& found, const Queries& queries, const Reference& reference,
-                           const Scoring& scoring)
-        : diagonals(found.rows),
-          slots(found.slots),
-          count(found.diagonal_count),
-          lengths(queries.lengths),
-          reference(reference),
-          scoring(scoring) {}
-
     HOST_DEVICE bool within(i64 item, i64 other, i64 reach) const {
-        if (other < 0 || other >= count || slots[other] != slots[item]) return false;
+        const Diagonal* diagonals = found.rows;
+        if (other < 0 || other >= found.diagonal_count || found.slots[other] != found.slots[item]) return false;
         i64 offset = diagonals[other].diagonal - diagonals[item].diagonal;
         return diagonals[other].orientation == diagonals[item].orientation && offset <= reach && -offset <= reach;
     }
     HOST_DEVICE WindowBuilder builder(i64 head) const {
-        return builder_of(diagonals[head], lengths[slots[head]], scoring);
+        return builder_of(found.rows[head], lengths[found.slots[head]], scoring);
     }
     // The head of an item, OPEN as long as a better diagonal that may be it is open itself.
     HOST_DEVICE i64 head_of(i64 item, const i64* heads) const {
+        const Diagonal* diagonals = found.rows;
         i64 head = item;
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = item + step; within(item, other, SPREAD); other += step) {
@@ -52,16 +43,17 @@ struct Candidates {
             }
         return head;
     }
-    // Whether a better diagonal is where a wide band would phred_difference to: that one's alignment, not another place.
+    // Whether a better diagonal is where a wide band would lead to: that one's alignment, not another place.
     HOST_DEVICE bool is_shaded(i64 item) const {
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = item + step; within(item, other, LONG_SPREAD); other += step)
-                if (better(diagonals[other], diagonals[item])) return true;
+                if (better(found.rows[other], found.rows[item])) return true;
         return false;
     }
     // The head with the diagonals to which a gap pays, the best first. They may be heads too: where the alignment does not
-    // phred_difference there, it is a place, and else that is seen by the alignment's end.
+    // lead there, it is a place, and else that is seen by the alignment's end.
     HOST_DEVICE WindowBuilder joined(i64 head) const {
+        const Diagonal* diagonals = found.rows;
         WindowBuilder result = builder(head);
         if (is_shaded(head)) return result;
         for (i64 last = head, next = head; next >= 0; last = next) {
@@ -82,7 +74,7 @@ struct Candidates {
 KERNEL void choose_heads(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
                          CandidateDiagonals found, const i64* heads OF(items), i64* next_heads OF(items),
                          u64* open OF(1)) {
-    Candidates candidates(found, queries, reference, scoring);
+    Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, begin, end) {
         i64 head = heads[item] == OPEN ? candidates.head_of(item, heads) : heads[item];
         if (head == OPEN) atomic_add(open, 1);
@@ -122,7 +114,7 @@ HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scori
 KERNEL void count_windows(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
                           CandidateDiagonals found, RecordPlan plan, const Window* windows OF(some),
                           const i64* heads OF(items), i64* counts OF(items)) {
-    Candidates candidates(found, queries, reference, scoring);
+    Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, begin, end) {
         counts[item] = 0;
         if (heads[item] != item) continue;
@@ -136,7 +128,7 @@ KERNEL void count_windows(i64 begin, i64 end, Queries queries, Reference referen
 KERNEL void list_windows(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
                          CandidateDiagonals found, const i64* ends OF(items), Window* windows OF(windows),
                          i32* slots OF(windows), u8* bands OF(windows)) {
-    Candidates candidates(found, queries, reference, scoring);
+    Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, begin, end) {
         i64 place = item ? ends[item - 1] : 0;
         if (ends[item] == place) continue;

@@ -25,14 +25,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: As the kernels of records call it.
 MODULE = """
-#include "reads/comments.cuh"
+#include "search/comment_tags.cuh"
 
 KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
                     i64* lengths OF(items), i32 form, bool has_read_group) {
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
-        put_comment_tags(sink, form, comment.begin, comment.end, has_read_group);
+        put_comment_tags(sink, form, comment, has_read_group);
         lengths[read] = sink.count;
     }
 }
@@ -42,7 +42,7 @@ KERNEL void write(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
-        put_comment_tags(sink, form, comment.begin, comment.end, has_read_group);
+        put_comment_tags(sink, form, comment, has_read_group);
     }
 }
 """

@@ -1,0 +1,65 @@
+// SAM tags that stand behind a read's name, in both forms of a record.
+#pragma once
+#include "reads/comments.cuh"
+#include "search/records.cuh"
+
+// Tags that readmap writes itself; RG only where the option -R gives it.
+HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group) {
+    const char* own = "NMMDASXSSAXAMCMQmsPGRG";
+    for (i32 i = 0; i < (has_read_group ? 22 : 20); i += 2)
+        if (tag[0] == (u8)own[i] && tag[1] == (u8)own[i + 1]) return true;
+    return false;
+}
+
+HOST_DEVICE u32 float_bits(double value) {
+    union {
+        float value;
+        u32 bits;
+    } single = {(float)value};
+    return single.bits;
+}
+
+// The smallest type that holds it, as htslib chooses.
+HOST_DEVICE u8 smallest_type(i64 value) {
+    if (value < 0) return value >= -128 ? 'c' : value >= -32768 ? 's' : 'i';
+    return value < 256 ? 'C' : value < 65536 ? 'S' : 'I';
+}
+
+template <class Sink> HOST_DEVICE void put_element(Sink& sink, u8 type, Characters text) {
+    if (type == 'f') put_integer(sink, float_bits(parse_decimal(text).value), 4);
+    else put_integer(sink, parse_integer(text).value, integer_type(type).bytes);
+}
+
+template <class Sink> HOST_DEVICE void put_binary_array(Sink& sink, Characters value) {
+    i64 count = 0;
+    for (const u8* at = value.begin; at < value.end; ++at) count += *at == ',';
+    u8 type = *value.cut(',').begin;
+    sink.put(type);
+    put_integer(sink, count, 4);
+    for (; count; --count) put_element(sink, type, value.cut(','));
+}
+
+template <class Sink> HOST_DEVICE void put_binary_tag(Sink& sink, Characters tag) {
+    Characters value = tag.behind(5);
+    u8 letter = tag.begin[3], type = letter == 'i' ? smallest_type(parse_integer(value).value) : letter;
+    sink.copy(tag.begin, 2);
+    sink.put(type);
+    if (letter == 'B') put_binary_array(sink, value);
+    else if (letter == 'i' || letter == 'f') put_element(sink, type, value);
+    else sink.copy(value.begin, value.length());
+    if (letter == 'Z' || letter == 'H') sink.put(0);
+}
+
+// The tags of a comment, all that are not readmap's own; has_read_group: whether RG is. `are_tags` must hold.
+template <class Sink> HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, Characters comment, bool has_read_group) {
+    while (comment.length()) {
+        Characters tag = comment.cut('\t');
+        if (is_own_tag(tag.begin, has_read_group)) continue;
+        if (form == BAM_BINARY) {
+            put_binary_tag(sink, tag);
+            continue;
+        }
+        sink.put('\t');
+        sink.copy(tag.begin, tag.length());
+    }
+}
