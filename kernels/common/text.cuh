@@ -61,6 +61,12 @@ template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
     while (count) sink.put(digits[--count]);
 }
 
+// A tab, and the number behind it.
+template <class Sink> HOST_DEVICE void put_column(Sink& sink, i64 number) {
+    sink.put('\t');
+    put_number(sink, number);
+}
+
 // What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
 struct ReadTexts {
     const u8* bytes OF(some);

@@ -4,7 +4,7 @@
 
 const i32 CERTAIN = 60;  // MAPQ of a read that has no other place
 
-// Of reliable bases their number, how many of them differ, and how many errors their qualities score_bound, in units of 2^-24.
+// Of reliable bases their number, how many of them differ, and how many errors their qualities promise, in units of 2^-24.
 struct Tally {
     i64 bases, differences, errors;
 };

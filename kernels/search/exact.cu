@@ -50,8 +50,7 @@ struct Lines {
     }
     template <class Sink> HOST_DEVICE void put_table(Sink& sink, i64 record, i64 hit, i64 total) const {
         texts.put_name(sink, record);
-        sink.put('\t');
-        put_number(sink, total);
+        put_column(sink, total);
         if (format == COUNTS) return;
         if (total == 0) {
             sink.copy((const u8*)"\t*\t*\t*\t*", 8);
@@ -61,10 +60,8 @@ struct Lines {
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
         sink.put('\t');
         names.put(sink, contig);
-        sink.put('\t');
-        put_number(sink, start + 1);
-        sink.put('\t');
-        put_number(sink, start + lengths[record]);
+        put_column(sink, start + 1);
+        put_column(sink, start + lengths[record]);
         sink.put('\t');
         sink.put(found.reversed ? '-' : '+');
     }
@@ -72,14 +69,11 @@ struct Lines {
         Occurrence found = occurrences.get(record, hit, index.suffixes);
         i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
         names.put(sink, contig);
-        sink.put('\t');
-        put_number(sink, start);
-        sink.put('\t');
-        put_number(sink, start + lengths[record]);
+        put_column(sink, start);
+        put_column(sink, start + lengths[record]);
         sink.put('\t');
         texts.put_name(sink, record);
-        sink.put('\t');
-        put_number(sink, mapq(total));
+        put_column(sink, mapq(total));
         sink.put('\t');
         sink.put(found.reversed ? '-' : '+');
     }

@@ -60,15 +60,12 @@ template <class Sink>
 HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames names, const Fields& fields) {
     bool back = fields.flag & REVERSED;
     texts.put_name(sink, fields.read);
-    sink.put('\t');
-    put_number(sink, fields.flag);
+    put_column(sink, fields.flag);
     sink.put('\t');
     if (fields.contig < 0) sink.put('*');
     else names.put(sink, fields.contig);
-    sink.put('\t');
-    put_number(sink, fields.position + 1);
-    sink.put('\t');
-    put_number(sink, fields.mapq);
+    put_column(sink, fields.position + 1);
+    put_column(sink, fields.mapq);
     sink.put('\t');
     if (fields.operation_count == 0) sink.put('*');
     put_cigar(sink, fields.operations, fields.operation_count, fields.hard);
@@ -76,10 +73,8 @@ HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames
     if (fields.mate_contig < 0) sink.put('*');
     else if (fields.mate_contig == fields.contig) sink.put('=');
     else names.put(sink, fields.mate_contig);
-    sink.put('\t');
-    put_number(sink, fields.mate_position + 1);
-    sink.put('\t');
-    put_number(sink, fields.template_length);
+    put_column(sink, fields.mate_position + 1);
+    put_column(sink, fields.template_length);
     sink.put('\t');
     if (fields.length) sink.bases(texts.bytes + texts.sequence_starts[fields.read] + fields.first, fields.length, back);
     else sink.put('*');
