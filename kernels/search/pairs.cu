@@ -18,7 +18,6 @@ const i32 WORTH = 10;               // phred that the mates' places have to gain
 const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
 const i32 LEAST_RUN = 12;  // equal bases from which a segment is extended: chance gives them once in a hundred regions
 const i32 SURE = 20;       // MAPQ from which on a pair shows an insert size
-const i32 LONGEST_INSERT = 10000;
 
 // One mate of a pair, and its windows.
 struct Mate {
@@ -102,17 +101,18 @@ HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& 
 }
 
 // An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
-// else the direction is DIRECTIONS.
+// else the direction is a NoDirection.
 KERNEL void measure_inserts(i64 begin, i64 end, Queries queries, Reference reference, WindowTable windows,
                             PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, begin, end) {
         Mate first = mate_of(queries, 2 * pair, windows, placements);
         Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
-        directions[pair] = DIRECTIONS;
+        directions[pair] = UNSURE;
         sizes[pair] = 0;
         if (first.chosen < 0 || second.chosen < 0 ||
             minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < SURE)
             continue;
+        directions[pair] = FAR_APART;
         const Window &a = first.windows[first.chosen], &b = second.windows[second.chosen];
         if (reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin)) continue;
         Distance distance = distance_of(first.end(a), second.end(b));

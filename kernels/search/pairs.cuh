@@ -8,6 +8,11 @@
 // Which strands the reads are of, the first read's place taken as what follows: FF is ->1 ->2, RR ->2 ->1, FR -> <-, RF <- ->.
 enum Direction { FF = 0, FR = 1, RF = 2, RR = 3, DIRECTIONS = 4 };
 
+// What is seen of a pair instead: that a mate is not placed for sure, or that the two make no fragment.
+enum NoDirection { UNSURE = 4, FAR_APART = 5 };
+
+const i32 LONGEST_INSERT = 10000;  // of the fragments from which a library's sizes are learnt
+
 const i32 FAR = -1;
 
 struct FragmentEnd {

@@ -17,9 +17,20 @@ from readmap.errors import UsageError
 #: By their numbers in kernels/search/pairs.cuh.
 DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("search/pairs.cuh", name)))
 
-#: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat).
+#: What measure_inserts says of a pair that shows no direction, since a mate is not placed for sure.
+UNSURE = constant("search/pairs.cuh", "UNSURE")
+
+#: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat). The share is
+#: of all pairs whose mates are placed for sure: those that chance has placed are mostly too far apart for a fragment.
 LEAST_PAIRS = 10
 LEAST_SHARE = 0.05
+
+#: Longer fragments are not looked at, and not expected.
+LONGEST = constant("search/pairs.cuh", "LONGEST_INSERT")
+
+#: Chance makes fragments of all sizes alike, so that the middle half of them spans half of what is looked at. Where it
+#: spans more than half of that, the sizes are those of no library: its standard deviation would be above 1,850.
+MOST_SPREAD = LONGEST // 4
 OUTLIER, MAPPING = 2.0, 3.0
 MOST_DEVIATIONS = 4.0
 
@@ -80,29 +91,31 @@ def given_insert_size(mean: float, deviation: float) -> tuple[InsertSize, ...]:
 
 
 def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
-    """The distributions that pairs show, of each its direction, a number of DIRECTIONS or 4 for none, and its size.
+    """The distributions that pairs show.
 
+    directions: of each pair, a number of DIRECTIONS or of enum NoDirection; sizes: in bases, of those with a direction.
     Outliers are found by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
-    most = max(map(len, found))
-    return tuple(
-        _distribution(name, values)
-        for name, values in zip(DIRECTIONS, found, strict=True)
-        if len(values) >= LEAST_PAIRS and len(values) >= LEAST_SHARE * most
-    )
+    least = max(LEAST_PAIRS, LEAST_SHARE * int(np.count_nonzero(directions != UNSURE)))
+    enough = [(name, values) for name, values in zip(DIRECTIONS, found, strict=True) if len(values) >= least]
+    return tuple(size for name, values in enough if (size := _distribution(name, values)))
 
 
-def _distribution(direction: str, values: NDArray[Any]) -> InsertSize:
+def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
+    """The distribution of sizes in order; None where they do not gather."""
     first, third = (int(values[int(share * len(values) + 0.499)]) for share in (0.25, 0.75))
-    low, high = _within(first - OUTLIER * (third - first), third + OUTLIER * (third - first))
+    spread = third - first
+    if spread > MOST_SPREAD:
+        return None
+    low, high = _within(first - OUTLIER * spread, third + OUTLIER * spread)
     kept = values[(values >= low) & (values <= high)]
     mean, deviation = float(kept.mean()), float(kept.std())
     low, high = _within(
-        min(first - MAPPING * (third - first), mean - MOST_DEVIATIONS * deviation),
-        max(third + MAPPING * (third - first), mean + MOST_DEVIATIONS * deviation),
+        min(first - MAPPING * spread, mean - MOST_DEVIATIONS * deviation),
+        max(third + MAPPING * spread, mean + MOST_DEVIATIONS * deviation),
     )
-    return InsertSize(direction, mean, deviation, low, high)
+    return InsertSize(direction, mean, deviation, low, min(high, LONGEST))
 
 
 def _within(low: float, high: float) -> tuple[int, int]:

@@ -24,7 +24,7 @@ _RESCUE, _PAIR = Kernel("search/pairs", "rescue_mates", grouped=True), Kernel("s
 def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Direction and size of every pair of which both mates are placed for sure, in the order of the input.
 
-    uint8 and int32 [pairs]; the direction is 4 where they are not.
+    uint8 and int32 [pairs]; the direction of others, and of those that make no fragment, is of enum NoDirection.
     """
     backend, pairs = context.backend, batch.reads.count // 2
     directions, sizes = backend.empty(pairs, np.uint8), backend.empty(pairs, np.int32)

@@ -9,10 +9,21 @@ import pytest
 from examples import below
 
 from readmap.backend import open_backend
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
-from readmap.search.inserts import DIRECTIONS, RAREST, InsertSize, estimate, given_insert_size, to_device
+from readmap.search.inserts import (
+    DIRECTIONS,
+    LONGEST,
+    MOST_SPREAD,
+    RAREST,
+    UNSURE,
+    InsertSize,
+    estimate,
+    given_insert_size,
+    to_device,
+)
 
-NONE = len(DIRECTIONS)
+FAR_APART = constant("search/pairs.cuh", "FAR_APART")
 
 
 def bwa_sizes(values: list[int]) -> tuple[float, float, int, int]:
@@ -40,11 +51,10 @@ def draw_sizes(generator: random.Random, count: int, mean: int, deviation: int) 
     return sizes
 
 
-def estimated(sizes: dict[str, list[int]], unknown: int = 0) -> dict[str, InsertSize]:
+def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dict[str, InsertSize]:
     """From pairs in any order, among which some are of no direction."""
-    pairs = [(DIRECTIONS.index(name), size) for name, values in sizes.items() for size in values] + [
-        (NONE, 0)
-    ] * unknown
+    pairs = [(DIRECTIONS.index(name), size) for name, values in sizes.items() for size in values]
+    pairs += [(UNSURE, 0)] * unsure + [(FAR_APART, 0)] * far
     random.Random(1).shuffle(pairs)
     directions, values = zip(*pairs, strict=True) if pairs else ((), ())
     return {size.direction: size for size in estimate(np.array(directions, np.uint8), np.array(values, np.int32))}
@@ -58,7 +68,7 @@ def test_estimate_is_that_of_bwa(seed: int, mean: int, deviation: int) -> None:
         "FR": draw_sizes(generator, 10 + below(generator, 900), mean, deviation),
         "RF": draw_sizes(generator, 200, 3 * mean, deviation),
     }
-    found = estimated(sizes, unknown=50)
+    found = estimated(sizes, unsure=50)
     assert list(found) == ["FR", "RF"]
     for name, size in found.items():
         expected_mean, expected_deviation, low, high = bwa_sizes(sizes[name])
@@ -72,13 +82,30 @@ def test_estimate_is_that_of_bwa(seed: int, mean: int, deviation: int) -> None:
         ({}, []),
         ({"FR": 9}, []),
         ({"FR": 10}, ["FR"]),
-        ({"FR": 200, "RF": 10}, ["FR", "RF"]),
-        ({"FR": 201, "RF": 10}, ["FR"]),
+        ({"FR": 190, "RF": 10}, ["FR", "RF"]),
+        ({"FR": 191, "RF": 10}, ["FR"]),
         ({"FF": 12, "FR": 12, "RF": 12, "RR": 12}, ["FF", "FR", "RF", "RR"]),
     ],
 )
 def test_directions_with_few_pairs_are_none(counts: dict[str, int], expected: list[str]) -> None:
     assert list(estimated({name: [300 + i for i in range(count)] for name, count in counts.items()}, 20)) == expected
+
+
+def test_fragments_of_chance_are_of_no_library() -> None:
+    """Mates that are placed by chance are at any distance, and mostly make no fragment."""
+    generator = random.Random(4)
+    anywhere = [1 + below(generator, LONGEST) for _ in range(400)]
+    assert not estimated(dict.fromkeys(DIRECTIONS, anywhere))
+    library = [300 + below(generator, 60) for _ in range(50)]
+    assert list(estimated({"FR": library, "RF": anywhere})) == ["FR"]
+    assert list(estimated({"FR": library}, far=950)) == ["FR"]
+    assert not estimated({"FR": library}, far=951)
+
+
+@pytest.mark.parametrize("spread", [MOST_SPREAD, MOST_SPREAD + 1])
+def test_a_wide_library_has_a_bound(spread: int) -> None:
+    sizes = [6_000] * 30 + [6_000 + spread] * 30
+    assert [size.high for size in estimated({"RF": sizes}).values()] == [LONGEST][: spread <= MOST_SPREAD]
 
 
 def test_one_size_only() -> None:

@@ -34,9 +34,8 @@ from readmap.search.inserts import DIRECTIONS, InsertSize, to_device
 from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
 
-SURE, MOST_ANCHORS, LEAST_RUN, LONGEST_INSERT = (
-    constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN", "LONGEST_INSERT")
-)
+LONGEST_INSERT, FAR_APART = (constant("search/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
+SURE, MOST_ANCHORS, LEAST_RUN = (constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN"))
 WORD = 32  # bases that are looked at at once
 DROP = constant("search/ungapped.cuh", "DROP")
 
@@ -130,7 +129,7 @@ def test_far_pairs_are_not_measured(backends: str) -> None:
     ]
     world = bench.world(reads, windows, [0] * 4, [60] * 4)
     directions, sizes = measure_inserts(world.batch, bench.context)
-    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), len(DIRECTIONS)], [LONGEST_INSERT, 0])
+    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), FAR_APART], [LONGEST_INSERT, 0])
 
 
 # The choice.

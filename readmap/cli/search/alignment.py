@@ -15,7 +15,7 @@ from readmap.formats.sam import Form, header
 from readmap.index.device import DeviceIndex, Structure
 from readmap.search.context import Context
 from readmap.search.exact import Format
-from readmap.search.inserts import LEAST_PAIRS, InsertSize
+from readmap.search.inserts import InsertSize
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.records import Style
 from readmap.version import __version__
@@ -106,8 +106,8 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
     lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)}), insert size {sizes}"]
     if not summary.insert_sizes:
         lines.append(
-            f"warning: fewer than {LEAST_PAIRS} pairs show the insert size, so mates were placed without regard to "
-            "each other: -I MEAN,SD tells it"
+            "warning: the first pairs show no insert size: too few are placed for sure, or their sizes do not gather; "
+            "mates were placed without regard to each other: -I MEAN,SD gives it"
         )
     return lines
 
