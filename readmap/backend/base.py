@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.compilation.signatures import Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
@@ -135,10 +136,15 @@ class Backend(abc.ABC):
 
     def prepare(self, types: Types, report: Callable[[str], None]) -> None:
         """Compile what the cache does not hold yet, several modules at once; `report` hears of it first."""
-        missing = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
-        missing = [item for item in missing if not self.is_compiled(*item)]
-        if missing:
-            report(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
+        if refusal := cache.chosen().refusal:
+            report(f"warning: compiled code is kept for this run alone: {refusal}")
+        needed = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
+        if all(self.is_compiled(*item) for item in needed):
+            return
+        with cache.alone(report):
+            missing = [item for item in needed if not self.is_compiled(*item)]
+            if missing:
+                report(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -122,11 +123,13 @@ def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
         *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
-        *(cpu._library, cpu._function, host_compiler.command, cache.folder, cuda_available),
+        *(cpu._library, cpu._function, host_compiler.command, cache.chosen, cache._private, cuda_available),
     ):
         function.cache_clear()
     if "readmap.backend.cuda" in sys.modules:
-        sys.modules["readmap.backend.cuda"]._module.cache_clear()
+        cuda = sys.modules["readmap.backend.cuda"]
+        cuda._module.cache_clear()
+        cuda._function.cache_clear()
 
 
 @pytest.fixture
@@ -609,7 +612,7 @@ def test_code_is_compiled_once(tiny: Path, backends: str, compilations: list[Pat
     assert compilations[0].parent == tiny.parents[1] / "cache"
     kept = [path.name for path in (tiny.parents[1] / "cache").iterdir() if path.is_file()]
     assert len(kept) == 1
-    assert re.fullmatch(r"common-tiny-.*[0-9a-f]{24}\.(so|cubin)", kept[0])
+    assert re.fullmatch(r"common-tiny-.*[0-9a-f]{24}-[0-9a-f]{24}\.(so|cubin)", kept[0])
 
 
 @pytest.mark.parametrize("name", ["tiny.cuh", "tiny.cu", "portable.cuh"])
@@ -727,6 +730,66 @@ def test_a_file_that_is_not_made_is_not_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+def test_a_folder_that_others_can_write_is_refused(tiny: Path, compilations: list[Path], mode: int) -> None:
+    """What is there may be anybody's, and would run."""
+    place = tiny.parents[1] / "cache"
+    run_add(open_backend("cpu"))
+    place.chmod(mode)
+    forget()
+    assert run_add(open_backend("cpu")) == list(range(1, 11))
+    assert len(compilations) == 2
+    assert cache.chosen().refusal == f"{place} can be written by other users, and code in it would run as you"
+    assert cache.folder().stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "reason"),
+    [
+        (os.geteuid(), 0o40755, ""),
+        (0, 0o40755, ""),
+        (os.geteuid() + 1, 0o40755, f"belongs to another user ({os.geteuid() + 1})"),
+        (os.geteuid(), 0o100664, "can be written by other users"),
+    ],
+)
+def test_whose_code_is_trusted(owner: int, mode: int, reason: str) -> None:
+    assert cache._distrust(os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))) == reason
+
+
+@pytest.mark.parametrize("harm", ["cut", "altered", "writable"])
+def test_damaged_code_is_made_anew(tiny: Path, compilations: list[Path], harm: str) -> None:
+    run_add(open_backend("cpu"))
+    (file,) = (tiny.parents[1] / "cache").iterdir()
+    code = file.read_bytes()
+    if harm == "writable":
+        file.chmod(0o666)
+    else:
+        file.unlink()  # it is mapped
+        file.write_bytes(code[:3000] if harm == "cut" else code[:3000] + b"?" + code[3001:])
+    forget()
+    assert run_add(open_backend("cpu")) == list(range(1, 11))
+    assert len(compilations) == 2
+    (again,) = (tiny.parents[1] / "cache").iterdir()
+    assert again.stat().st_mode & 0o777 == 0o644
+
+
+def test_one_run_compiles_at_a_time(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READMAP_CACHE", str(tmp_path))
+    waits = threading.Event()
+
+    def wait() -> None:
+        with cache.alone(lambda _: waits.set()):
+            pass
+
+    with cache.alone(pytest.fail):
+        other = threading.Thread(target=wait)
+        other.start()
+        assert waits.wait(60)
+        assert other.is_alive()
+    other.join(60)
+    assert not other.is_alive()
+
+
 def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
     """Whoever comes sees either no file or all of it."""
 
@@ -740,7 +803,7 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(use, range(50))) == {100_000}
-    assert [path.name for path in tmp_path.iterdir()] == ["code.so"]
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_processes_that_start_at_once(tmp_path: Path) -> None:

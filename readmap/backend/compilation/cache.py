@@ -1,55 +1,124 @@
-"""The folder of compiled code. Files are named by content and moved into place whole: many processes do no harm."""
+"""The folder of compiled code, which runs as whoever starts readmap: only the user, or root, may have put it there.
+
+A file's name says what it was made from and, by a digest, what it holds: module-<made from>-<holds>.so. So a file that
+was cut off or altered is known, and made anew.
+"""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import functools
+import hashlib
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Folder(NamedTuple):
+    """Where compiled code is. refusal: why it is not where it was to be, in words; "" where it is."""
+
+    path: Path
+    refusal: str
 
 
 @functools.cache
-def folder() -> Path:
-    """$READMAP_CACHE, else $XDG_CACHE_HOME/readmap, else ~/.cache/readmap; a private temporary one if not writable."""
+def chosen() -> Folder:
+    """$READMAP_CACHE, else $XDG_CACHE_HOME/readmap, else ~/.cache/readmap; else a private one for this run."""
     named = os.environ.get("READMAP_CACHE")
-    place = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "readmap"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        if os.access(place, os.W_OK | os.X_OK):
-            return place
-    except (OSError, RuntimeError):
-        pass
-    if named and place.is_dir():
-        return place  # prebuilt code in a read-only image
-    private = Path(tempfile.mkdtemp(prefix="readmap-"))
-    atexit.register(shutil.rmtree, private, ignore_errors=True)
-    return private
+        place = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "readmap"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=0o700, exist_ok=True)
+        if distrust := _distrust(place.stat()):
+            return Folder(_private(), f"{place} {distrust}, and code in it would run as you")
+        if os.access(place, os.W_OK | os.X_OK) or named:
+            return Folder(place, "")  # prebuilt code may be in a read-only image
+        return Folder(_private(), f"{place} cannot be written")
+    except (OSError, RuntimeError) as error:
+        return Folder(_private(), str(error))
+
+
+def folder() -> Path:
+    """The folder alone."""
+    return chosen().path
 
 
 def holds(name: str) -> bool:
-    """Whether the cache has the file `name`."""
-    return (folder() / name).exists()
+    """Whether the cache has the file that is made from what `name` says."""
+    return _find(folder(), name) is not None
+
+
+@contextlib.contextmanager
+def alone(report: Callable[[str], None]) -> Iterator[None]:
+    """One process at a time, so that of many which lack the same code one compiles it; `report` hears of the others."""
+    descriptor = os.open(folder(), os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                report("another run is compiling kernels: waiting for it")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
-    """The file `name` of the cache; where it is absent, `make` writes it under a temporary name first."""
-    place = (into or folder()) / name
-    if place.exists():
-        return place
-    directory = place.parent
+    """The file of the cache that is made from what `name` says; where it is absent or damaged, `make` writes it."""
+    directory = into or folder()
+    if found := _find(directory, name):
+        return found
     if not os.access(directory, os.W_OK):
-        directory = Path(tempfile.mkdtemp(prefix="readmap-"))
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        place = directory / name
+        directory = _private()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
     os.close(descriptor)
     try:
         make(Path(temporary))
-        os.chmod(temporary, 0o644)  # an image's cache is read by other users
+        with open(temporary, "rb") as made:
+            place = directory / _full_name(name, made.read())
+            os.fchmod(made.fileno(), 0o644)  # an image's cache is read by other users
+            os.fsync(made.fileno())
         os.replace(temporary, place)
     finally:
         Path(temporary).unlink(missing_ok=True)
     return place
+
+
+def _find(directory: Path, name: str) -> Path | None:
+    """The file, if it holds what its name says; one that does not is removed, where that is allowed."""
+    stem, ending = os.path.splitext(name)
+    for path in directory.glob(f"{stem}-*{ending}"):
+        with contextlib.suppress(OSError):  # another run removed it
+            if path.name == _full_name(name, path.read_bytes()) and not _distrust(path.stat()):
+                return path
+            path.unlink()
+    return None
+
+
+def _full_name(name: str, contents: bytes) -> str:
+    stem, ending = os.path.splitext(name)
+    return f"{stem}-{hashlib.blake2b(contents, digest_size=12).hexdigest()}{ending}"
+
+
+def _distrust(status: os.stat_result) -> str:
+    """Why what is there may be somebody else's, in words; "" where it is not."""
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user ({status.st_uid})"
+    if stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
+        return "can be written by other users"
+    return ""
+
+
+@functools.cache
+def _private() -> Path:
+    """A folder of this run alone, removed at its end."""
+    path = Path(tempfile.mkdtemp(prefix="readmap-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
