@@ -6,8 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from readmap.errors import ReadmapError
+from readmap.formats.replacing import folder_beside, replace_folder, restore
 
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
@@ -39,6 +38,7 @@ class FolderKind:
 
     def is_there(self, path: Path) -> bool:
         """Whether a folder looks like one of this kind; `read` says what is wrong with it."""
+        restore(path)
         return (path / MANIFEST).is_file() and not self._other_kind(path)
 
     def why_not(self, path: Path) -> str:
@@ -49,6 +49,7 @@ class FolderKind:
 
     def refuse_existing(self, path: Path, force: bool) -> None:
         """Raise where the target exists and may not be replaced, or is not of this kind."""
+        restore(path)
         if not path.exists():
             return
         if not force:
@@ -70,34 +71,34 @@ class FolderKind:
     def write(
         self, path: Path, facts: Record, arrays: Arrays, force: bool, lists: Mapping[str, Any] | None = None
     ) -> None:
-        """Write beside `path`, then rename; raises where `path` exists, unless `force`.
+        """Write a folder whole, or leave what is there; raises where `path` exists, unless `force`.
 
         facts, lists: what the manifest holds before and behind its entries of the arrays.
         """
         self.refuse_existing(path, force)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
         try:
-            entries = {name: _save(temporary / f"{name}.npy", array) for name, array in arrays.items()}
-            record = {
-                "format": PREFIX + self.noun,
-                "version": self.version,
-                **facts,
-                "arrays": entries,
-                **(lists or {}),
-            }
-            record["blake2b"] = _digest(record)
-            (temporary / MANIFEST).write_text(json.dumps(record, indent=1))
-            os.chmod(temporary, 0o777 & ~_umask())
-            if path.exists():
-                os.rename(path, temporary / "replaced")
-            os.rename(temporary, path)
-            shutil.rmtree(path / "replaced", ignore_errors=True)
+            with folder_beside(target) as temporary:
+                self._fill(temporary, facts, arrays, lists)
+                replace_folder(temporary, target)
         except OSError as error:
             # NumPy keeps the reason to itself.
             reason = error.strerror or "not all could be written (a full disk, a quota)"
             raise OSError(error.errno, f"{reason}, while writing the {self.noun}", str(path)) from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _fill(self, folder: Path, facts: Record, arrays: Arrays, lists: Mapping[str, Any] | None) -> None:
+        """Write the arrays and the manifest into an empty folder."""
+        entries = {name: _save(folder / f"{name}.npy", array) for name, array in arrays.items()}
+        record = {
+            "format": PREFIX + self.noun,
+            "version": self.version,
+            **facts,
+            "arrays": entries,
+            **(lists or {}),
+        }
+        record["blake2b"] = _digest(record)
+        (folder / MANIFEST).write_text(json.dumps(record, indent=1))
+        os.chmod(folder, 0o777 & ~_umask())
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[Record, Arrays]:
         """The manifest and the arrays `names`, and those of `optional` that it has, mapped.
@@ -124,6 +125,7 @@ class FolderKind:
 
     def _manifest(self, path: Path) -> Record:
         """The contents of manifest.json, as they were written."""
+        restore(path)
         try:
             record = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):

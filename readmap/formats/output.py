@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.replacing import file_beside
+
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
-# A file's name may have 255 bytes; the temporary one adds some, and a character may take four.
-NAME_CHARACTERS = 48
 
 
 class ByteSink(abc.ABC):
@@ -62,6 +62,8 @@ class Output(ByteSink):
         self.name = name
         self._descriptor = descriptor
         self._move = move
+        # What is not locked any more, another run takes for abandoned.
+        self._lock = os.dup(descriptor) if move else -1
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
@@ -98,7 +100,7 @@ class Output(ByteSink):
         try:
             if self._move:
                 os.replace(*self._move)
-                self._move = None
+                self._release()
         except OSError as error:
             raise _named(error, self.name) from None
 
@@ -109,7 +111,11 @@ class Output(ByteSink):
         if self._move:
             with contextlib.suppress(OSError):
                 os.unlink(self._move[0])
-            self._move = None
+            self._release()
+
+    def _release(self) -> None:
+        self._move = None
+        os.close(self._lock)
 
     def _close(self) -> None:
         if self._descriptor >= 0:
@@ -136,7 +142,10 @@ def open_output(path: str | None) -> Output:
             return Output(path, existing)
         os.close(existing)
     target = os.path.realpath(path)
-    descriptor, temporary = _create_beside(target, path)
+    try:
+        descriptor, temporary = file_beside(target)
+    except OSError as error:
+        raise _named(error, path, f" (writing into {os.path.dirname(target)})") from None
     if existing is not None:
         # Some file systems know neither, and only root may give a file to its former owner.
         with contextlib.suppress(PermissionError):
@@ -162,20 +171,6 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
         return Output(name, os.dup(descriptor))
     except OSError as error:
         raise _named(error, name) from None
-
-
-def _create_beside(target: str, path: str) -> tuple[int, str]:
-    """A new file in the target's folder, opened for writing, and its path. Errors name `path`."""
-    folder, name = os.path.split(target)
-    attempt = 0
-    while True:
-        temporary = os.path.join(folder, f".{name[:NAME_CHARACTERS]}.{os.getpid()}.{attempt}.tmp")
-        try:
-            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), temporary
-        except FileExistsError:
-            attempt += 1
-        except OSError as error:
-            raise _named(error, path, f" (writing into {folder})") from None
 
 
 def _named(error: OSError, name: str, hint: str = "") -> OSError:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.fasta import Contig
-from readmap.formats.output import NAME_CHARACTERS, ByteSink, Output, open_output
+from readmap.formats.output import ByteSink, Output, open_output
+from readmap.formats.replacing import folder_beside
 from readmap.formats.samtools import Samtools
 
 CRAM_ENDING = ".cram"
@@ -111,7 +111,8 @@ def open_samtools_output(
     is_cram = path.endswith(CRAM_ENDING)
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
-        folder = resources.enter_context(_scratch(path))
+        target = os.path.realpath(path)
+        folder = resources.enter_context(folder_beside(target, os.environ.get("TMPDIR")))
         if is_cram:
             _write_references(folder, contigs, letters)
         arguments = ["-@", str(threads), "-O", CRAM_FORMAT if is_cram else "bam", "--no-PG"]
@@ -128,16 +129,6 @@ def open_samtools_output(
             Samtools(command, *arguments, stdout=output, folder=folder, environment=REFERENCES)
         )
         return SamtoolsOutput(output, running, index, resources.pop_all())
-
-
-@contextlib.contextmanager
-def _scratch(path: str) -> Iterator[Path]:
-    """A folder for temporary files, in $TMPDIR or beside the file."""
-    beside, name = os.path.split(os.path.realpath(path))
-    where = os.environ.get("TMPDIR") or beside
-    prefix = f".{name[:NAME_CHARACTERS]}."
-    with tempfile.TemporaryDirectory(".tmp", prefix, where, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def _write_references(folder: Path, contigs: Sequence[Contig], letters: Iterable[Letters]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import Arrays, FolderKind
 from readmap.formats.fasta import Contig
+from readmap.formats.replacing import restore_all
 
 KIND = FolderKind("index", 1, IndexFolderError)
 
@@ -42,6 +43,7 @@ def find(named: str | None, option: str = "-x") -> Path:
         return _of_name(named, "")
     if variable := os.environ.get(VARIABLE):
         return _of_name(variable, f" (${VARIABLE})")
+    restore_all(".readmap")
     found = sorted(str(path) for path in Path().glob("[!.]*.readmap") if KIND.is_there(path))
     if not found:
         raise UsageError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.errors import DataError
+from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
 from readmap.pairwise.matrix import Best, Matrix
@@ -118,11 +118,16 @@ def _name(matrix: Matrix, keeps: bool) -> str:
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
-    """All or nothing: an interrupt leaves what was there before."""
-    beside = path.with_name(f"{path.name}.part")
-    with open(beside, "wb") as file:
-        np.savez(file, **arrays)
-    os.replace(beside, path)
+    """All or nothing: an interrupt leaves what was there before. Raises OSError that names the file."""
+    try:
+        with open_output(str(path)) as output:
+            with open(output.fileno(), "wb", closefd=False) as file:
+                np.savez(file, **arrays)
+            output.commit()
+    except OSError as error:
+        raise OSError(
+            error.errno, error.strerror or "not all could be written (a full disk, a quota)", str(path)
+        ) from None
 
 
 _KEPT = tuple(field.name for field in fields(SpecialLines))

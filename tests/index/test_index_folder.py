@@ -260,6 +260,17 @@ def test_an_existing_index_is_kept_unless_forced(index: Index, path: Path) -> No
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_a_link_stays_and_what_it_points_to_is_replaced(index: Index, tmp_path: Path) -> None:
+    target, link = tmp_path / "real.readmap", tmp_path / "link.readmap"
+    index.write(target)
+    link.symlink_to(target)
+    before = target.stat().st_ino
+    index.write(link, force=True)
+    assert link.is_symlink()
+    assert target.stat().st_ino != before
+    assert Index.open(link).reference.bases == index.reference.bases
+
+
 def test_what_is_no_index_is_not_replaced(index: Index, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.txt").write_text("text")

@@ -1,0 +1,106 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readmap.formats import replacing
+from readmap.formats.output import open_output
+from readmap.formats.replacing import UNFINISHED, file_beside, folder_beside, replace_folder, restore, restore_all
+
+
+def make(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    (folder / "file").write_text(text)
+    return folder
+
+
+@pytest.fixture(params=["exchanged", "in turn"])
+def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems that can, and cannot, exchange two folders."""
+    if request.param == "in turn":
+        monkeypatch.setattr(replacing, "_exchange", lambda new, target: False)
+
+
+def test_a_folder_is_replaced(exchange: None, tmp_path: Path) -> None:
+    new, target = make(tmp_path / "new", "new"), make(tmp_path / "target", "old")
+    replace_folder(new, target)
+    assert (target / "file").read_text() == "new"
+    assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupt_leaves_one_of_the_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, before: bool
+) -> None:
+    """Where two folders cannot be exchanged, a signal may come before or behind each of two renames."""
+    new, target = make(tmp_path / "new", "new"), make(tmp_path / "target", "old")
+    monkeypatch.setattr(replacing, "_exchange", lambda new, target: False)
+    rename, calls = os.rename, []
+
+    def interrupted(*paths: Any) -> None:
+        calls.append(paths)
+        if before and len(calls) == call:
+            raise KeyboardInterrupt
+        rename(*paths)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(new, target)
+    assert (target / "file").read_text() == ("new" if call == 2 and not before else "old")
+
+
+def test_what_a_kill_left_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.readmap", "b.readmap"):
+        make(tmp_path / f".{name}.replaced", name)
+    make(tmp_path / "b.readmap", "new")
+    restore(tmp_path / "a.readmap")
+    assert (tmp_path / "a.readmap" / "file").read_text() == "a.readmap"
+    os.rename(tmp_path / "a.readmap", tmp_path / ".a.readmap.replaced")
+    monkeypatch.chdir(tmp_path)
+    restore_all(".readmap")
+    assert (tmp_path / "a.readmap" / "file").read_text() == "a.readmap"
+    assert (tmp_path / "b.readmap" / "file").read_text() == "new"
+
+
+KILLED = """
+import os, signal, sys
+from readmap.formats.output import open_output
+from readmap.formats.replacing import folder_beside
+with open_output(sys.argv[1]) as output, folder_beside(sys.argv[2]) as folder:
+    output.write(b"half")
+    (folder / "array.npy").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    file, folder = tmp_path / "out.sam", tmp_path / "ref.readmap"
+    subprocess.run([sys.executable, "-c", KILLED, str(file), str(folder)], check=False)
+    assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 2
+    (tmp_path / ".out.sam.notes").write_text("a user's")
+    with open_output(str(file)) as first, folder_beside(folder) as beside, open_output(str(file)) as second:
+        assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 3  # of runs that go on nothing is removed
+        assert beside.is_dir()
+        first.write(b"first")
+        second.write(b"second")
+        first.commit()
+        second.commit()
+    assert file.read_text() == "second"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.sam.notes", "out.sam"]
+
+
+def test_a_file_that_was_finished_is_not_abandoned(tmp_path: Path) -> None:
+    """Between its end and its name it is closed, and still not another run's to remove."""
+    path = str(tmp_path / "out.sam")
+    with open_output(path) as output:
+        output.write(b"all")
+        output.finish()
+        os.close(file_beside(path)[0])
+        output.commit()
+    assert (tmp_path / "out.sam").read_text() == "all"
