@@ -1,7 +1,32 @@
-"""`python -m readmap` is the command `readmap`."""
+"""`python -m readmap`, which is the command `readmap`."""
 
+import os
+import signal
 import sys
 
-from readmap.cli import main
 
-sys.exit(main())
+def run() -> int:
+    """Run the command of this process and return its exit code."""
+    _fill_descriptors()
+    # Nothing is open yet that would have to be closed: an interrupt ends the process at once, without a traceback.
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL) if _is_usual(signal.SIGINT) else None
+    from readmap.cli import main
+
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
+    return main()
+
+
+def _is_usual(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.default_int_handler
+
+
+def _fill_descriptors() -> None:
+    """Open the standard streams that the caller has closed: the next file would take their numbers, and their place."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    sys.exit(run())

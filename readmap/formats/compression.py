@@ -1,8 +1,10 @@
 """The bytes of a file or of standard input, inflated where they are gzip, delivered into the caller's buffer."""
 
+import errno
 import io
 import os
 import stat
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +81,8 @@ def open_bytes(path: str | ByteSource, threads: int = 1) -> ByteSource:
 def open_file(path: str) -> tuple[io.FileIO, str]:
     """The file at `path`, or standard input where it is "-", and what messages call it."""
     if path == "-":
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
         return io.FileIO(0, closefd=False), "standard input"
     return io.FileIO(path), path
 

@@ -74,7 +74,7 @@ def _inflate_members(file: File, name: str, data: bytes, done: int) -> Generator
             if member.needs_input:
                 data = data or read_up_to(file, READ_BYTES)
                 if not data:
-                    raise DataError(f"{name}: the gzip data break off after {done} inflated bytes, in mid-stream")
+                    raise DataError(f"{name}: unexpected end of the compressed data after {done:,} inflated bytes")
             try:
                 piece = member.decompress(data, PIECE_BYTES)
             except IsalError as error:
@@ -194,4 +194,4 @@ def _ahead(
 
 
 def _corrupt(name: str, done: int, reason: str) -> DataError:
-    return DataError(f"{name}: the gzip data are corrupt after {done} inflated bytes ({reason})")
+    return DataError(f"{name}: the gzip data are corrupt after {done:,} inflated bytes ({reason})")

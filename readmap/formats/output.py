@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -165,8 +166,11 @@ def _open_existing(path: str) -> int | None:
 
 
 def _open_descriptor(name: str, descriptor: int) -> Output:
-    if descriptor == 1 and sys.stdout:
-        sys.stdout.flush()
+    for number, stream in enumerate((sys.stdout, sys.stderr), 1):
+        if descriptor == number and stream is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)
+        if descriptor == number:
+            stream.flush()
     try:
         return Output(name, os.dup(descriptor))
     except OSError as error:

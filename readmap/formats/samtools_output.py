@@ -132,8 +132,9 @@ def open_samtools_output(
 
 
 def _write_references(folder: Path, contigs: Sequence[Contig], letters: Iterable[Letters]) -> None:
-    """A file for each contig: its letters and nothing else, under their MD5."""
+    """A file for each contig: its letters and nothing else, under their MD5. Raises OSError that names the file."""
     for contig, pieces in zip(contigs, letters, strict=True):
-        with open(folder / contig.md5, "wb") as file:
+        with open_output(str(folder / contig.md5)) as output:
             for piece in pieces:
-                file.write(piece.data)
+                output.write(piece)
+            output.commit()

@@ -181,7 +181,7 @@ GOOD = b"@a\nACGT\n+\nIIII\n"
             "reads, record 2 (b): the read has 10001 bases",
         ),
         (b"hello", "reads: expected reads, FASTQ's '@' or FASTA's '>' at the start, found 'h'"),
-        (gzip.compress(GOOD * 99)[:-9], "reads: the gzip data break off"),
+        (gzip.compress(GOOD * 99)[:-9], "reads: unexpected end of the compressed data"),
         (gzip.compress(GOOD) + b"garbage", "reads: the file carries 7 bytes that are not gzip"),
     ],
     ids=["truncated", "quality", "no @", "no +", "no base", "too long", "no reads", "broken gzip", "garbage"],

@@ -253,7 +253,7 @@ def test_folders_and_files_without_permission(capfd: pytest.CaptureFixture[str])
         (b">a\n>b\nACGT\n", "ref.fa, record 1 (a): expected a sequence, found an empty contig"),
         (b">a\nACGT\n>a\nACGT\n", "ref.fa, record 2 (a): record 1 has the same name"),
         (b">a\nAC*T\n", "ref.fa, record 1 (a), position 3: expected a nucleotide (IUPAC), found '*'"),
-        (gzip.compress(b">a\n" + b"ACGT\n" * 99)[:-9], "ref.fa: the gzip data break off"),
+        (gzip.compress(b">a\n" + b"ACGT\n" * 99)[:-9], "ref.fa: unexpected end of the compressed data"),
     ],
     ids=["empty", "FASTQ", "empty contig", "two of one name", "protein", "broken gzip"],
 )

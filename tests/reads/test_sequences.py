@@ -55,7 +55,7 @@ def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list
         (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name behind '@', found none"),
         (b"@a\nA\n+\nI\n@b\nA\n", "record 2 (b): record is truncated: expected 4 lines, found 2"),
         (b"@a\nA\nI\nI\n", "record 1 (a): expected a line that begins with '+', found 'I'"),
-        (gzip.compress(b">a\nACGT\n")[:-6], "the gzip data break off"),
+        (gzip.compress(b">a\nACGT\n")[:-6], "unexpected end of the compressed data"),
     ],
     ids=["empty", "letters", "name", "gap", "quality", "letter", "no @", "no name", "truncated", "no +", "gzip"],
 )

@@ -8,12 +8,13 @@ import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.cli.common.conflicts import Conflict, refuse_same_output
+from readmap.cli.common.conflicts import Conflict, refuse_inside, refuse_same_output
 from readmap.cli.common.options import option
 from readmap.cli.common.output import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
@@ -128,6 +129,8 @@ def check_files(query: str, target: str, output: str | None, plot: str | None, r
     for path in (query, target):
         if path != "-":
             os.stat(path)
+        if os.path.isdir(path):
+            refuse_inside(Path(path), {"-o": output, "--plot": plot, "--json": record})
     for name, written in {"-o": output, "--plot": plot, "--json": record}.items():
         if (
             written is not None

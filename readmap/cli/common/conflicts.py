@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -34,3 +35,10 @@ def refuse_same_output(option: str, path: str | None, output: str | None, what: 
     both_stdout = path == "-" and output in STANDARD_OUTPUT
     if both_stdout or (output and os.path.realpath(path) == os.path.realpath(output)):
         raise UsageError(f"{option} {path} is where {what}: name another file")
+
+
+def refuse_inside(folder: Path, options: Mapping[str, str | None]) -> None:
+    """Raise UsageError where an option names a file inside a folder that is being read."""
+    for option, path in options.items():
+        if path is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise UsageError(f"{option} {path} is inside {folder}, which is being read: name another place")

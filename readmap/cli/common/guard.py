@@ -74,6 +74,8 @@ def _described(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         reason = error.strerror or str(error) or type(error).__name__
         return FAILED, reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return FAILED, "no more threads can be started: -t asks for fewer"
     # Known by its method and not by its class, which moved from click to typer.
     if message := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)

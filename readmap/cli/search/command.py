@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from readmap.backend import Backend
+from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.folders import reference_checksum
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
@@ -50,6 +51,9 @@ def search(context: typer.Context, options: Options) -> None:
     refuse_conflicts(context, options)
     layout, header = check_files(options), options.output.header_lines()
     path = folder.find(options.index)
+    refuse_inside(
+        path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
+    )
     index = Index.open(path)
     mode: SearchMode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
     with (

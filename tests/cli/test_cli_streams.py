@@ -1,0 +1,74 @@
+"""What surrounds a command: streams that are closed, an interrupt before it has begun, limits of the system."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from readmap.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "readmap", "search", "--device", "cpu", "-q", "-x", "ref.fa"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("ref.fa").write_text(">c\n" + "ACGTTGCAAGTCCTAG" * 20 + "\n")
+    Path("reads.fq").write_text("@r\nACGTTGCAAGTCCTAGACGTTGCAAGTCCTAGACGT\n+\n" + "I" * 36 + "\n")
+    assert main(["index", "ref.fa", "-q"]) == 0
+    return tmp_path
+
+
+def ended(*arguments: str, before: Callable[[], object] | None = None) -> tuple[int, str]:
+    """The exit code and standard error of a search in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*COMMAND, *arguments], env=environment, preexec_fn=before, stderr=subprocess.PIPE, timeout=60
+    )
+    return done.returncode, done.stderr.decode()
+
+
+def test_standard_input_is_closed(folder: Path) -> None:
+    """Another file is not taken for it."""
+    assert ended("-", "-o", "out.sam", before=lambda: os.close(0)) == (
+        1,
+        "readmap: error: standard input: Bad file descriptor\n",
+    )
+    assert ended("reads.fq", "-o", "out.sam", before=lambda: os.close(0)) == (0, "")
+
+
+def test_standard_output_is_closed(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert ended("reads.fq", before=lambda: os.close(1)) == (1, "readmap: error: standard output: Bad file descriptor\n")
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_interrupt_while_modules_are_loaded(folder: Path) -> None:
+    """The command hears of it by a module that it needs."""
+    Path("typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"}
+    reset = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # whoever runs the tests may ignore it
+    done = subprocess.run(COMMAND, env=environment, preexec_fn=reset, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root has no limit of threads")
+def test_too_many_threads(folder: Path) -> None:
+    few = lambda: resource.setrlimit(resource.RLIMIT_NPROC, (30, 30))  # noqa: E731
+    code, message = ended("reads.fq", "-t", "1024", "-o", "out.sam", before=few)
+    assert (code, "more threads" in message or "unavailable" in message) == (1, True)
+
+
+@pytest.mark.parametrize("option", ["-o", "--json", "--unmapped"])
+def test_an_output_inside_the_index(folder: Path, capfd: pytest.CaptureFixture[str], option: str) -> None:
+    before = sorted((folder / "ref.fa.readmap").iterdir())
+    assert main(["search", "reads.fq", "-x", "ref.fa", option, "ref.fa.readmap/new", "-q"]) == 2
+    message = f"readmap: error: {option} ref.fa.readmap/new is inside ref.fa.readmap, which is being read"
+    assert capfd.readouterr().err.startswith(message)
+    assert before == sorted((folder / "ref.fa.readmap").iterdir())
