@@ -6,12 +6,13 @@ import functools
 import os
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from oracles.alignment import clean, reverse_complement
 
 from readmap.backend import Backend, open_backend
@@ -365,3 +366,30 @@ def run_files(paths: Sequence[Path], work: Work, backend: Backend, out: Path, **
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
         run([str(path) for path in paths], [output], work, backend, **options)
+
+
+class Full(Exception):
+    """Stands for a device without memory."""
+
+
+def refuse(
+    patch: pytest.MonkeyPatch, backend: Backend, module: Any, name: str, refused: Callable[..., bool]
+) -> list[int]:
+    """Lets a module's function find no memory where `refused` says so of its arguments; grows by one each time."""
+    function, times = getattr(module, name), list[int]()
+
+    def limited(*arguments: Any) -> Any:
+        if refused(*arguments):
+            times.append(1)
+            raise Full
+        return function(*arguments)
+
+    patch.setattr(backend, "memory_error", Full)
+    patch.setattr(module, name, limited)
+    return times
+
+
+def reads_in(*arguments: Any) -> int:
+    """How many reads a stage is given."""
+    held = [getattr(argument, "reads", argument) for argument in arguments]
+    return next(argument.count for argument in held if isinstance(argument, Reads))

@@ -1,0 +1,55 @@
+"""Places of reads by their definitions: how two mates lie, which parts of a read are one, how sure a place is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from readmap.backend.compilation.declarations import constant
+
+NEGLIGIBLE, MISTRUST, UNTESTED, THIRD = (
+    constant("search/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "MISTRUST", "UNTESTED", "THIRD")
+)
+NO_DEFICIT = constant("search/placement.cuh", "NO_DEFICIT")
+FOUND_WINDOWS, SPREAD, NARROW_BAND = (
+    constant("search/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_BAND")
+)
+#: enum Role.
+PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED = (
+    constant("search/record_plan.cuh", name)
+    for name in ("PRIMARY_ALIGNMENT", "SUPPLEMENTARY_ALIGNMENT", "SECONDARY_ALIGNMENT", "XA_HIT", "NOT_REPORTED")
+)
+
+#: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.
+End = tuple[int, bool]
+
+
+def fragment(first: End, second: End) -> tuple[str, int]:
+    """Direction and size; FF is the second read ahead of the first, as seen from their strand, RR behind it."""
+    (here, reversed_here), (there, reversed_there) = first, second
+    size = abs(there - here)
+    if reversed_here != reversed_there:
+        forward, backward = (there, here) if reversed_here else (here, there)
+        return "FR" if forward <= backward else "RF", size
+    ahead = there <= here if reversed_here else there >= here
+    return "FF" if ahead else "RR", size
+
+
+def rivals_for(one: Collection[int], other: Collection[int]) -> bool:
+    """Whether two stretches of a read share half of the shorter one."""
+    return 2 * len(set(one) & set(other)) >= min(len(one), len(other))
+
+
+def phred(chance: float) -> float:
+    return -10 * math.log10(chance)
+
+
+def chance(phred: float) -> float:
+    return float(10 ** (-phred / 10))
+
+
+def doubt(deficits: Sequence[float]) -> float:
+    """The phred that a place is wrong of which the others explain the read worse by so many phred."""
+    error = sum(chance(max(deficit, 0)) for deficit in deficits if deficit < NEGLIGIBLE) * (1 + 1 / UNTESTED)
+    error += chance(MISTRUST) if error else 0
+    return min(phred(error / (1 + error)), 60) if error else 60
