@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Sequence
 
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.pairs import (
-    NEGLIGIBLE,
-    NO_DEFICIT,
-    THIRD,
-    Mate,
-    Window,
-    in_phred,
-    is_rival,
-    least_score,
-    mapping_quality,
-    perfect,
-    phred_of,
-    same_alignment,
-    tie_of,
-    unexamined_deficit,
-    variant_of,
-)
-from window_bench import Bench, World
+from oracles.places import NO_DEFICIT, SPREAD, THIRD, chance, doubt, phred
+from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import WINDOWS
@@ -63,100 +46,22 @@ class Placed:
     deficits: list[int]
 
 
-@dataclasses.dataclass(frozen=True)
-class Columns:
-    """By position of the oriented read: the qualities where it differs clearly from the contig, and where it lies."""
-
-    differing: dict[int, int]
-    begin: int
-    end: int
-
-
-def lay(bench: Bench, read: str, quality: str | None, mate: Mate, rank: int) -> Columns:
-    window = mate.windows[rank]
-    contig = clean(bench.contigs[mate.contigs[rank]])
-    diagonal = window.diagonal - bench.starts[mate.contigs[rank]]
-    reverse = bool(window.orientation) != mate.flipped
-    bases = reverse_complement(clean(read)) if reverse else clean(read)
-    phreds = [ord(letter) - 33 for letter in quality] if quality else [NO_QUALITY] * len(read)
-    phreds = phreds[::-1] if reverse else phreds
-    begin, end = max(0, -diagonal), min(len(read), len(contig) - diagonal)
-    pairs = {i: (bases[i], contig[i + diagonal]) for i in range(begin, end)}
-    return Columns({i: phreds[i] for i, (a, b) in pairs.items() if a != b and {a, b} <= set("ACGT")}, begin, end)
+def differing(bench: Bench, read: Read, mate: Mate, rank: int) -> list[int]:
+    """The qualities of the bases that clearly differ from the contig, within a window's segment."""
+    window, contig = mate.windows[rank], clean(bench.contigs[mate.contigs[rank]])
+    reverse, start = bool(window.orientation) != mate.flipped, window.diagonal - bench.starts[mate.contigs[rank]]
+    bases, marks = clean(read.bases), read.quality or chr(33 + NO_QUALITY) * mate.length
+    if reverse:
+        bases, marks = reverse_complement(bases), marks[::-1]
+    columns = ((bases[i], contig[start + i], marks[i]) for i in range(window.begin, window.end))
+    return [ord(mark) - 33 for a, b, mark in columns if a != b and {a, b} <= set("ACGT")]
 
 
-def either(a: int, b: int) -> int:
-    """Phred of one of two causes, to less than one: so much likelier than the likelier one."""
-    apart = abs(a - b)
-    return min(a, b) - next(more for more, least in ((0, 10), (1, 5), (2, 2), (3, 0)) if apart >= least)
-
-
-def penalty(columns: Columns, window: Window, length: int, variant: int, scoring: Scoring) -> int:
-    """Of a window without gaps. Beyond its segment a difference costs no more than clipping does."""
-
-    def cost(begin: int, end: int) -> int:
-        held = [phred for i, phred in columns.differing.items() if begin <= i < end]
-        return sum(max(either(phred + THIRD, variant), 1) for phred in held)
-
-    def clip(bases: int) -> int:
-        return in_phred(bases * scoring.match + scoring.clip_penalty if bases else 0, variant, scoring)
-
-    left = cost(0, window.begin) if columns.begin == 0 else 100 * NEGLIGIBLE
-    right = cost(window.end, length) if columns.end == length else 100 * NEGLIGIBLE
-    ends = min(left, clip(window.begin)) + min(right, clip(length - window.end))
-    return cost(window.begin, window.end) + ends
-
-
-def is_duplicate(windows: Sequence[Window], best: int, i: int) -> bool:
-    """Whether another window stands for this alignment: the chosen one, one without gaps, an earlier one with gaps."""
-    others = [j for j, other in enumerate(windows) if j == best or j < i or not other.gapped]
-    return i != best and any(same_alignment(windows[i], windows[j]) for j in others if j != i)
-
-
-def place(bench: Bench, read: str, quality: str | None, mate: Mate, bases_per_variant: int, scoring: Scoring) -> Placed:
-    windows, length, per_difference = mate.windows, len(read), scoring.match + scoring.mismatch
-    reaching = [window for window in windows if least_score(window, length, scoring) >= scoring.min_score]
-    top = max((window.score for window in reaching or windows), default=0)
-    if not windows:
-        variant = variant_of(length, perfect(length, scoring), bases_per_variant, scoring)
-        return Placed(-1, 0, 0, variant, DISTANT, (0, length), [])
-    laid = [lay(bench, read, quality, mate, rank) for rank in range(len(windows))]
-    ahead = [rank for rank, window in enumerate(windows) if window.score == top and window in (reaching or windows)]
-    first = ahead[0]
-    variant = variant_of(length, perfect(length, scoring) - top, bases_per_variant, scoring)
-    if not windows[first].gapped:
-        begin, end = windows[first].begin, windows[first].end
-        real = sum(begin <= i < end and phred >= RELIABLE for i, phred in laid[first].differing.items())
-        real += (length - (end - begin)) * scoring.match // per_difference
-        variant = THIRD + phred_of(1 + real, bases_per_variant + length)
-    penalties = [
-        None if window.gapped or window.score < top - NEAR else penalty(columns, window, length, variant, scoring)
-        for window, columns in zip(windows, laid, strict=True)
-    ]
-
-    def order(rank: int) -> tuple[bool, int, int]:
-        return penalties[rank] is None, penalties[rank] or 0, tie_of(mate.hash, windows[rank].diagonal)
-
-    best = min(ahead, key=order)
-
-    def difference(rank: int) -> int:
-        own, other = penalties[best], penalties[rank]
-        if own is None or other is None:
-            return in_phred(top - windows[rank].score, variant, scoring)
-        return other - own
-
-    deficits = [NO_DEFICIT if is_duplicate(windows, best, i) else max(difference(i), 0) for i in range(len(windows))]
-    rivals = [i for i, other in enumerate(windows) if i != best and is_rival(other, windows[best], length)]
-    mapq = mapping_quality([*map(difference, rivals), unexamined_deficit(mate.unexamined, top, variant, scoring)])
-    second = max((windows[i].score for i in rivals), default=0)
-    span = windows[best].span(length)
-    lost = perfect(length, scoring) - top
-    unsettled = CROWDED if mate.unexamined * CROWD_SHARE >= length else 0
-    unsettled |= DISTANT if lost > SETTLED_DIFFERENCES * per_difference else 0
-    part = max((max(span) + 1, length), (0, min(span)), key=lambda rest: rest[1] - rest[0])
-    if min((part[1] - part[0]) * scoring.match, lost) < scoring.min_score:
-        return Placed(best, second, mapq, variant, unsettled, (0, length), deficits)
-    return Placed(best, second, mapq, variant, unsettled | SPLIT, part, deficits)
+def is_whole(bench: Bench, mate: Mate, rank: int) -> bool:
+    """Whether a window lays all of the read on its contig, without gaps."""
+    window, contig = mate.windows[rank], mate.contigs[rank]
+    within = bench.starts[contig] <= window.diagonal <= bench.starts[contig + 1] - 1 - mate.length
+    return not window.gapped and (window.begin, window.end) == (0, mate.length) and within
 
 
 def draw_windows(bench: Bench, generator: random.Random, read: str, source: tuple[int, int, bool]) -> list[Window]:
@@ -186,11 +91,10 @@ def draw_windows(bench: Bench, generator: random.Random, read: str, source: tupl
 
 
 def doubtful(windows: list[Window], generator: random.Random, least: int) -> list[Window]:
-    """The windows without gaps, with scores that may have bonuses to thank for reaching the least one."""
+    """With scores that may have bonuses to thank for reaching the least one."""
     scores = [least - 2 + below(generator, 12) for _ in windows]
-    return [
-        dataclasses.replace(window, score=score, ungapped=score) for window, score in zip(windows, scores, strict=True)
-    ]
+    gaps = [10 if below(generator, 3) == 0 else 0 for _ in windows]
+    return [dataclasses.replace(w, score=s, ungapped=s - g) for w, s, g in zip(windows, scores, gaps, strict=True)]
 
 
 def draw_reads(
@@ -208,11 +112,86 @@ def draw_reads(
         windows.append(draw_windows(bench, generator, bases, (contig, start, reverse)) if number % 20 else [])
         if number % 20 == 1:
             windows[-1] = doubtful(windows[-1], generator, scoring.min_score)
-        unexamined.append(below(generator, length) if below(generator, 3) == 0 else 0)
+        unexamined.append((0, 0, 0, below(generator, length), -(-length // CROWD_SHARE))[below(generator, 5)])
     chosen = [0 if own else -1 for own in windows]
     bases = [read.bases for read in reads]
     qualities = [read.quality or "" for read in reads] if with_qualities else None
     return bench.world(bases, windows, chosen, unexamined=unexamined, qualities=qualities), reads
+
+
+def check_choice(mate: Mate, placed: Placed, scoring: Scoring) -> None:
+    """The best score of those that are alignments for sure, if any is; no other window explains the read better."""
+    sure = [window for window in mate.windows if window.surely_scores(mate.length, scoring) >= scoring.min_score]
+    best = mate.windows[placed.chosen]
+    assert best in (sure or mate.windows)
+    assert best.score == max(window.score for window in sure or mate.windows)
+    assert placed.deficits[placed.chosen] == 0
+    assert all(0 <= deficit <= NO_DEFICIT for deficit in placed.deficits)
+    for window, deficit in zip(mate.windows, placed.deficits, strict=True):
+        # One alignment found from several windows counts once.
+        others = [w for w in mate.windows if w is not window and w.orientation == window.orientation]
+        assert deficit < NO_DEFICIT or (window.gapped and window.score in [w.score for w in others])
+        if deficit < NO_DEFICIT and window.gapped and window.score < best.score:
+            assert deficit == (best.score - window.score) * placed.variant // (scoring.match + scoring.mismatch)
+
+
+def check_doubt(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
+    """No place is surer than its rivals allow, nor less sure than if all others were rivals.
+
+    One that was not looked at shares so many bases and no more.
+    """
+    best = mate.windows[placed.chosen]
+    lost = best.score - scoring.match * unexamined - 2 * scoring.clip_penalty
+    unseen = [lost * placed.variant // (scoring.match + scoring.mismatch)] if unexamined else []
+    others = [i for i, window in enumerate(mate.windows) if window.is_elsewhere(best, mate.length)]
+    assert placed.mapq <= doubt([placed.deficits[i] for i in others] + unseen)
+    assert placed.second >= max((mate.windows[i].score for i in others), default=0)
+    reach = [SPREAD if window.orientation == best.orientation else 0 for window in mate.windows]
+    away = [i for i, w in enumerate(mate.windows) if abs(w.diagonal - best.diagonal) > reach[i]]
+    assert placed.second in (0, *(mate.windows[i].score for i in away))
+    assert placed.mapq > doubt([placed.deficits[i] for i in away] + unseen) - 1 or NO_DEFICIT in placed.deficits
+
+
+def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
+    """Whether another search may find more, and of which part of the read."""
+    best = mate.windows[placed.chosen]
+    span, lost = best.span(mate.length), scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
+    part = max((span.stop, mate.length), (0, span.start), key=lambda rest: rest[1] - rest[0])
+    split = min((part[1] - part[0]) * scoring.match, lost) >= scoring.min_score
+    crowded = unexamined * CROWD_SHARE >= mate.length
+    distant = lost > SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch)
+    assert placed.unsettled == CROWDED * crowded + DISTANT * distant + SPLIT * split
+    assert placed.part == (part if split else (0, mate.length))
+
+
+def check_deficits(
+    bench: Bench, read: Read, mate: Mate, placed: Placed, bases_per_variant: int, scoring: Scoring
+) -> int:
+    """Of whole reads the differences say it: each is the sequencer's error or the sample's. How many were compared."""
+    best, per_difference = mate.windows[placed.chosen], scoring.match + scoring.mismatch
+    if next(window for window in mate.windows if window.score == best.score) is not best:
+        return 0  # it is the first of the best that shows it
+    qualities = [] if best.gapped else differing(bench, read, mate, placed.chosen)
+    lost = scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
+    clipped = mate.length - (best.end - best.begin)
+    real = sum(quality >= RELIABLE for quality in qualities) + clipped * scoring.match // per_difference
+    real = max(lost, 0) // per_difference if best.gapped else real
+    assert -1 <= placed.variant - THIRD - phred((1 + real) / (bases_per_variant + mate.length)) <= 0
+    if not is_whole(bench, mate, placed.chosen):
+        return 0
+
+    def penalty(qualities: list[int]) -> float:
+        return sum(phred(chance(quality + THIRD) + chance(placed.variant)) for quality in qualities)
+
+    compared = 0
+    for i, (window, deficit) in enumerate(zip(mate.windows, placed.deficits, strict=True)):
+        if i == placed.chosen or not is_whole(bench, mate, i) or window.score < best.score - NEAR:
+            continue
+        theirs = differing(bench, read, mate, i)
+        expected = max(penalty(theirs) - penalty(qualities), 0)
+        assert abs(deficit - expected) <= len(qualities) + len(theirs)
+        compared += len(theirs) != len(qualities)
+    return compared
 
 
 @pytest.mark.parametrize(
@@ -233,10 +212,17 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         Placed(*row[:5], row[5:], own[: len(mate.windows)])
         for row, own, mate in zip(choices, deficits, world.mates, strict=True)
     ]
-    for read, mate, placed in zip(reads, world.mates, found, strict=True):
-        assert placed == place(
-            bench, read.bases, read.quality if with_qualities else None, mate, bases_per_variant, scoring
-        )
+    unexamined, compared = bench.by_read(world, world.batch.windows.unexamined), 0
+    for read, mate, placed, crowd in zip(reads, world.mates, found, unexamined, strict=True):
+        if not mate.windows:
+            assert (placed.chosen, placed.mapq, placed.unsettled, placed.part) == (-1, 0, DISTANT, (0, mate.length))
+            continue
+        shown = read if with_qualities else dataclasses.replace(read, quality=None)
+        check_choice(mate, placed, scoring)
+        check_doubt(mate, placed, crowd, scoring)
+        check_search(mate, placed, crowd, scoring)
+        compared += check_deficits(bench, shown, mate, placed, bases_per_variant, scoring)
+    assert compared > 20
     assert sum(NO_DEFICIT in placed.deficits for placed in found) > 20
     assert {bit for placed in found for bit in (CROWDED, DISTANT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}
     assert len({placed.variant for placed in found}) > 5
@@ -245,3 +231,73 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         (mate.windows, placed.chosen) for mate, placed in zip(world.mates, found, strict=True) if placed.chosen >= 0
     ]
     assert any(windows[rank].score < max(window.score for window in windows) for windows, rank in chosen)
+
+
+@pytest.mark.parametrize("diagonals", [(100, 110), (110, 100)])
+def test_one_alignment_counts_once(bench: Bench, diagonals: tuple[int, int]) -> None:
+    """Whichever of the windows that lead to it is chosen."""
+    windows = [Window(diagonal, 0, 60, 9, 0, 60, 0, 60, 0, 0, 1, 0) for diagonal in diagonals]
+    world = bench.world(["A" * 99 + "C"], [windows], [0])
+    choose_windows(world.batch.queries.slot_of, world.batch, bench.context)
+    deficits = bench.backend.to_host(world.batch.placements.deficits)[:2].tolist()
+    assert sorted(deficits) == [0, NO_DEFICIT]
+
+
+GAPPED = {"score": 60, "ungapped": 9}
+
+
+def seen(bench: Bench, chosen: Window, other: Window) -> bool:
+    """Whether another window's score is told beside the chosen one's, as that of a rival."""
+    read = "A" * 99 + "C"  # it is its own canonical form
+    world = bench.world([read], [[chosen, other]], [0])
+    choose_windows(world.batch.queries.slot_of, world.batch, bench.context)
+    assert bench.by_read(world, world.batch.placements.chosen) == [0]
+    return bench.by_read(world, world.batch.placements.seconds) == [other.score]
+
+
+@pytest.mark.parametrize(
+    ("other", "rival"),
+    [
+        *(({"diagonal": 100 + SPREAD}, False), ({"diagonal": 101 + SPREAD}, True), ({"diagonal": 99 - SPREAD}, True)),
+        # A palindrome, and a place beside it on the other strand.
+        *(
+            ({"orientation": 1, "begin": 40, "end": 100}, False),
+            ({"diagonal": 101, "orientation": 1, "begin": 40, "end": 100}, True),
+        ),
+        # The other half of the read, to the base.
+        *(({"diagonal": 300, "begin": 60, "end": 80}, False), ({"diagonal": 300, "begin": 50, "end": 70}, True)),
+        *(({"diagonal": 300, "begin": 51, "end": 70}, False), ({"diagonal": 300, "begin": 0, "end": 100}, True)),
+        ({"diagonal": 300, "begin": 40, "end": 100, "orientation": 1}, True),
+        # A band that reaches the chosen alignment, which scores the same.
+        ({**GAPPED, "diagonal": 125, "low": -18, "band": 1}, False),
+        ({**GAPPED, "diagonal": 126, "low": -18, "band": 1}, True),
+        ({**GAPPED, "diagonal": 125, "low": -18, "band": 1, "score": 59}, True),
+        ({**GAPPED, "diagonal": 132, "band": 2}, False),
+        ({**GAPPED, "diagonal": 133, "band": 2}, True),
+    ],
+)
+def test_what_is_a_rival(bench: Bench, other: dict[str, int], rival: bool) -> None:
+    chosen = Window(100, 0, 60, 60, 0, 60, 0, 60, 0, 0, 0, 0)
+    window = dataclasses.replace(chosen, **{"score": 58, **other})
+    window = dataclasses.replace(window, **{"ungapped": window.score, **other})
+    assert seen(bench, chosen, window) == rival
+
+
+@pytest.mark.parametrize("with_qualities", [False, True])
+def test_strands_are_equal(bench: Bench, with_qualities: bool) -> None:
+    world, reads = draw_reads(bench, random.Random(133), 150, with_qualities, Scoring())
+    windows, chosen = [mate.windows for mate in world.mates], [mate.chosen for mate in world.mates]
+    turned = bench.world(
+        [reverse_complement(read.bases) for read in reads],
+        windows,
+        chosen,
+        unexamined=bench.by_read(world, world.batch.windows.unexamined),
+        qualities=[(read.quality or "")[::-1] for read in reads] if with_qualities else None,
+    )
+    found = []
+    for one in (world, turned):
+        choose_windows(one.batch.queries.slot_of, one.batch, bench.context)
+        found.append(
+            [bench.by_read(one, getattr(one.batch.placements, name)) for name in ("chosen", "mapqs", "variants")]
+        )
+    assert found[0] == found[1]

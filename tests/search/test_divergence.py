@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from examples import Read, below, random_bases, reads_of
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.pairs import NEGLIGIBLE, Window, likelihood
-from window_bench import Bench, window_at
+from oracles.places import chance
+from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
@@ -42,8 +42,8 @@ class Case:
     gapped: bool
     mapq: int
 
-    def expected(self) -> tuple[int, int, int]:
-        """Base by base, along the contig."""
+    def expected(self) -> tuple[int, int, float]:
+        """Bases, differences and the errors that qualities promise, base by base along the contig."""
         if self.gapped or self.mapq < CERTAIN:
             return 0, 0, 0
         bases, phreds = clean(self.read.bases), [ord(letter) - 33 for letter in self.read.quality or ""]
@@ -52,7 +52,7 @@ class Case:
         contig = clean(CONTIGS[self.contig])
         shown = [(bases[i], contig[self.start + i], phreds[i]) for i in range(*self.part) if phreds[i] >= RELIABLE]
         differences = sum(a != b and {a, b} <= set("ACGT") for a, b, _ in shown)
-        return len(shown), differences, sum(likelihood(min(phred, NEGLIGIBLE)) for _, _, phred in shown)
+        return len(shown), differences, sum(chance(phred) for _, _, phred in shown)
 
 
 def draw_case(generator: random.Random) -> Case:
@@ -89,7 +89,8 @@ def test_what_reads_show(bench: Bench) -> None:
     cases = [draw_case(random.Random(number)) for number in range(400)]
     batch = batch_of(bench, cases)
     found = measure_divergence(batch, 1_000, bench.context)
-    assert [tuple(row) for row in found.tolist()] == [case.expected() for case in cases]
+    for (bases, differences, errors), case in zip(found.tolist(), cases, strict=True):
+        assert (bases, differences, pytest.approx(errors / ONE_ERROR, abs=1e-4)) == case.expected()
     assert found[:, 1].max() >= 3
     assert (measure_divergence(batch, 7, bench.context) == found[:7]).all()
 
@@ -126,8 +127,8 @@ def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -
         start, phred = below(generator, len(genome) - 100), 20 + below(generator, 20)
         letters = list(genome[start : start + 100])
         for i, base in enumerate(letters):
-            for chance in (1 / apart, 10 ** (-phred / 10)):
-                if generator.random() < chance:
+            for rate in (1 / apart, chance(phred)):
+                if generator.random() < rate:
                     letters[i] = "ACGT"[("ACGT".index(base) + 1 + below(generator, 3)) % 4]
         bases = "".join(letters) if below(generator, 2) else reverse_complement("".join(letters))
         text.append(f"@\n{bases}\n+\n{chr(33 + phred) * 100}\n")

@@ -22,7 +22,7 @@ from oracles.alignment import (
     rescore,
     reverse_complement,
 )
-from oracles.pairs import PRIMARY
+from oracles.places import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
 from readmap.reads.bad_records import LONGEST_READ
@@ -578,23 +578,6 @@ def test_cigars_of_long_reads(backends: str, long_reads: tuple[list[str], list[T
     scoring = SCORINGS["no long gaps"]
     scores = [parasail_score(task.read, contigs[task.contig], scoring) for task in tasks]
     Bench(contigs, backends).check_alignments(tasks, scoring, scores)
-
-
-@pytest.mark.parametrize(
-    ("contig", "read", "start", "cigar"),
-    [
-        # Gaps in repeats stand at their first unit, on the forward reference.
-        ("GTCAGTCATTTTTTTTGCATGCAGTC", "GTCAGTCATTTTTTTGCATGCAGTC", 0, "8M1D17M"),
-        ("GTCAGTCATTTTTTTTGCATGCAGTC", "GTCAGTCATTTTTTTTTGCATGCAGTC", 0, "8M1I18M"),
-        ("GTCAGTCAACACACACACGGATGCAGTC", "GTCAGTCAACACACACGGATGCAGTC", 0, "8M2D18M"),
-        ("GTCAGTCAACACACACACGGATGCAGTC", "GTCAGTCAACACACACACACGGATGCAGTC", 0, "8M2I20M"),
-    ],
-)
-@pytest.mark.parametrize("reverse", [False, True])
-def test_gaps_are_left_aligned(backends: str, contig: str, read: str, start: int, cigar: str, reverse: bool) -> None:
-    given = reverse_complement(read) if reverse else read
-    (found,) = Bench([contig], backends).alignments([Task(given, 0, start, reverse=reverse)])
-    assert (found.cigar, found.start) == (parse_cigar(cigar), start)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
+from examples import Full, Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
 from oracles.alignment import reverse_complement
-from oracles.pairs import FOUND_WINDOWS
+from oracles.places import FOUND_WINDOWS
 
 from readmap.reads.chunks import Layout
 from readmap.search import matches, sample
@@ -24,10 +24,6 @@ from readmap.search.stream import run
 
 LENGTH, UNIQUE, COPIES = 60, 800, 16
 MATCHES = 19_000  # that fit into memory together: those of all pairs of copies but the last one
-
-
-class Full(Exception):
-    """The device's memory does not suffice."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ SEARCHES = {
 def draw_genome(generator: random.Random) -> str:
     """A unique part, and a family of more near copies than a read has windows for."""
     unit = random_bases(generator, 300)
-    copies = [substitute(generator, unit, below(generator, 2)) for _ in range(FOUND_WINDOWS + 20)]
+    copies = [substitute(generator, unit, below(generator, 2)) for _ in range(FOUND_WINDOWS + 12)]
     return random_bases(generator, UNIQUE) + "".join(copy + random_bases(generator, 20) for copy in copies)
 
 
@@ -124,5 +120,6 @@ def test_any_allocation_may_fail(backends: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(matches, "MATCH_BYTES", context.backend.scratch_bytes // MATCHES)
     expected, allocations = searched(search, context, files)
     assert 200 < allocations < 450
-    for fails in range(1, allocations + 1):
+    # The last of them has the stages of all.
+    for fails in range(1, allocations + 1, 1 if search.reporting.most_secondary else 2):
         assert searched(search, context, files, fails)[0] == expected, fails

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
-from oracles.alignment import canonical, clean, reverse_complement, segment
-from oracles.pairs import (
-    DOUBT,
-    FOUND_WINDOWS,
-    NO_DEFICIT,
-    WORTH,
-    End,
-    Mate,
-    anchors_of,
-    cheapest,
-    choices,
-    decide,
-    fragment,
-)
-from window_bench import Bench, World, draw_world, window_at
+from oracles.alignment import canonical, clean, column_score, reverse_complement
+from oracles.places import FOUND_WINDOWS, End, doubt, fragment
+from window_bench import Bench, Mate, Window, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.search import pairs, pipeline
-from readmap.search.batch import WINDOWS
 from readmap.search.diagonals import DIAGONAL, KEPT
-from readmap.search.inserts import DIRECTIONS, InsertSize, to_device
+from readmap.search.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
 
 LONGEST_INSERT, FAR_APART = (constant("search/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
-SURE, MOST_ANCHORS, LEAST_RUN = (constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN"))
-WORD = 32  # bases that are looked at at once
-DROP = constant("search/ungapped.cuh", "DROP")
+SURE, MOST_ANCHORS, LEAST_RUN, DOUBT, WORTH = (
+    constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN", "DOUBT", "WORTH")
+)
 
+UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
 CONTIGS = [random_bases(RANDOM, 1_500), random_bases(RANDOM, 40), random_bases(RANDOM, 700)]
 LIBRARIES = {
@@ -143,25 +131,78 @@ def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: S
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
 
+Penalties = dict[tuple[str, int], int]  # by direction and size, what the size is rarer than the mean
+
+
+def costs_of(first: Mate, second: Mate, penalties: Penalties) -> dict[tuple[int, int], int]:
+    """By the ranks of two windows that make a fragment what they and its size lose."""
+    costs = {}
+    for i, j in itertools.product(range(len(first.windows)), range(len(second.windows))):
+        together = fragment(first.end(i), second.end(j))
+        if first.contigs[i] == second.contigs[j] and together in penalties:
+            costs[i, j] = first.windows[i].deficit + second.windows[j].deficit + penalties[together]
+    return costs
+
+
+def keeps(mate: Mate, i: int, scoring: Scoring) -> bool:
+    """Whether a read that is mapped at its best place is mapped here too; one with gaps may do without bonuses."""
+
+    def reaches(window: Window) -> bool:
+        score = window.score if window.gapped else window.surely_scores(mate.length, scoring)
+        return score >= scoring.joint_score
+
+    return reaches(mate.windows[i]) or not reaches(mate.windows[mate.chosen])
+
+
 @pytest.mark.parametrize("scoring", [Scoring(), Scoring(unpaired_penalty=0), Scoring(match=2, mismatch=3)])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_choice_and_its_mapping_quality(bench: Bench, library: str, scoring: Scoring) -> None:
-    """Against all choices that there are; a pair of which one mate has no window stays as it is."""
-    world, _ = draw_world(bench, random.Random(114), 150)
-    sizes = bench.sizes(LIBRARIES[library])
+@pytest.mark.parametrize("plain", [False, True])
+def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> None:
+    """The cheapest of all fragments, or none where that is cheaper, or a mate has no window.
+
+    Where no window is left out and it is plain which are other places, their costs say how sure a mate is.
+    """
+    world = bench.world(**draw_pairs(bench, random.Random(114), 150, plain))
     found = paired(bench, world, LIBRARIES[library], scoring)
-    together = 0
+    moved, unpaired, sizes = 0, scoring.unpaired_deficit, LIBRARIES[library]
+    penalties = {(s.direction, size): _penalty(size, s) for s in sizes for size in range(s.low, s.high + 1)}
     for pair in range(150):
-        first, second = world.mates[2 * pair : 2 * pair + 2]
+        first, second = mates = world.mates[2 * pair : 2 * pair + 2]
         own = found[2 * pair : 2 * pair + 2]
         if first.chosen < 0 or second.chosen < 0:
             assert own == [(first.chosen, 0, 0, 0), (second.chosen, 0, 0, 0)]
             continue
-        expected = decide(first, second, sizes, scoring)
-        decided = zip(expected.ranks, expected.mapqs, expected.seconds, [expected.joint] * 2, strict=True)
-        assert own == list(decided)
-        together += expected.ranks != (first.chosen, second.chosen)
-    assert library == "none" or scoring.unpaired_deficit == 0 or together > 10
+        costs = costs_of(first, second, penalties)
+        allowed = [cost for (i, j), cost in costs.items() if keeps(first, i, scoring) and keeps(second, j, scoring)]
+        ranks, joint, least = (own[0][0], own[1][0]), own[0][3], min([*allowed, unpaired])
+        assert joint == own[1][3] == (least in allowed)
+        assert costs[ranks] == least if joint else ranks == (first.chosen, second.chosen)
+        moved += ranks != (first.chosen, second.chosen)
+        for side, (mate, (rank, mapq, second_score, _)) in enumerate(zip(mates, own, strict=True)):
+            others = [i for i in range(len(mate.windows)) if i != rank]
+            others = [i for i in others if mate.windows[i].is_elsewhere(mate.windows[rank], mate.length)]
+            rivals = [cost for chosen, cost in costs.items() if chosen[side] in others]
+            rivals += [mate.windows[i].deficit + unpaired for i in others]
+            most = doubt([cost - least for cost in rivals])
+            assert mapq <= most
+            assert second_score >= max((mate.windows[i].score for i in others), default=0)
+            if plain:
+                assert mapq > most - 1
+                assert second_score == max((mate.windows[i].score for i in others), default=0)
+    assert library == "none" or unpaired == 0 or moved > 10
+
+
+def test_what_was_not_looked_at_makes_less_sure(bench: Bench) -> None:
+    """The more of the read it shares, the less; and that of one mate as much as that of both does no more."""
+    drawn = draw_pairs(bench, random.Random(118), 150, plain=True)
+    mapqs = []
+    for share in (0, 0.3, 0.8, 1):
+        drawn["unexamined"] = [int(share * len(read)) for read in drawn["reads"]]
+        mapqs.append([mapq for _, mapq, *_ in paired(bench, bench.world(**drawn), LIBRARIES["all"], Scoring())])
+    for before, after in itertools.pairwise(mapqs):
+        assert all(b <= a for a, b in zip(before, after, strict=True))
+        assert sum(b < a for a, b in zip(before, after, strict=True)) > 5
+    assert max(mapqs[-1]) <= 3
 
 
 @pytest.mark.parametrize(("copies", "apart", "sure"), [(15, 0, True), (16, 0, False), (16, 15, True)])
@@ -185,6 +226,16 @@ def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bo
     assert max(mapqs) <= 3 or sure
 
 
+@pytest.mark.parametrize(("size", "joint"), [(139, False), (140, True), (460, True), (461, False)])
+def test_the_least_and_the_largest_size(bench: Bench, size: int, joint: bool) -> None:
+    reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][50 + size : 100 + size])]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    starts = zip((100, 50 + size), flipped, (False, True), strict=True)
+    windows = [[window_at(bench, 0, start, 50, flip, reverse)] for start, flip, reverse in starts]
+    found = paired(bench, bench.world(reads, windows, [0, 0]), LIBRARIES["FR"], Scoring())
+    assert [bool(read[3]) for read in found] == [joint, joint]
+
+
 def exchanged(library: Sequence[InsertSize]) -> list[InsertSize]:
     """With the reads of a pair the other way round: what was FF is RR."""
     names = {"FF": "RR", "RR": "FF"}
@@ -193,17 +244,11 @@ def exchanged(library: Sequence[InsertSize]) -> list[InsertSize]:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
-    world, reads = draw_world(bench, random.Random(115), 200)
-    order = [read ^ 1 for read in range(len(reads))]
-    other = bench.world(
-        [reads[read] for read in order],
-        [world.mates[read].windows for read in order],
-        [world.mates[read].chosen for read in order],
-        unexamined=[world.mates[read].unexamined for read in order],
-        variants=[world.mates[read].variant for read in order],
-    )
-    here = paired(bench, world, LIBRARIES[library], Scoring())
-    there = paired(bench, other, exchanged(LIBRARIES[library]), Scoring())
+    drawn = draw_pairs(bench, random.Random(115), 200)
+    order = [read ^ 1 for read in range(400)]
+    turned = {name: [values[read] for read in order] for name, values in drawn.items()}
+    here = paired(bench, bench.world(**drawn), LIBRARIES[library], Scoring())
+    there = paired(bench, bench.world(**turned), exchanged(LIBRARIES[library]), Scoring())
     assert [there[read] for read in order] == here
 
 
@@ -219,11 +264,15 @@ def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
             windows = [window_at(bench, 0, start, 50, flipped, reverse) for start in starts]
             all_windows.append(windows[::-1] if below(generator, 2) else windows)
             reads.append(read)
-    world = bench.world(reads, all_windows, [below(generator, 2) for _ in reads])
-    chosen = [window for window, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
-    places = [all_windows[read][window].diagonal >= 600 for read, window in enumerate(chosen)]
-    assert places[::2] == places[1::2]
-    assert 60 < sum(places[::2]) < 140
+    placed = []
+    for order in (1, -1):
+        windows = [own[::order] for own in all_windows]
+        world = bench.world(reads, windows, [below(generator, 2) for _ in reads])
+        chosen = [window for window, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
+        placed.append([own[window].diagonal >= 600 for own, window in zip(windows, chosen, strict=True)])
+    assert placed[0] == placed[1]
+    assert placed[0][::2] == placed[0][1::2]
+    assert 60 < sum(placed[0][::2]) < 140
 
 
 # Rescue.
@@ -245,52 +294,26 @@ def rescues(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
     return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
 
-def longest_run(read: str, contig: str, diagonal: int) -> tuple[int, int] | None:
-    """The longest run of equal bases in a word of the read, the first such; None where none is long.
-
-    Words lie so that each run of LEAST_RUN bases is in one of them; of a longer one that may be a part.
-    """
-    begin, end = max(0, -diagonal), min(len(read), len(contig) - diagonal)
-    equal = "".join("=" if read[i] == contig[i + diagonal] and read[i] in "ACGT" else "X" for i in range(begin, end))
-    runs = [
-        (begin + word + run.start(), begin + word + run.end())
-        for word in range(0, len(equal), WORD - LEAST_RUN)
-        for run in re.finditer("=+", equal[word : word + WORD])
-    ]
-    longest = max(runs, key=lambda run: run[1] - run[0], default=(0, 0))
-    return longest if longest[1] - longest[0] >= LEAST_RUN else None
-
-
-def found_beside(
-    bench: Bench, own: Mate, read: str, partner: Mate, deficit: int, library: Sequence[InsertSize], own_first: bool
-) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Score and begin by (orientation, diagonal, end): all that a look at every diagonal of the contigs finds."""
-    ranges = {size.direction: range(size.low, size.high + 1) for size in library}
-    found = {}
-    for anchor in anchors_of(partner, own, deficit)[:MOST_ANCHORS]:
-        contig, start = clean(bench.contigs[partner.contigs[anchor]]), bench.starts[partner.contigs[anchor]]
-        for orientation, bases in enumerate((canonical(read), reverse_complement(canonical(read)))):
-            reverse = bool(orientation) != own.flipped
-            for diagonal in range(LEAST_RUN - len(read), len(contig) - LEAST_RUN + 1):
-                here = start + diagonal + (len(read) if reverse else 0), reverse
-                ends = (here, partner.end(anchor)) if own_first else (partner.end(anchor), here)
-                direction, size = fragment(*ends)
-                if size not in ranges.get(direction, ()):
-                    continue
-                run = longest_run(bases, contig, diagonal)
-                if run:
-                    score, begin, end = segment(bases, contig, diagonal, *run, DROP, Scoring())
-                    found[orientation, start + diagonal, end] = score, begin
+def places_beside(
+    bench: Bench, own: Mate, partner: Mate, library: Sequence[InsertSize], own_first: bool
+) -> set[tuple[int, int, int]]:
+    """Orientation, diagonal and contig of all places that make a fragment with an anchor, whatever stands there."""
+    found = set()
+    for anchor in range(min(len(partner.windows), MOST_ANCHORS)):
+        end, contig = partner.end(anchor), partner.contigs[anchor]
+        for insert in library:
+            for size, sign in itertools.product(range(insert.low, insert.high + 1), (-1, 1)):
+                for reverse in (False, True):
+                    here = end[0] + sign * size, reverse
+                    if fragment(*((here, end) if own_first else (end, here))) == (insert.direction, size):
+                        found.add((int(reverse != own.flipped), here[0] - (own.length if reverse else 0), contig))
     return found
 
 
 def draw_lost_mates(
     bench: Bench, generator: random.Random, count: int, library: Sequence[InsertSize]
 ) -> tuple[World, list[str]]:
-    """One read of a pair has windows here and there; the other is like the place beside one of them.
-
-    It has few windows, or many near that one which are about as good, all of them or all but one.
-    """
+    """One read of a pair has windows here and there; the other is like the place beside one of them, and has none."""
     reads, all_windows, chosen = [], [], []
     for number in range(count):
         partner = random_bases(generator, 30 + below(generator, 90))
@@ -305,33 +328,30 @@ def draw_lost_mates(
         mate = draw_mate(generator, bench.contigs[bench.contig_of(near)], end, partner_first, library)
         if number % 5 == 0:
             mate = f"{mate[: len(mate) // 3]}N{mate[len(mate) // 3 + 1 :]}"
-        windows = [bench.draw_window(generator, len(mate)) for _ in range((0, 0, 1, 3)[below(generator, 4)])]
-        if number % 2 == 0:
-            many = (FOUND_WINDOWS - 1, FOUND_WINDOWS, WINDOWS)[below(generator, 3)]
-            windows = [bench.draw_window(generator, len(mate), near.diagonal) for _ in range(many)]
-            deficits = [NO_DEFICIT if below(generator, 8) == 0 else below(generator, DOUBT) for _ in windows]
-            deficits[-1] = (0, DOUBT - 1, DOUBT, NO_DEFICIT)[below(generator, 4)]
-            windows = [dataclasses.replace(w, deficit=d) for w, d in zip(windows, [0, *deficits[1:]], strict=True)]
-        pair = [(partner, anchors, 0), (mate, windows, 0 if windows else -1)]
-        for read, own, best in pair if partner_first else pair[::-1]:
-            reads.append(read)
-            all_windows.append(own)
-            chosen.append(best)
+        if number % 3 == 0:  # just so much is equal
+            at, other = below(generator, len(mate) - LEAST_RUN + 1), mate.translate(COMPLEMENT)
+            mate = other[:at] + mate[at : at + LEAST_RUN] + other[at + LEAST_RUN :]
+        order = slice(None, None, 1 if partner_first else -1)
+        reads += [partner, mate][order]
+        all_windows += [anchors, []][order]
+        chosen += [0, -1][order]
     return bench.world(reads, all_windows, chosen), reads
 
 
 def draw_mate(
     generator: random.Random, contig: str, partner: End, partner_first: bool, library: Sequence[InsertSize]
 ) -> str:
-    """A read like a place that makes a fragment, if one drawn does, or hangs over an end of the contig."""
+    """A read like a place that makes a fragment, of the sizes at either end too, or hangs over an end of the contig."""
     length = (17, 25, 31, 32, 33, 64, 100, 150)[below(generator, 8)]
     ranges = {size.direction: range(size.low, size.high + 1) for size in library}
-    for _ in range(100):
-        start, reverse = below(generator, len(contig) + length) - length, bool(below(generator, 2))
+    places = []
+    for start, reverse in itertools.product(range(-length, len(contig)), (False, True)):
         end = start + (length if reverse else 0), reverse
         direction, size = fragment(partner, end) if partner_first else fragment(end, partner)
         if size in ranges.get(direction, ()):
-            break
+            places.append((size, start, reverse))
+    places = sorted(places) or [(0, below(generator, len(contig)), False)]
+    _, start, reverse = (places[0], places[-1], places[below(generator, len(places))])[below(generator, 3)]
     mate = random_bases(generator, max(0, -start)) + clean(contig[max(0, start) : start + length])
     mate = substitute(generator, mate + random_bases(generator, length - len(mate)), below(generator, 1 + length // 10))
     return reverse_complement(mate) if reverse else mate
@@ -350,52 +370,52 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
     unclear = [random_bases(generator, length, "ACGT" * 15 + "N") for length in (500, 60)]
     genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
     bench, sizes = Bench(genomes[genome], backends), LIBRARIES[library]
-    world, reads = draw_lost_mates(bench, generator, 75, sizes)
+    world, reads = draw_lost_mates(bench, generator, 25, sizes)
     found = rescues(bench, world, sizes, monkeypatch)
-    looked = named = crowded = 0
-    for pair in range(0, len(reads), 2):
-        mates = world.mates[pair : pair + 2]
-        fragments = choices(*mates, bench.sizes(sizes), Scoring())
-        deficit = cheapest(*mates, fragments, Scoring()).deficit
-        for side in (0, 1):
-            own, partner = mates[side], mates[1 - side]
-            wanted = bool(anchors_of(partner, own, deficit))
-            assert (pair + side in found) == wanted
-            if not wanted:
-                continue
-            expected = found_beside(bench, own, reads[pair + side], partner, deficit, sizes, side == 0)
-            rows = found[pair + side]
-            named_here = {
-                (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"]))
-                for r in rows
-            }
-            assert len(named_here) == len(rows) == min(len(expected), KEPT)
-            assert named_here.items() <= expected.items()
-            scores = sorted((score for score, _ in expected.values()), reverse=True)
-            assert rows["score"].tolist() == scores[:KEPT]
-            looked, named = looked + 1, named + len(expected)
-            crowded += not any(window.deficit + WORTH < deficit for window in partner.windows)
-    assert looked > 40
-    assert named > 20
-    assert crowded > 2
+    assert sorted(found) == [read for read, mate in enumerate(world.mates) if not mate.windows]
+    named = 0
+    for read, rows in found.items():
+        own, forward = world.mates[read], canonical(reads[read])
+        oriented = forward, reverse_complement(forward)
+        runs: dict[tuple[int, int, int], int] = {}
+        for orientation, diagonal, contig in places_beside(bench, own, world.mates[read ^ 1], sizes, read % 2 == 0):
+            letters, start = clean(bench.contigs[contig]), diagonal - bench.starts[contig]
+            laid = range(max(0, -start), min(own.length, len(letters) - start))
+            pairs = ((oriented[orientation][i], letters[start + i]) for i in laid)
+            equal = "".join("=" if a == b != "N" else " " for a, b in pairs)
+            if "=" * LEAST_RUN in equal:
+                runs[orientation, diagonal, contig] = max(map(len, equal.split()))
+        shown = set()
+        for row in rows:
+            orientation, diagonal, begin, end = (int(row[n]) for n in ("orientation", "diagonal", "begin", "end"))
+            contig = max(number for number, first in enumerate(bench.starts[:-1]) if first <= diagonal + begin)
+            letters, start = clean(bench.contigs[contig]), diagonal - bench.starts[contig]
+            columns = [column_score(oriented[orientation][i], letters[start + i], Scoring()) for i in range(begin, end)]
+            assert row["score"] == sum(columns) + Scoring().clip_penalty * ((begin == 0) + (end == own.length))
+            shown.add((orientation, diagonal, contig))
+        assert len(shown) == len(rows) == min(len(runs), KEPT)
+        assert shown <= runs.keys()
+        assert all(runs[place] <= rows["score"].min() for place in runs.keys() - shown)
+        named += len(runs)
+    assert named > 5
 
 
-def test_longest_run_by_hand() -> None:
-    """The oracle itself: words of 32 bases, one every 20 from where the read enters the contig."""
-    contig = random_bases(random.Random(118), 200)
-
-    def spoilt(*places: int) -> str:
-        return "".join("N" if i in places else base for i, base in enumerate(contig[50:150]))
-
-    assert longest_run(spoilt(), contig, 50) == (0, 32)
-    assert longest_run(spoilt(3), contig, 50) == (20, 52)
-    assert longest_run(spoilt(10, 45, *range(50, 100, 5)), contig, 50) == (20, 45)
-    assert longest_run(spoilt(*range(0, 88, 5)), contig, 50) == (86, 100)
-    assert longest_run(spoilt(*range(0, 100, 13)), contig, 50) == (1, 13)
-    assert longest_run(spoilt(*range(0, 100, 12)), contig, 50) is None
-    assert longest_run(contig[:20], contig, 0) == (0, 20)
-    assert longest_run("ACGTA" + contig[:12], contig, -5) == (5, 17)
-    assert longest_run("ACGTA" + contig[:11], contig, -5) is None
+@pytest.mark.parametrize("own_windows", [0, 1, FOUND_WINDOWS - 1, FOUND_WINDOWS])
+@pytest.mark.parametrize("loss", [0, DOUBT - 1, DOUBT, UNPAIRED - WORTH - 1, UNPAIRED - WORTH, UNPAIRED + DOUBT - 1])
+def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
+    """Where that gains what is worth the search or, if the mate may have more places than windows, may be as likely."""
+    reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    for last in (0, DOUBT - 1, DOUBT):
+        # The chosen window of the first read is in another contig than all others.
+        partners = [window_at(bench, 1, -20, 50, flipped[0], False), window_at(bench, 0, 400, 50, flipped[0], False)]
+        partners[0] = dataclasses.replace(partners[0], deficit=UNPAIRED + 2 * DOUBT)
+        partners[1] = dataclasses.replace(partners[1], deficit=loss)
+        mates = [window_at(bench, 2, 30 * i, 50, flipped[1], True) for i in range(own_windows)]
+        mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
+        world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
+        wanted = loss < UNPAIRED - WORTH or (own_windows == FOUND_WINDOWS and last < DOUBT and loss < UNPAIRED + DOUBT)
+        assert (1 in rescues(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from typing import Any
+from collections import Counter
 
 import numpy as np
 import pytest
 from examples import random_bases
-from oracles.pairs import NARROW_BAND, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, Entry, Window, least_score, select
-from window_bench import Bench, World, draw_world
+from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, THIRD, XA_HIT, doubt, phred, rivals_for
+from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
 from readmap.search.batch import WINDOWS
@@ -28,7 +28,10 @@ def bench(backends: str) -> Bench:
     return Bench(CONTIGS, backends)
 
 
-def planned(bench: Bench, world: World, reporting: Reporting, context: Context | None = None) -> list[Any]:
+Entry = tuple[int, int, int, int, int]
+
+
+def planned(bench: Bench, world: World, reporting: Reporting, context: Context | None = None) -> list[list[Entry]]:
     """By read: rank, role, owner (its number among the read's entries), MAPQ and second score of each entry."""
     context = dataclasses.replace(context or bench.context, reporting=reporting)
     plan = plan_records(world.batch, context)
@@ -63,23 +66,41 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     for read, row, band, room, score in zip(*(column.tolist() for column in columns), strict=True):
         mate = world.mates[read]
         window = mate.windows[row % WINDOWS] if row >= 0 else None
-        traced = window is not None and (window.gapped or least_score(window, mate.length, scoring) < score)
+        traced = window is not None and (window.gapped or window.surely_scores(mate.length, scoring) < score)
         assert band == (max(window.band, NARROW_BAND) if window and traced else 0)
         assert room > 3 if traced else room == 3
 
 
-def expected(bench: Bench, world: World, context: Context, reporting: Reporting) -> list[Any]:
-    """The oracle's, in the same form."""
-    result, placements = [], world.batch.placements
-    mapqs, seconds = bench.by_read(world, placements.mapqs), bench.by_read(world, placements.seconds)
-    for read, mapq, second in zip(world.mates, mapqs, seconds, strict=True):
-        entries = select(read, mapq, second, context.sample.bases_per_variant, reporting, context.scoring)
+def beside(one: Window, other: Window) -> bool:
+    return one.orientation == other.orientation and abs(one.diagonal - other.diagonal) <= SPREAD
 
-        def number(entry: Entry, entries: list[Entry] = entries) -> int:
-            return next(i for i, other in enumerate(entries) if other is (entry.owner or entry))
 
-        result.append([(entry.rank, entry.role, number(entry), entry.mapq, entry.second) for entry in entries])
-    return result
+def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scoring: Scoring) -> None:
+    """Parts of the read that are no other places of each other, and the best other places of each, as far as asked for.
+
+    No window is left out that is a part of its own, or an other place that is good enough.
+    """
+    windows, taken = mate.windows, [rank for rank, *_ in entries]
+    spans = [window.span(mate.length) for window in windows]
+    parts = [rank for rank, role, *_ in entries if role != XA_HIT]
+    hits = [(rank, entries[owner][0]) for rank, role, owner, *_ in entries if role == XA_HIT]
+    assert len(set(taken)) == len(taken)
+    assert not any(rivals_for(spans[a], spans[b]) for a, b in itertools.combinations(parts, 2))
+    for rank, owner in hits:
+        assert rivals_for(spans[rank], spans[owner])
+        assert 100 * windows[rank].score >= reporting.xa_share * windows[owner].score
+    assert not any(beside(windows[one], windows[other]) for (one, _), (other, _) in itertools.combinations(hits, 2))
+    for part in parts:
+        assert sum(owner == part for _, owner in hits) <= reporting.xa_limit
+    for rank, window in enumerate(windows):
+        if rank == mate.chosen or window.score < scoring.min_score:
+            assert (rank in taken) == (rank == mate.chosen)
+            continue
+        owners = [part for part in parts if rivals_for(spans[rank], spans[part])]
+        assert owners or rank in parts
+        good = all(100 * window.score >= reporting.xa_share * windows[owner].score for owner in owners)
+        if good and reporting.xa_limit >= len(windows) and not window.gapped:
+            assert rank in taken or any(beside(window, windows[other]) for other in taken)
 
 
 @pytest.mark.parametrize("min_score", [1, 40, 90])
@@ -96,20 +117,47 @@ def expected(bench: Bench, world: World, context: Context, reporting: Reporting)
     ],
 )
 def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: int) -> None:
-    world, _ = draw_world(bench, random.Random(122), 150)
+    world = bench.world(**draw_pairs(bench, random.Random(122), 150))
     draw, placements, reads = np.random.default_rng(1), world.batch.placements, len(world.mates)
-    placements.mapqs = bench.backend.to_device(draw.integers(0, 61, reads).astype(np.uint8))
-    placements.seconds = bench.backend.to_device(draw.integers(0, 90, reads).astype(np.int32))
+    mapqs, seconds = draw.integers(0, 61, reads).astype(np.uint8), draw.integers(0, 90, reads).astype(np.int32)
+    slots = bench.backend.to_host(world.batch.queries.slot_of)
+    placements.mapqs, placements.seconds = bench.backend.to_device(mapqs), bench.backend.to_device(seconds)
     placements.joint = bench.backend.to_device(draw.integers(0, 2, reads).astype(np.uint8))
     reporting, scoring = Reporting(leftmost_primary=leftmost, **counts), Scoring(min_score=min_score)
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(10 * min_score))
     found = planned(bench, world, reporting, context)
-    assert found == expected(bench, world, context, reporting)
+    by_score = planned(bench, world, dataclasses.replace(reporting, leftmost_primary=False), context)
+    unexamined = bench.by_read(world, world.batch.windows.unexamined)
+    for mate, slot, unseen, entries, plain in zip(world.mates, slots, unexamined, found, by_score, strict=True):
+        assert plain[0] == (mate.chosen, PRIMARY, 0, mapqs[slot], seconds[slot])
+        if not mate.windows:
+            assert entries == plain == [(-1, PRIMARY, 0, mapqs[slot], seconds[slot])]
+            continue
+        check_entries(mate, entries, reporting, scoring)
+        # Only which part is the primary one differs.
+        assert sorted((rank, mapq, second) for rank, _, _, mapq, second in entries) == sorted(
+            (rank, mapq, second) for rank, _, _, mapq, second in plain
+        )
+        for rank, role, _, mapq, second in plain:
+            if role == SUPPLEMENTARY:
+                own = mate.windows[rank]
+                others = [window for window in mate.windows if window.is_elsewhere(own, mate.length)]
+                # Each point less is so many phred at the most.
+                phreds = THIRD + phred(1 / (10 * min_score + mate.length))
+                lost = [max(own.score - window.score, 0) for window in others]
+                lost += [max(own.score - unseen - 2 * scoring.clip_penalty, 0)] if unseen else []
+                assert mapq <= min(mapqs[slot], doubt([points * phreds / 5 for points in lost]))
+                assert second >= max((window.score for window in others), default=0)
+                assert second in (0, *(window.score for window in mate.windows))
+        scores = [mate.windows[rank].score for rank, role, *_ in plain if role == SUPPLEMENTARY]
+        assert scores == sorted(scores, reverse=True)
     roles = [role for entries in found for _, role, *_ in entries]
     assert SUPPLEMENTARY in roles or min_score > 40
-    assert SECONDARY not in roles
+    assert set(roles) <= {PRIMARY, SUPPLEMENTARY, XA_HIT}
     assert reporting.most_secondary == 0 or XA_HIT not in roles
     assert counts.get("most_xa_hits", 5) < 100 or XA_HIT in roles
+    owners = Counter((read, owner) for read, own in enumerate(found) for _, role, owner, *_ in own if role == XA_HIT)
+    assert counts.get("most_xa_hits") != 2 or max(owners.values()) == 2
 
 
 def split_read(bench: Bench, orientations: tuple[int, int] = (0, 0)) -> World:

@@ -142,57 +142,6 @@ def check_diagonals(
     assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:KEPT]
 
 
-@dataclass
-class WindowBuilder:
-    """A window of the oracle: kept diagonals that one banded alignment may lead through, the best of them first.
-
-    Attributes:
-        offsets: of the diagonals that the band has to hold, relative to the best one's.
-        covered: positions of the read, those between segments included.
-        score_bound: what an alignment that steps between the diagonals may score.
-        length: of the read.
-    """
-
-    own: Any
-    offsets: list[int]
-    covered: range
-    score_bound: int
-    length: int
-
-    def offset(self, row: Any) -> int:
-        return int(row["diagonal"]) - int(self.own["diagonal"])
-
-    def spread_with(self, row: Any) -> int:
-        offsets = [*self.offsets, self.offset(row)]
-        return max(offsets) - min(offsets)
-
-    def gain(self, row: Any, scoring: Scoring) -> int:
-        """What an alignment scores more that steps to this diagonal for what it covers beside the others."""
-        more = range(int(row["begin"]), int(row["end"]))
-        shared = len(set(self.covered) & set(more))
-        if shared == len(more):
-            return 0
-        gap, behind = abs(self.offset(row)), sum(more) * len(self.covered) > sum(self.covered) * len(more)
-        if behind == (self.offset(row) < 0) and gap > self.length - gap:  # inserted
-            return 0
-        return int(row["score"]) - shared * scoring.match - gap_cost(gap, scoring, long_gaps=True)
-
-    def takes(self, row: Any, starts: Sequence[int], scoring: Scoring) -> bool:
-        same = (row["orientation"], contig_of(row, starts)) == (self.own["orientation"], contig_of(self.own, starts))
-        pays = abs(self.offset(row)) <= SPREAD or self.gain(row, scoring) > 0
-        return same and pays and self.spread_with(row) <= LONG_SPREAD
-
-    def add(self, row: Any, scoring: Scoring) -> None:
-        """A diagonal that adds nothing widens no band that is wide for it."""
-        gain = self.gain(row, scoring)
-        if gain > 0 or self.spread_with(row) <= MIDDLE_SPREAD:
-            self.offsets.append(self.offset(row))
-        if gain > 0:
-            self.score_bound += gain
-            begin, end = min(self.covered[0], int(row["begin"])), max(self.covered[-1] + 1, int(row["end"]))
-            self.covered = range(begin, end)
-
-
 def band_of(length: int, spread: int) -> int:
     """The kind of band that a window wants."""
     if length > LONG_READ:
@@ -204,53 +153,9 @@ def contig_of(row: Any, starts: Sequence[int]) -> int:
     return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
 
 
-def joined(
-    rows: Any, starts: Sequence[int], length: int, scoring: Scoring, most: int = FOUND_WINDOWS
-) -> list[tuple[int, ...]]:
-    """The windows, as tuples, that kept diagonals make."""
-    builders: list[WindowBuilder] = []
-    for row in rows:
-        home = next((builder for builder in builders if builder.takes(row, starts, scoring)), None)
-        if home:
-            home.add(row, scoring)
-        else:
-            builders.append(
-                WindowBuilder(row, [0], range(int(row["begin"]), int(row["end"])), int(row["score"]), length)
-            )
-    builders.sort(key=lambda builder: -builder.score_bound)
-    windows: list[tuple[int, ...]] = []
-    for builder in builders[:most]:
-        own, low, high = builder.own, min(builder.offsets), max(builder.offsets)
-        if builder.score_bound < int(rows[0]["score"]) - WORSE and high - low > NARROW_SPREAD:
-            low = high = 0
-        lost = scoring.match * length + 2 * scoring.clip_penalty - int(own["score"])
-        hopeless = lost <= gap_cost(1, scoring, long_gaps=True) or 2 * builder.score_bound < builders[0].score_bound
-        score, place = int(own["score"]), (int(own["begin"]), int(own["end"]), low, high)
-        cover = builder.covered[0], builder.covered[-1] + 1
-        band = NO_BAND if hopeless else -band_of(length, high - low)
-        windows.append((int(own["diagonal"]), score, score, *place, int(own["orientation"]), band, *cover))
-    return windows
-
-
-def widened(own: Any, row: Any, starts: Sequence[int], length: int, scoring: Scoring) -> Any | None:
-    """The window, widened for the best segment of another where that promises more; None where it does not take it."""
-    low, high = int(own["low"]), int(own["high"])
-    builder = WindowBuilder(own, [low, high], range(int(own["cover_begin"]), int(own["cover_end"])), 0, length)
-    if not builder.takes(row, starts, scoring):
-        return None
-    builder.add(row, scoring)
-    wide = own.copy()
-    if builder.score_bound:
-        wide["low"], wide["high"] = low, high = min(builder.offsets), max(builder.offsets)
-        wide["cover_begin"], wide["cover_end"] = builder.covered[0], builder.covered[-1] + 1
-        wide["band"] = -band_of(length, high - low)
-    return wide
-
-
 def check_windows(read: str, found: Found, context: Context) -> None:
-    """The oracle's; and what that means: none is in two windows' places, and a kept diagonal is in one or worse."""
+    """None is in two windows' places, and a kept diagonal is in one or worse; the best segment is the first."""
     starts, scoring = context.index.host.contig_starts.tolist(), context.scoring
-    assert [tuple(row) for row in found.windows.tolist()] == joined(found.diagonals, starts, len(read), scoring)
     assert found.flipped == (canonical(read) != clean(read))
     assert min(1, len(found.diagonals)) <= len(found.windows) <= min(FOUND_WINDOWS, len(found.diagonals))
     own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
@@ -259,6 +164,9 @@ def check_windows(read: str, found: Found, context: Context) -> None:
         assert (row["orientation"], row["diagonal"], row["begin"], row["end"], row["ungapped"]) in own
         assert row["score"] == row["ungapped"]
         assert -LONG_SPREAD <= row["low"] <= 0 <= row["high"] <= LONG_SPREAD
+        # What adds nothing widens no band that is wide for it.
+        more = (row["cover_begin"], row["cover_end"]) != (row["begin"], row["end"])
+        assert more or row["high"] - row["low"] <= MIDDLE_SPREAD
         assert 0 <= row["cover_begin"] <= row["begin"] < row["end"] <= row["cover_end"] <= len(read)
         for other in found.windows[:number]:
             apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
@@ -271,15 +179,16 @@ def check_windows(read: str, found: Found, context: Context) -> None:
         elif number == 0:
             assert row["band"] == -band_of(len(read), row["high"] - row["low"])
         else:
-            assert row["band"] <= 0
+            assert row["band"] in (NO_BAND, -band_of(len(read), row["high"] - row["low"]))
     if len(found.windows) < FOUND_WINDOWS:
         for kept in found.diagonals:
-            assert any(
-                (row["orientation"], contig_of(row, starts)) == (kept["orientation"], contig_of(kept, starts))
-                and holds(row, kept, top)
-                and row["ungapped"] >= kept["score"]
-                for row in found.windows
-            )
+            assert holds_any(found.windows[found.windows["ungapped"] >= kept["score"]], kept, starts, top)
+
+
+def holds_any(windows: Any, kept: Any, starts: Sequence[int], top: int = 0) -> bool:
+    """Whether one of the windows has the place of a kept diagonal."""
+    home = kept["orientation"], contig_of(kept, starts)
+    return any((row["orientation"], contig_of(row, starts)) == home and holds(row, kept, top) for row in windows)
 
 
 def given_up(row: Any, top: int) -> bool:
@@ -379,18 +288,18 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
     after = find(reads, context, stride, EVERY, batch, parts)
     for read, part, first, second in zip(reads, parts, before, after, strict=True):
         check_diagonals(read, second, contigs, context, stride, EVERY, part)
-        expected = list(first.windows)
-        for fresh in np.array(joined(second.diagonals, starts, len(read), Scoring(), KEPT), WINDOW):
-            for rank, window in enumerate(expected):
-                taken = widened(window, fresh, starts, len(read), Scoring())
-                if taken is not None:
-                    wider += taken != window
-                    expected[rank] = taken
-                    break
-            else:
-                expected += [fresh] * (len(expected) < SPLIT_WINDOWS)
-        assert list(second.windows) == expected
-        added += len(expected) - len(first.windows)
+        old, most, kept = len(first.windows), len(second.windows), second.diagonals
+        assert old <= most <= SPLIT_WINDOWS
+        for window, wide in zip(first.windows, second.windows[:old], strict=True):
+            assert all(window[n] == wide[n] for n in ("diagonal", "orientation", "score", "ungapped", "begin", "end"))
+            assert wide["low"] <= window["low"] <= window["high"] <= wide["high"] <= wide["low"] + LONG_SPREAD
+            assert wide["cover_begin"] <= window["cover_begin"] < window["cover_end"] <= wide["cover_end"]
+            assert wide == window or wide["band"] == -band_of(len(read), wide["high"] - wide["low"])
+            wider += wide != window
+        named = {(row["orientation"], row["diagonal"], row["end"]) for row in kept}
+        assert {(row["orientation"], row["diagonal"], row["end"]) for row in second.windows[old:]} <= named
+        assert most == SPLIT_WINDOWS or all(holds_any(second.windows, row, starts) for row in kept[:1])
+        added += most - old
     assert added > 0
     assert wider > 0
 

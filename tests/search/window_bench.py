@@ -11,16 +11,68 @@ from typing import Any
 import numpy as np
 from examples import Read, below, context_of, fasta_reads, fastq, random_bases, reads_of
 from oracles.alignment import canonical, clean
-from oracles.pairs import NO_DEFICIT, THIRD, Mate, Sizes, Window
+from oracles.places import NO_DEFICIT, SPREAD, THIRD, End, rivals_for
 
 from readmap.backend import Array
 from readmap.search.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
-from readmap.search.inserts import DIRECTIONS, InsertSize, to_device
+from readmap.search.parameters import Scoring
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window, and by how many phred it explains the read worse than the best one; bases: of the oriented read."""
+
+    diagonal: int
+    orientation: int
+    score: int
+    ungapped: int
+    begin: int
+    end: int
+    cover_begin: int
+    cover_end: int
+    low: int
+    high: int
+    band: int
+    deficit: int
+
+    @property
+    def gapped(self) -> bool:
+        return self.score != self.ungapped
+
+    def span(self, length: int) -> range:
+        """The bases of the read, in orientation 0, that it places."""
+        begin, end = (self.cover_begin, self.cover_end) if self.gapped else (self.begin, self.end)
+        return range(length - end, length - begin) if self.orientation else range(begin, end)
+
+    def surely_scores(self, length: int, scoring: Scoring) -> int:
+        """Without bonuses for ends; which ones an alignment with gaps reaches is not known."""
+        ends = 2 if self.gapped else (self.begin == 0) + (self.end == length)
+        return self.score - ends * scoring.clip_penalty
+
+    def is_elsewhere(self, other: Window, length: int) -> bool:
+        """Whether it places the same part of the read at another place beyond doubt."""
+        apart = abs(self.diagonal - other.diagonal) > SPREAD and not self.gapped
+        return apart and rivals_for(self.span(length), other.span(length))
+
+
+@dataclass(frozen=True)
+class Mate:
+    """A read: its windows, the rank of the chosen one, and whether orientation 0 is its reverse."""
+
+    windows: Sequence[Window]
+    chosen: int
+    length: int
+    flipped: bool
+    contigs: Sequence[int]  # of each window
+
+    def end(self, i: int) -> End:
+        reverse = bool(self.windows[i].orientation) != self.flipped
+        return self.windows[i].diagonal + (self.length if reverse else 0), reverse
 
 
 @dataclass(frozen=True)
 class World:
-    """Pairs of reads on a device, with windows that tests made up."""
+    """Reads on a device, with windows that tests made up; mates are neighbours."""
 
     batch: Batch
     mates: list[Mate]
@@ -49,13 +101,12 @@ class Bench:
         variants: Sequence[int] | None = None,
         qualities: Sequence[str] | None = None,
     ) -> World:
-        """All by read; mates are neighbours."""
+        """All by read."""
         count, host = len(reads), self.backend.to_host
         records = [Read("", *fields) for fields in zip(reads, qualities or [None] * count, strict=True)]
         text, lines = (fastq(records), 4) if qualities else (fasta_reads(records), 2)
         batch = Batch.of(reads_of(text, self.backend, lines), self.context)
-        slots, hashes = host(batch.queries.slot_of), host(batch.queries.hashes)
-        unexamined, variants = unexamined or [0] * count, variants or [THIRD] * count
+        slots = host(batch.queries.slot_of)
         rows = np.zeros((count, WINDOWS), WINDOW)
         deficits = np.full((count, WINDOWS), -1, np.int16)
         mates = []
@@ -64,8 +115,7 @@ class Bench:
                 rows[slot, rank] = tuple(getattr(window, name) for name in WINDOW.names)
                 deficits[slot, rank] = window.deficit
             flipped = canonical(reads[read]) != clean(reads[read])
-            known = chosen[read], len(reads[read]), int(hashes[slot]), flipped, unexamined[read], variants[read]
-            mates.append(Mate(own if chosen[read] >= 0 else [], *known, [self.contig_of(window) for window in own]))
+            mates.append(Mate(own, chosen[read], len(reads[read]), flipped, [self.contig_of(w) for w in own]))
 
         def by_slot(values: Sequence[int], dtype: Any) -> Array:
             held = np.zeros(count, dtype)
@@ -74,26 +124,16 @@ class Bench:
 
         batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
         batch.windows.counts = by_slot([len(own) for own in windows], np.int32)
-        batch.windows.unexamined = by_slot(unexamined, np.int32)
+        batch.windows.unexamined = by_slot(unexamined or [0] * count, np.int32)
         batch.placements.chosen = by_slot(chosen, np.int32)
         batch.placements.mapqs = by_slot(mapqs or [0] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
-        batch.placements.variants = by_slot(variants, np.uint8)
+        batch.placements.variants = by_slot(variants or [THIRD] * count, np.uint8)
         return World(batch, mates)
 
     def by_read(self, world: World, array: Array) -> list[int]:
         values: list[int] = self.backend.to_host(array)[self.backend.to_host(world.batch.queries.slot_of)].tolist()
         return values
-
-    def sizes(self, library: Sequence[InsertSize]) -> Sizes:
-        """As the kernels have them; test_inserts.py holds the penalties to their formula."""
-        inserts = to_device(library, self.backend)
-        offsets, penalties = (self.backend.to_host(array).tolist() for array in (inserts.offsets, inserts.penalties))
-        begins = {size.direction: offsets[DIRECTIONS.index(size.direction)] for size in library}
-        return {
-            size.direction: (size.low, size.high, penalties[begins[size.direction] :][: size.high - size.low + 1])
-            for size in library
-        }
 
     def draw_window(self, generator: random.Random, length: int, near: int | None = None) -> Window:
         """With gaps or without, over an end of its contig too, or some hundred bases from a place."""
@@ -113,27 +153,32 @@ class Bench:
         return Window(place - begin, below(generator, 2), score, ungapped, begin, end, *cover, low, high, band, deficit)
 
 
-def draw_world(bench: Bench, generator: random.Random, count: int) -> tuple[World, list[str]]:
-    """Pairs of reads with up to WINDOWS windows each, some of them near windows of the mate; none twice."""
-    reads, all_windows, chosen, unexamined, variants = [], [], [], [], []
+def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool = False) -> dict[str, list[Any]]:
+    """What Bench.world takes: pairs of reads with up to WINDOWS windows each, some near those of the mate; none twice.
+
+    plain: there are fewer than a read has room for, without gaps, and not beside each other.
+    """
+    drawn: dict[str, list[Any]] = {name: [] for name in ("reads", "windows", "chosen", "unexamined", "variants")}
     for number in range(2 * count):
         length = 20 + below(generator, 130)
-        reads.append(random_bases(generator, length))
-        before = all_windows[-1] if number % 2 else []
-        windows = []
-        for _ in range((0, 1, 2, 3, 8, WINDOWS)[below(generator, 6)]):
+        before = drawn["windows"][-1] if number % 2 else []
+        windows: list[Window] = []
+        for _ in range((0, 1, 2, 3, 8, 8 if plain else WINDOWS)[below(generator, 6)]):
             anchor = before[below(generator, len(before))] if before and below(generator, 4) else None
-            drawn = bench.draw_window(generator, length, anchor and anchor.diagonal)
-            taken = {(window.diagonal, window.orientation) for window in windows}
-            windows += [drawn] if (drawn.diagonal, drawn.orientation) not in taken else []
+            window = bench.draw_window(generator, length, anchor and anchor.diagonal)
+            if plain:
+                window = dataclasses.replace(window, ungapped=window.score)
+            reach = SPREAD if plain else 0
+            taken = [w for w in windows if plain or w.orientation == window.orientation]
+            windows += [] if any(abs(w.diagonal - window.diagonal) <= reach for w in taken) else [window]
         best = below(generator, len(windows)) if windows else -1
         if windows:
             windows[best] = dataclasses.replace(windows[best], deficit=0)
-        all_windows.append(windows)
-        chosen.append(best)
-        unexamined.append(below(generator, length) if below(generator, 4) == 0 else 0)
-        variants.append(THIRD + below(generator, 30))
-    return bench.world(reads, all_windows, chosen, unexamined=unexamined, variants=variants), reads
+        unexamined = below(generator, length) if not plain and below(generator, 4) == 0 else 0
+        values = random_bases(generator, length), windows, best, unexamined, THIRD + below(generator, 30)
+        for own, value in zip(drawn.values(), values, strict=True):
+            own.append(value)
+    return drawn
 
 
 def window_at(bench: Bench, contig: int, start: int, length: int, flipped: bool, reverse: bool) -> Window:
