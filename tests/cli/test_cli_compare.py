@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pysam
 import pytest
+from commands import failures, standard_input
 
 from readmap.cli import main
 from readmap.cli.common import alignments
@@ -24,9 +24,8 @@ TARGETS = {"t1": "TTACGTTTGACCATT", "t2": "GGGTTCC"}
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder with two files of sequences."""
-    monkeypatch.chdir(tmp_path)
+def files(elsewhere: None) -> None:
+    """Two files of sequences."""
     for path, sequences in (("a.fa", QUERIES), ("b.fa", TARGETS)):
         Path(path).write_text("".join(f">{name} more\n{letters}\n" for name, letters in sequences.items()))
 
@@ -40,15 +39,7 @@ def table(text: str) -> list[dict[str, str]]:
     return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
 
 
-def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails reports, which is one line; it writes nothing else, and leaves no file behind."""
-    before = sorted(os.listdir())
-    assert run(*arguments) == code
-    captured = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
-    assert captured.out == ""
-    assert sorted(os.listdir()) == before
-    return captured.err.removeprefix("readmap: error: ").strip()
+failure = failures(run)
 
 
 def test_every_query_with_every_target(capfd: pytest.CaptureFixture[str]) -> None:
@@ -114,18 +105,6 @@ def test_formats_by_endings(name: str, first: bytes) -> None:
     assert sorted(os.listdir()) == ["a.fa", "b.fa", name, f"{name}.gz"]
 
 
-def test_sam_is_read_by_pysam() -> None:
-    assert run("a.fa", "b.fa", "-o", "out.sam", "-q", "--strand", "both") == 0
-    with pysam.AlignmentFile("out.sam") as sam:
-        assert sam.header.to_dict()["PG"][0]["PN"] == "readmap"  # type: ignore[index]
-        assert [(r.query_name, r.reference_name) for r in sam] == [
-            ("q1", "t1"),
-            ("q1", "t2"),
-            ("q2", "t1"),
-            ("q2", "t2"),
-        ]
-
-
 def test_scores_alone(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("a.fa", "b.fa", "--score-only", "--format", "json", "-q", "--strand", "reverse") == 0
     alignment = json.loads(capfd.readouterr().out)[3]
@@ -140,18 +119,10 @@ def test_scores_alone(capfd: pytest.CaptureFixture[str]) -> None:
     assert "query      q1, 11 letters, aligned to 11\n" in capfd.readouterr().out
 
 
-def test_standard_input_and_compressed_files(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_and_compressed_files(capfd: pytest.CaptureFixture[str]) -> None:
     Path("b.fq.gz").write_bytes(gzip.compress(b"@t1\nTTACGTTTGACCATT\n+\nIIIIIIIIIIIIIII\n"))
-    with open("a.fa", "rb") as file:
-        kept = os.dup(0)
-        os.dup2(file.fileno(), 0)
-        try:
-            assert run("-", "b.fq.gz", "--format", "paf", "-q") == 0
-        finally:
-            os.dup2(kept, 0)
-            os.close(kept)
+    with standard_input("a.fa"):
+        assert run("-", "b.fq.gz", "--format", "paf", "-q") == 0
     assert capfd.readouterr().out.startswith("q1\t11\t0\t11\t+\tt1\t15\t2\t13\t11\t11\t255\t")
 
 
@@ -226,6 +197,7 @@ def test_files_that_are_not_to_be_compared(capfd: pytest.CaptureFixture[str]) ->
     ):
         assert failure(capfd, *arguments, *outputs, code=code).startswith(message)
     assert failure(capfd, "a.fa", "b.fa", "-o", "no/out", code=1).startswith("no/out: No such file or directory")
+    assert failure(capfd, "a.fa", "b.fa", "-o", "/dev/full", code=1) == "/dev/full: No space left on device"
 
 
 def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,10 +232,6 @@ def test_failing_work_leaves_no_file(
     assert run("a.fa", "b.fa", "-o", "out.paf", "--json", "report.json", "--plot", "out.png") == code
     assert capfd.readouterr().err == message
     assert sorted(os.listdir()) == ["a.fa", "b.fa"]
-
-
-def test_a_full_disk(capfd: pytest.CaptureFixture[str]) -> None:
-    assert failure(capfd, "a.fa", "b.fa", "-o", "/dev/full", code=1) == "/dev/full: No space left on device"
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

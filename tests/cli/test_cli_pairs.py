@@ -4,12 +4,12 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pysam
 import pytest
+from commands import failures
 from examples import Read, below, fasta, fasta_reads, fastq, random_bases, random_quality, substitute
 from oracles.alignment import reverse_complement
 
@@ -98,11 +98,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def run(world: Path, *arguments: str) -> int:
     """Files of the world are named as if it were the current folder."""
     named = [str(world / argument) if (world / argument).is_file() else argument for argument in arguments]
@@ -120,13 +115,7 @@ def lines(path: str) -> list[str]:
     return [line for line in Path(path).read_text().splitlines() if not line.startswith("@")]
 
 
-def failure(world: Path, capfd: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
-    """What a run that fails reports, which is one line; it leaves no file behind."""
-    assert run(world, *arguments) == code
-    captured = capfd.readouterr()
-    assert (captured.err.count("\n"), captured.out) == (1, "")
-    assert not list(Path().iterdir())
-    return captured.err.removeprefix("readmap: error: ").strip()
+failure = failures(run)
 
 
 def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -184,24 +173,6 @@ def test_a_given_insert_size(world: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert report["counts"]["properly_paired"] > 0
 
 
-def of_kind(records: list[Any], kind: str) -> Iterator[Any]:
-    return (record for record in records if record.query_name.startswith(kind) and not record.is_secondary)
-
-
-def test_mates_are_placed_together(world: Path) -> None:
-    """The partner shows which copy of the repeat a read is from, unless -P says not to ask it."""
-    repeated = [record for record in of_kind(search(world), "repeat") if record.is_read1]
-    assert len(repeated) == 12
-    assert all(
-        (r.reference_name, r.reference_start) == ("one", 1_530 + 5 * i)
-        for i, r in enumerate(sorted(repeated, key=lambda record: int(record.query_name.removeprefix("repeat"))))
-    )
-    assert all(record.is_proper_pair and record.mapping_quality > 20 for record in repeated)
-    alone = [record for record in of_kind(search(world, "-P"), "repeat") if record.is_read1]
-    assert len({record.reference_start // 1_000 for record in alone}) > 1
-    assert all(record.mapping_quality < 4 for record in alone)
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -229,45 +200,10 @@ def test_reporting() -> None:
     assert options.reporting() == expected
 
 
-def test_other_places(world: Path) -> None:
-    """Of the repeat's three copies: in XA, or by records of their own."""
-    repeated = [record for record in of_kind(search(world), "repeat") if record.is_read1]
-    assert all(record.get_tag("XA").count(";") == 2 for record in repeated)
-    for options in (["-h", "1"], ["-h", "0"]):
-        assert not any(record.has_tag("XA") for record in of_kind(search(world, *options), "repeat"))
-    for options, others in ((["-a"], 2), (["--max-secondary", "1"], 1), (["-a", "--max-secondary", "0"], 0)):
-        records = [r for r in search(world, *options) if r.query_name == "repeat3" and r.is_read1]
-        assert [record.is_secondary for record in records] == [False] + [True] * others
-        assert all(record.query_sequence is None for record in records[1:])
-        assert records[0].has_tag("XA") == (others == 0)
-
-
-def test_parts_of_split_reads(world: Path) -> None:
-    def parts(*options: str) -> tuple[Any, Any]:
-        first, second = (r for r in search(world, *options) if r.query_name == "split2" and r.is_read1)
-        return first, second
-
-    longer, shorter = parts()
-    assert (longer.reference_name, longer.cigarstring) == ("two", "60M40S")
-    assert (shorter.is_supplementary, shorter.reference_name, shorter.cigarstring) == (True, "one", "60H40M")
-    assert shorter.get_tag("SA").startswith("two,601,+,60M40S,")
-    _, whole = parts("-Y")
-    assert (whole.cigarstring, whole.query_length) == ("60S40M", LENGTH)
-    _, marked = parts("-M")
-    assert (marked.is_supplementary, marked.is_secondary) == (False, True)
-    assert {record.reference_name for record in parts("-5")} == {"one", "two"}
-
-
-def test_the_leftmost_part_is_primary_where_that_is_asked_for(world: Path) -> None:
-    (Path.cwd() / "reads.fa").write_text(f">x\n{GENOME['one'][200:240]}{GENOME['two'][600:660]}\n")
-    for options, names in (([], ["two", "one"]), (["-5"], ["one", "two"])):
-        search = ["search", "reads.fa", "-x", str(world / "ref.fa"), "--device", "cpu", "-o", "out.sam", "-q"]
-        assert main([*search, *options]) == 0
-        assert [line.split("\t")[2] for line in lines("out.sam")] == names
-
-
-@pytest.mark.parametrize("options", [(), ("--batch-reads", "2"), ("-P", "-S")])
-@pytest.mark.parametrize("name", ["out.fq", "out.fq.gz"])
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [((), "out.fq"), (("--batch-reads", "2"), "out.fq.gz"), (("-P", "-S"), "out.fq")],
+)
 def test_pairs_without_a_place(world: Path, backends: str, options: tuple[str, ...], name: str) -> None:
     """As they came: in their order, with their letters, qualities and comments."""
     records = search(world, "--unmapped", name, "--device", backends, *options)
@@ -296,11 +232,11 @@ def test_reads_without_a_place(world: Path) -> None:
 
 def test_all_outputs_appear_or_none(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     full = "/dev/full: No space left on device"
-    assert failure(world, capfd, "r1.fq", "r2.fq", "--unmapped", "/dev/full", "-o", "out.bam", code=1) == full
-    assert failure(world, capfd, "r1.fq", "r2.fq", "--unmapped", "un.gz", "-o", "/dev/full", code=1) == full
-    lost = failure(world, capfd, "r1.fq", "few2.fq", "--unmapped", "un.gz", "-o", "out.bam", code=1)
+    assert failure(capfd, world, "r1.fq", "r2.fq", "--unmapped", "/dev/full", "-o", "out.bam", code=1) == full
+    assert failure(capfd, world, "r1.fq", "r2.fq", "--unmapped", "un.gz", "-o", "/dev/full", code=1) == full
+    lost = failure(capfd, world, "r1.fq", "few2.fq", "--unmapped", "un.gz", "-o", "out.bam", code=1)
     assert "mates have the same name" in lost
-    assert failure(world, capfd, "r1.fq", "--unmapped", "no/un", "-o", "out.bam", code=1).startswith("no/un: No such")
+    assert failure(capfd, world, "r1.fq", "--unmapped", "no/un", "-o", "out.bam", code=1).startswith("no/un: No such")
 
 
 @pytest.mark.parametrize("options", [[], ["-p"]])
@@ -354,7 +290,7 @@ def test_pairs_of_a_sorted_bam_are_to_be_collated(world: Path, capfd: pytest.Cap
     ],
 )
 def test_misuse(world: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    assert message in failure(world, capfd, *arguments)
+    assert message in failure(capfd, world, *arguments, code=2)
 
 
 def test_scores_of_gaps_and_pairs_are_multiplied(world: Path) -> None:

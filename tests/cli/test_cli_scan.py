@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pysam
 import pytest
+from commands import failures, standard_input
 
 from readmap.cli import main
 from readmap.database import search
@@ -38,9 +39,8 @@ CONTIGS = {"plus": "ACCA" * 20 + GENE + "GTTG" * 10, "minus": "CCAT" * 15 + GENE
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder with files of sequences."""
-    monkeypatch.chdir(tmp_path)
+def files(elsewhere: None) -> None:
+    """Files of sequences."""
     for path, sequences in (("q.fa", QUERIES), ("db.fa", SUBJECTS), ("gene.fa", {"g": GENE}), ("dna.fa", CONTIGS)):
         Path(path).write_text("".join(f">{name} of {path}\n{letters}\n" for name, letters in sequences.items()))
 
@@ -60,15 +60,7 @@ def rows(text: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()]
 
 
-def failure(capfd: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
-    """What a run that fails reports, which is one line; it writes nothing else, and leaves no file behind."""
-    before = sorted(os.listdir())
-    assert run(*arguments) == code
-    captured = capfd.readouterr()
-    assert re.fullmatch(r"readmap: error: .+\n", captured.err), captured.err
-    assert captured.out == ""
-    assert sorted(os.listdir()) == before
-    return captured.err.removeprefix("readmap: error: ").strip()
+failure = failures(run)
 
 
 def test_hits_and_what_is_reported_of_them(capfd: pytest.CaptureFixture[str]) -> None:
@@ -116,14 +108,8 @@ def test_where_sequences_come_from(capfd: pytest.CaptureFixture[str], monkeypatc
     Path("db.fa.gz").write_bytes(gzip.compress(Path("db.fa").read_bytes()))
     assert output(capfd, "q.fa", "db.fa.gz", "--format", "tab", "-t", "3") == table
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("q.fa").read_bytes())))
-    with Path("q.fa").open() as queries:
-        held = os.dup(0)
-        os.dup2(queries.fileno(), 0)
-        try:
-            assert output(capfd, "-", "db.fa", "--format", "tab") == table
-        finally:
-            os.dup2(held, 0)
-            os.close(held)
+    with standard_input("q.fa"):
+        assert output(capfd, "-", "db.fa", "--format", "tab") == table
 
 
 def test_nucleotides(capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pysam
 import pytest
+from commands import standard_input
 
 from readmap.cli import main
 from readmap.cli.common.options import parse_size
@@ -26,20 +27,6 @@ from readmap.search.parameters import Scoring
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"
 GROUP = r"@RG\tID:a\tSM:b"
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty folder, where nothing names an index."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("READMAP_INDEX", raising=False)
-
-
-@pytest.fixture(scope="module")
-def few_reads(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("reads") / "few.fq"
-    path.write_bytes(b"".join(gzip.decompress(READS.read_bytes()).splitlines(keepends=True)[:400]))
-    return str(path)
 
 
 def run(*arguments: str | Path) -> int:
@@ -97,14 +84,8 @@ def test_pairs_from_two_files_and_from_one(demo_index: Path, few_reads: str, cap
         (["-", "r2.fq.gz"], "r1.fq"),
         (["r1.fq", "r2.fq.gz", "--batch-reads", "6"], "r.fq"),
     ):
-        with open(given, "rb") as file:
-            kept = os.dup(0)
-            os.dup2(file.fileno(), 0)
-            try:
-                assert run("search", *arguments, "-x", demo_index, "-q") == 0
-            finally:
-                os.dup2(kept, 0)
-                os.close(kept)
+        with standard_input(given):
+            assert run("search", *arguments, "-x", demo_index, "-q") == 0
         found.append(records(capfd.readouterr().out))
     assert all(each == found[0] for each in found)
     names = [record.split(b"\n")[0].split()[0][1:].decode() for record in first]

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
+from commands import standard_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,18 +188,6 @@ def test_large_plain_file_is_read_by_slices(opened: Opener, threads: int) -> Non
     small = memoryview(bytearray(100))
     assert source.readinto(small) == 100
     assert bytes(small) + drain(source, 9 << 20) == data
-
-
-@contextlib.contextmanager
-def standard_input(descriptor: int) -> Iterator[None]:
-    saved = os.dup(0)
-    os.dup2(descriptor, 0)
-    os.close(descriptor)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 0)
-        os.close(saved)
 
 
 @ThreadCount

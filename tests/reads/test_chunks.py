@@ -6,15 +6,14 @@ import queue
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from chunk_examples import Found, allocate, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readmap.errors import DataError
 from readmap.formats import lines
 from readmap.reads import fasta_reads
 from readmap.reads.chunks import Chunk, Format, read_chunks
@@ -22,53 +21,14 @@ from readmap.reads.chunks import Chunk, Format, read_chunks
 SIZES = [1, 33, 64, 100, 1 << 20]
 
 
-def allocate(nbytes: int) -> NDArray[np.uint8]:
-    """Memory full of what a reader must not take for its own: newlines."""
-    return np.full(nbytes, 10, np.uint8)
-
-
-@dataclass
-class Read:
-    """What came out of some chunks."""
-
-    data: bytes = b""
-    records: list[int] = field(default_factory=list)
-    formats: list[Format] = field(default_factory=list)
-    error: str = ""
-
-
-def read(paths: list[str], chunk_bytes: int = 1 << 20, batch_reads: int | None = None, threads: int = 1) -> Read:
-    """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
-    result = Read()
-    positions: dict[str, int] = {}
-    try:
-        for chunk in read_chunks(paths, allocate, chunk_bytes, batch_reads, threads):
-            (part,), (path,), (buffer,) = chunk.parts, chunk.paths, chunk.buffers
-            data = part.tobytes()
-            assert part.dtype == np.uint8
-            assert data.endswith(b"\n")
-            assert data.count(b"\n") == chunk.records * chunk.format.value
-            assert 1 <= chunk.records <= (batch_reads or chunk.records)
-            assert chunk.first_record == positions.get(path, 0)
-            assert np.shares_memory(part, buffer.data)
-            positions[path] = chunk.first_record + chunk.records
-            result.data += data
-            result.records.append(chunk.records)
-            result.formats.append(chunk.format)
-            chunk.release()
-    except DataError as error:
-        result.error = str(error)
-    return result
-
-
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "reads.fq"
 
 
-def read_bytes(path: pathlib.Path, data: bytes, chunk_bytes: int = 1 << 20, batch_reads: int | None = None) -> Read:
+def read_bytes(path: pathlib.Path, data: bytes, chunk_bytes: int = 1 << 20, batch_reads: int | None = None) -> Found:
     path.write_bytes(data)
-    return read([str(path)], chunk_bytes, batch_reads)
+    return read([path], chunk_bytes, batch_reads)
 
 
 RECORD = b"@r1 x\nACGT\n+\nIIII\n"
@@ -100,8 +60,8 @@ EMPTY_READ = b"@r\n\n+\n\n"
 def test_fastq(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> None:
     for batch_reads in (None, 1, 2, 1000):
         result = read_bytes(path, data, size, batch_reads)
-        assert (result.data, result.error) == (expected, "")
-        assert set(result.formats) <= {Format.FASTQ}
+        assert (result.parts[0], result.error) == (expected, "")
+        assert result.formats <= {Format.FASTQ}
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -120,15 +80,15 @@ def test_fastq(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> N
 )
 def test_truncated_fastq(path: pathlib.Path, tail: bytes, place: str, found: int, size: int) -> None:
     result = read_bytes(path, RECORD * 3 + tail, size)
-    assert result.data == RECORD * 3
-    assert result.error == f"{path}, {place}: record is truncated: expected 4 lines, found {found}"
+    assert result.parts[0] == RECORD * 3
+    assert result.error == f"{path.name}, {place}: record is truncated: expected 4 lines, found {found}"
 
 
 @pytest.mark.parametrize("size", [1, 33, 64])
 def test_blank_records_between_records(path: pathlib.Path, size: int) -> None:
     result = read_bytes(path, RECORD * 3 + b"\n" * 1000 + RECORD, size)
-    assert result.data == RECORD * 3
-    assert result.error == f"{path}, record 4: expected '@', found a blank line"
+    assert result.parts[0] == RECORD * 3
+    assert result.error == f"{path.name}, record 4: expected '@', found a blank line"
 
 
 def test_one_chunk_where_it_fits(path: pathlib.Path) -> None:
@@ -149,7 +109,7 @@ def test_one_chunk_where_it_fits(path: pathlib.Path) -> None:
 )
 def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) -> None:
     assert read_bytes(path, data).error == (
-        f"{path}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {found}"
+        f"{path.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {found}"
     )
 
 
@@ -172,8 +132,8 @@ def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) ->
 def test_fasta(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> None:
     for batch_reads in (None, 1, 2):
         result = read_bytes(path, data, size, batch_reads)
-        assert (result.data, result.error) == (expected, "")
-        assert set(result.formats) == {Format.FASTA}
+        assert (result.parts[0], result.error) == (expected, "")
+        assert result.formats == {Format.FASTA}
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -182,21 +142,21 @@ def test_several_files_of_several_kinds(tmp_path: pathlib.Path, threads: int) ->
     paths = [tmp_path / f"reads_{number}" for number in range(len(contents))]
     for path, data in zip(paths, contents, strict=True):
         path.write_bytes(data)
-    result = read([str(path) for path in paths], 64, threads=threads)
-    assert (result.data, result.error) == (RECORD * 3 + TRICKY + b">a\nACGT\n" + RECORD, "")
+    result = read(paths, 64, threads=threads)
+    assert (result.parts[0], result.error) == (RECORD * 3 + TRICKY + b">a\nACGT\n" + RECORD, "")
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("size", SIZES)
 def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, threads: int) -> None:
     path.write_bytes(gzip.compress(RECORD * 20) + b"garbage")
-    result = read([str(path)], size, threads=threads)
-    assert result.data == RECORD * 20
+    result = read([path], size, threads=threads)
+    assert result.parts[0] == RECORD * 20
     assert "carries 7 bytes that are not gzip" in result.error
     path.write_bytes(gzip.compress(b">a\nACGT\n" * 20)[:-3])
-    result = read([str(path)], size, threads=threads)
+    result = read([path], size, threads=threads)
     # The last record may go on where the file breaks off.
-    assert result.data == b">a\nACGT\n" * 19
+    assert result.parts[0] == b">a\nACGT\n" * 19
     assert "unexpected end" in result.error
 
 
@@ -231,7 +191,7 @@ def test_fastq_round_trip(
             pathlib.Path(folder) / "reads", gzip.compress(data, 1) if is_gzip else data, size, batch_reads
         )
     assert result.error == ""
-    assert result.data == b"".join(slow_fastq(data))
+    assert result.parts[0] == b"".join(slow_fastq(data))
 
 
 def slow_fasta(data: bytes) -> bytes:
@@ -255,7 +215,7 @@ def test_fasta_round_trip(text: bytes, size: int, piece: int, has_end: bool) -> 
         result = read_bytes(pathlib.Path(folder) / "reads", data, size)
     assert result.error == ""
     # A CR that ends the file gets its newline first.
-    assert result.data == slow_fasta(data if data.endswith(b"\n") else data + b"\n")
+    assert result.parts[0] == slow_fasta(data if data.endswith(b"\n") else data + b"\n")
 
 
 def test_a_fixed_number_of_buffers(path: pathlib.Path) -> None:

@@ -4,61 +4,20 @@ import gzip
 import pathlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from chunk_examples import Found, allocate, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readmap.errors import DataError
 from readmap.formats import lines
 from readmap.reads import chunks
 from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
-
-
-def allocate(nbytes: int) -> NDArray[np.uint8]:
-    """Memory full of what a reader must not take for its own: newlines."""
-    return np.full(nbytes, 10, np.uint8)
-
-
-@dataclass
-class Read:
-    """What came out of some chunks: the records of each file."""
-
-    parts: list[bytes] = field(default_factory=list)
-    records: list[int] = field(default_factory=list)
-    formats: set[Format] = field(default_factory=set)
-    error: str = ""
-
-
-def read(
-    paths: list[pathlib.Path], size: int = 1 << 20, batch_reads: int | None = None, layout: Layout = Layout.TWO_FILES
-) -> Read:
-    """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
-    result = Read([b""] * layout.files)
-    try:
-        for chunk in read_chunks(list(map(str, paths)), allocate, size, batch_reads, layout=layout):
-            assert chunk.layout is layout
-            assert chunk.paths == tuple(map(str, paths))
-            assert len(chunk.parts) == len(chunk.buffers) == layout.files
-            assert chunk.first_record == sum(result.records)
-            assert chunk.reads % 2 == 0
-            assert 2 <= chunk.reads <= max(batch_reads or chunk.reads, 2)
-            for part, buffer in zip(chunk.parts, chunk.buffers, strict=True):
-                assert np.shares_memory(part, buffer.data)
-                assert part.tobytes().endswith(b"\n")
-                assert np.count_nonzero(part == 10) == chunk.records * chunk.format.value
-            result.parts = [whole + part.tobytes() for whole, part in zip(result.parts, chunk.parts, strict=True)]
-            result.records.append(chunk.records)
-            result.formats.add(chunk.format)
-            chunk.release()
-    except DataError as error:
-        result.error = str(error)
-    return result
 
 
 @dataclass(frozen=True)
@@ -77,18 +36,14 @@ class Files:
             path.write_bytes(data)
         return [str(path) for path in self.paths]
 
-    def read(self, one: bytes, two: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Read:
+    def read(self, one: bytes, two: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Found:
         self.write(one, two)
-        result = read(self.paths, size, batch_reads)
-        result.error = result.error.replace(f"{self.folder}/", "")
-        return result
+        return read(self.paths, size, batch_reads, Layout.TWO_FILES)
 
-    def read_one(self, data: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Read:
+    def read_one(self, data: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Found:
         """The same of one file where mates alternate."""
         (self.folder / "r").write_bytes(data)
-        result = read([self.folder / "r"], size, batch_reads, Layout.INTERLEAVED)
-        result.error = result.error.replace(f"{self.folder}/", "")
-        return result
+        return read([self.folder / "r"], size, batch_reads, Layout.INTERLEAVED)
 
 
 @pytest.fixture
@@ -117,8 +72,8 @@ def test_every_size(files: Files, batch_reads: int | None) -> None:
     """So that both files are cut everywhere."""
     for one, two in ((ONE, TWO), (TWO, ONE)):
         files.write(one, two)
-        for size in [*range(1, 700, 1 if batch_reads else 3), *range(700, len(TWO) * 2 + 100, 97)]:
-            result = read(files.paths, size, batch_reads)
+        for size in [*range(1, 700, 3 if batch_reads else 7), *range(700, len(TWO) * 2 + 100, 97)]:
+            result = read(files.paths, size, batch_reads, Layout.TWO_FILES)
             assert (result.parts, result.error) == ([one, two], "")
 
 
@@ -260,7 +215,7 @@ def test_a_file_without_reads_stops_at_once(files: Files, data: bytes) -> None:
 def test_missing_file(files: Files) -> None:
     files.paths[0].write_bytes(ONE)
     with pytest.raises(FileNotFoundError, match="r2"):
-        read(files.paths)
+        read(files.paths, layout=Layout.TWO_FILES)
 
 
 # Buffers.

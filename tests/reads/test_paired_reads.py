@@ -1,13 +1,12 @@
 """Pairs from files to the work: mates side by side, the same for all layouts, and the first bad pair reported."""
 
-import gzip
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import Read, below, fasta_reads, fastq, random_bases, random_quality, run_files, write_pairs
+from examples import Read, below, fasta_reads, random_bases, random_quality, run_files, write_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,12 +110,6 @@ LAYOUTS = pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVE
 
 
 @LAYOUTS
-def test_one_pair(backends: str, tmp_path: Path, layout: Layout) -> None:
-    backend = open_backend(backends)
-    assert search(write_pairs(tmp_path, PAIRS[:1], layout), layout, backend) == (expected_listing(PAIRS[:1]), "")
-
-
-@LAYOUTS
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 2_000, 1 << 20])
 def test_any_chunks_and_batches(
     backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, chunk_bytes: int
@@ -135,23 +128,12 @@ def test_many_pairs(backends: str, tmp_path: Path) -> None:
         assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (expected_listing(pairs), "")
 
 
-def test_kinds_of_files(backends: str, tmp_path: Path) -> None:
-    """Gzip of one, CR LF in the other, no newline at the end, blank lines at the end, FASTA of many lines."""
-    backend = open_backend(backends)
-    one, two = write_pairs(tmp_path, PAIRS, Layout.TWO_FILES)
-    first, second = one.read_bytes(), two.read_bytes()
-    one.write_bytes(gzip.compress(first[:-1]))
-    two.write_bytes(second.replace(b"\n", b"\r\n") + b"\r\n\n")
-    assert search([one, two], Layout.TWO_FILES, backend) == (expected_listing(PAIRS), "")
+def test_fasta(backends: str, tmp_path: Path) -> None:
     plain = [(Read(a.name, a.bases), Read(b.name, b.bases)) for a, b in PAIRS]
-    one.write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
-    two.write_bytes(fasta_reads([pair[1] for pair in plain]))
-    assert search([one, two], Layout.TWO_FILES, backend) == (expected_listing(plain), "")
-    for empty in (b"", b"\n", gzip.compress(b"")):
-        one.write_bytes(empty)
-        two.write_bytes(b"")
-        assert search([one, two], Layout.TWO_FILES, backend) == (b"", "")
-        assert search([one], Layout.INTERLEAVED, backend) == (b"", "")
+    (tmp_path / "r1").write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
+    (tmp_path / "r2").write_bytes(fasta_reads([pair[1] for pair in plain]))
+    found = search([tmp_path / "r1", tmp_path / "r2"], Layout.TWO_FILES, open_backend(backends))
+    assert found == (expected_listing(plain), "")
 
 
 @LAYOUTS
@@ -271,28 +253,6 @@ def test_a_bad_record_at_every_place(
         is_two = layout is Layout.TWO_FILES
         place = f"r{mate + 1}, record {number + 1}" if is_two else f"r, record {2 * number + mate + 1}"
         assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
-
-
-@pytest.mark.parametrize("batch_reads", [None, 2, 6])
-def test_files_of_different_length(backends: str, tmp_path: Path, batch_reads: int | None) -> None:
-    backend = open_backend(backends)
-    one, two = write_pairs(tmp_path, PAIRS, Layout.TWO_FILES)
-    one.write_bytes(fastq([pair[0] for pair in PAIRS[:37]]))
-    name = PAIRS[37][1].name.split()[0]
-    assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
-        expected_listing(PAIRS[:37]),
-        f"r1 has 37 records, and r2 more: record 38 ({name}) has no mate",
-    )
-    two.write_bytes(fastq([pair[1] for pair in PAIRS[:37]]) + b"@last\nAC\n")
-    assert search([one, two], Layout.TWO_FILES, backend, batch_reads) == (
-        expected_listing(PAIRS[:37]),
-        "r2, record 38 (last): record is truncated: expected 4 lines, found 2",
-    )
-    one.write_bytes(fastq([read for pair in PAIRS for read in pair][:-1]))
-    assert search([one], Layout.INTERLEAVED, backend, batch_reads) == (
-        expected_listing(PAIRS[:59]),
-        f"r1 has 119 records, an odd number: record 119 ({PAIRS[59][0].name.split()[0]}) has no mate",
-    )
 
 
 # Anything.

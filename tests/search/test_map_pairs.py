@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Read, draw_pairs, index_of, map_files, random_bases, small_genome, write_pairs
+from examples import Read, draw_pairs, index_of, map_files, random_bases, reads_in, refuse, small_genome, write_pairs
 from oracles.alignment import reverse_complement
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
-from readmap.reads.parsing import Reads
 from readmap.search import mapping, stream
 from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize
@@ -82,16 +81,16 @@ def search_pairs(
 # The same bytes.
 
 
-@pytest.mark.parametrize("sample", [None, SAMPLE])
 @pytest.mark.parametrize(
-    ("batch", "threads", "layout"),
+    ("batch", "threads", "layout", "sample"),
     [
-        (2, 4, Layout.TWO_FILES),
-        (14, 3, Layout.INTERLEAVED),
-        (100, 1, Layout.TWO_FILES),
-        (1_000, 4, Layout.INTERLEAVED),
-        (None, 4, Layout.TWO_FILES),
-        (None, 1, Layout.INTERLEAVED),
+        *((2, 4, Layout.TWO_FILES, SAMPLE), (14, 3, Layout.INTERLEAVED, SAMPLE), (100, 1, Layout.TWO_FILES, SAMPLE)),
+        *((14, 3, Layout.TWO_FILES, None), (100, 1, Layout.INTERLEAVED, None), (1_000, 4, Layout.INTERLEAVED, None)),
+        *(
+            (1_000, 4, Layout.TWO_FILES, SAMPLE),
+            (None, 4, Layout.TWO_FILES, None),
+            (None, 1, Layout.INTERLEAVED, SAMPLE),
+        ),
     ],
 )
 def test_same_bytes_for_any_batch_threads_and_layout(
@@ -147,87 +146,42 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
         assert (tmp_path / "cpu").read_bytes() == (tmp_path / "cuda").read_bytes()
 
 
-@pytest.mark.parametrize("sample", [1, SAMPLE, 100_000])
 @pytest.mark.parametrize(
-    ("stage", "limit"), [("search_reads", 60), ("search_reads", 2), ("observe", 60), ("format_records", 100)]
+    ("stage", "limit", "sample"),
+    [
+        ("search_reads", 2, SAMPLE),
+        *((stage, 60, sample) for stage in ("search_reads", "observe") for sample in (1, SAMPLE, 100_000)),
+        *(("format_records", 100, sample) for sample in (1, SAMPLE, 100_000)),
+    ],
 )
 def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int, sample: int
 ) -> None:
     """As if the device held `limit` reads and no more, also where batches are held for their insert sizes."""
 
-    class Full(Exception):
-        pass
-
-    backend, function = open_backend(world.backend.name), getattr(mapping, stage)
-    backend.memory_error = Full
-    refused: list[int] = []
-
-    def reads_of(arguments: tuple[Any, ...]) -> int:
-        held = [getattr(argument, "reads", argument) for argument in arguments]
-        return next(argument.count for argument in held if isinstance(argument, Reads))
-
-    def limited(*arguments: Any) -> Any:
-        if reads_of(arguments) > limit:
-            refused.append(1)
-            raise Full
-        return function(*arguments)
-
     learn_from(monkeypatch, sample)
     map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=Layout.TWO_FILES)
-    monkeypatch.setattr(mapping, stage, limited)
+    backend = open_backend(world.backend.name)
+    refused = refuse(monkeypatch, backend, mapping, stage, lambda *arguments: reads_in(*arguments) > limit)
     map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
     assert refused
 
 
+@pytest.mark.parametrize(("failures", "fits"), [(1, True), (7, False)])
 def test_memory_that_runs_out_behind_held_batches(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, fits: bool
 ) -> None:
-    """While the first of several held batches is written the last one is given back; the order stays."""
+    """While the first of several held batches is written the last one is given back; the order stays.
 
-    class Full(Exception):
-        pass
-
-    backend, function = open_backend(world.backend.name), mapping.format_records  # type: ignore[attr-defined]
-    backend.memory_error = Full
-    calls: list[int] = []
-
-    def failing_once(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 1:
-            raise Full
-        return function(*arguments)
-
+    A pair that does not fit is not asked for again with those behind it, even where there is memory by then.
+    """
+    backend, left = open_backend(world.backend.name), iter(range(failures))
     learn_from(monkeypatch, SAMPLE)
-    monkeypatch.setattr(mapping, "format_records", failing_once)
-    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
-    assert (tmp_path / "out").read_bytes() == world.sampled
-
-
-def test_a_pair_that_does_not_fit_ends_the_search(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is not asked for again with those behind it, which are held already, even where there is memory by then."""
-
-    class Full(Exception):
-        pass
-
-    backend, function = open_backend(world.backend.name), mapping.format_records  # type: ignore[attr-defined]
-    backend.memory_error = Full
-    calls: list[int] = []
-
-    def failing(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) < 8:
-            raise Full
-        return function(*arguments)
-
-    learn_from(monkeypatch, SAMPLE)
-    monkeypatch.setattr(mapping, "format_records", failing)
-    with pytest.raises(MemoryError):
+    refuse(monkeypatch, backend, mapping, "format_records", lambda *_: next(left, None) is not None)
+    with contextlib.nullcontext() if fits else pytest.raises(MemoryError):
         map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
-    assert (tmp_path / "out").read_bytes() == b""
+    assert (tmp_path / "out").read_bytes() == (world.sampled if fits else b"")
 
 
 # Exchanged and turned mates.
@@ -338,31 +292,3 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
         assert all(right) == sure
         assert (min(int(row[4]) for row in repeats) >= 30) == sure
         assert sure == all(int(row[1]) & 2 for row in rows)
-
-
-def test_few_pairs_show_no_insert_sizes(world: World, tmp_path: Path) -> None:
-    records, summary = search_pairs(world, PAIRS[:5], tmp_path)
-    assert summary.insert_sizes == ()
-    assert summary.properly_paired == 0
-    assert not any(int(row[1]) & 2 for row in rows_of(records))
-    assert len(primary(records)) == 10
-
-
-def test_sizes_of_drawn_pairs_are_found(world: World, tmp_path: Path) -> None:
-    pairs = [pair for pair in PAIRS if "!plain" in pair[0].name]
-    _, summary = search_pairs(world, pairs, tmp_path)
-    (size,) = summary.insert_sizes or ()
-    assert size.direction == "FR"
-    assert abs(size.mean - 300) < 10
-    assert 10 < size.deviation < 25
-    assert size == dataclasses.replace(size, low=max(size.low, 1))
-
-
-@pytest.mark.parametrize("data", [b"", b"\n"])
-def test_no_pairs(world: World, tmp_path: Path, data: bytes) -> None:
-    for name in ("r1", "r2"):
-        (tmp_path / name).write_bytes(data)
-    paths = [tmp_path / "r1", tmp_path / "r2"]
-    summary = map_files(paths, world.index, world.backend, tmp_path / "out", layout=Layout.TWO_FILES)
-    assert (summary.reads, summary.insert_sizes) == (0, None)
-    assert (tmp_path / "out").read_bytes() == b""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import (
+    Full,
     Read,
     context_of,
     draw_reads,
@@ -24,7 +25,9 @@ from examples import (
     map_files,
     random_bases,
     random_quality,
+    reads_in,
     reads_of,
+    refuse,
     small_genome,
     substitute,
 )
@@ -176,36 +179,16 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int
 ) -> None:
     """As if the device held `limit` reads and no more: the batch is halved until it fits."""
+    backend, released = open_backend(world.backend.name), list[int]()
 
-    class Full(Exception):
-        pass
+    def too_many(*arguments: Any) -> bool:
+        return (int(arguments[1]) if stage == "find_reads" else reads_in(*arguments)) > limit
 
-    backend = open_backend(world.backend.name)
-    backend.memory_error = Full
-    module: Any = stream if stage == "find_reads" else mapping
-    function = getattr(module, stage)
-    refused: list[int] = []
-    sizes: list[int] = []
-    released: list[int] = []
-
-    def count_of(arguments: Sequence[Any]) -> int:
-        if stage == "find_reads":
-            return int(arguments[1])
-        return int(arguments[0].count if stage == "search_reads" else arguments[1].reads.count)
-
-    def limited(*arguments: Any) -> Any:
-        count = count_of(arguments)
-        (refused if count > limit else sizes).append(count)
-        if count > limit:
-            raise Full
-        return function(*arguments)
-
-    monkeypatch.setattr(module, stage, limited)
+    refused = refuse(monkeypatch, backend, stream if stage == "find_reads" else mapping, stage, too_many)
     monkeypatch.setattr(backend, "release_memory", lambda: released.append(1))
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
     assert refused
-    assert sum(sizes) == len(READS)
     assert len(released) == len(refused)
 
 
@@ -230,12 +213,8 @@ def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) ->
 
 
 def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> Any:
-        raise world.backend.memory_error
-
-    monkeypatch.setattr(mapping, "search_reads", full)
-    monkeypatch.setattr(world.backend, "memory_error", MemoryError)
-    with pytest.raises(MemoryError):
+    refuse(monkeypatch, world.backend, mapping, "search_reads", lambda *_: True)
+    with pytest.raises(Full):
         map_files([world.reads], world.index, world.backend, tmp_path / "out.sam", batch_reads=1)
     assert (tmp_path / "out.sam").read_bytes() == b""
 
@@ -533,20 +512,8 @@ def test_bad_record_in_a_later_file_and_in_a_halved_batch(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number is the one in its file, whatever was mapped before it."""
-
-    class Full(Exception):
-        pass
-
     backend = open_backend(world.backend.name)
-    backend.memory_error = Full
-    function = mapping.search_reads  # type: ignore[attr-defined]
-
-    def limited(reads: Any, *arguments: Any) -> Any:
-        if reads.count > 30:
-            raise Full
-        return function(reads, *arguments)
-
-    monkeypatch.setattr(mapping, "search_reads", limited)
+    refuse(monkeypatch, backend, mapping, "search_reads", lambda *arguments: reads_in(*arguments) > 30)
     (tmp_path / "one.fq").write_bytes(fastq(READS[:150]))
     (tmp_path / "two.fq").write_bytes(fastq([*READS[150:287], Read("bad", "AC-T", "IIII"), *READS[287:]]))
     with pytest.raises(DataError, match=r"two\.fq, record 138 \(bad\): expected a nucleotide at base 3, found '-'"):
@@ -563,13 +530,6 @@ def test_records_before_a_break_in_gzip_are_written(world: World, tmp_path: Path
     count = written.count(b"\n")
     assert 50 < count < len(READS)
     assert written == first_records(world, count)
-
-
-def test_truncated_last_record(world: World, tmp_path: Path) -> None:
-    (tmp_path / "reads.fq").write_bytes(fastq(READS[:20]) + b"@last\nACGT\n+\n")
-    with pytest.raises(DataError, match=r"reads\.fq, record 21 \(last\): record is truncated"):
-        map_files([tmp_path / "reads.fq"], world.index, world.backend, tmp_path / "out.sam")
-    assert (tmp_path / "out.sam").read_bytes() == first_records(world, 20)
 
 
 def test_missing_file(world: World, tmp_path: Path) -> None:
