@@ -5,7 +5,6 @@ import functools
 import itertools
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -323,14 +322,6 @@ def test_strands(index: Index, options: dict[str, Any], strand: str) -> None:
         assert capped == [found[:1] for found in expected]
 
 
-def test_palindromes_count_twice(index: Index, options: dict[str, Any]) -> None:
-    for query in ("ACGT", "CG", "AT", "ACGTACGT", "GTAC"):
-        assert query == reverse_complement(query)
-        forward = index.count([query], "forward", **options)
-        assert forward[0] > 0
-        assert index.count([query], **options).tolist() == [2 * forward[0]]
-
-
 def test_kinds_of_sequences(index: Index, options: dict[str, Any]) -> None:
     """Text, bytes, an iterator, lower case, U."""
     queries = ["GATTACA", "acgt", "aaaaa"]
@@ -386,36 +377,7 @@ def test_what_is_no_device_strand_or_structure(index: Index) -> None:
         index.locate(["A"], structure="trie")
 
 
-def test_order_and_company_do_not_matter(backends: str) -> None:
-    queries, _ = expected_ranges("copies")
-    index = indexed("copies")
-    for structure in ("array", "tree"):
-        options: dict[str, Any] = {"structure": structure, "device": backends, "threads": 2}
-        together = by_query(index.locate(queries, **options))
-        backwards = by_query(index.locate(queries[::-1], **options))
-        assert backwards == together[::-1]
-        for number in range(0, len(queries), 29):
-            assert by_query(index.locate([queries[number]], **options)) == [together[number]]
-
-
 # What an index holds.
-
-
-def queries_and_places() -> tuple[list[str], list[list[tuple[int, int, int]]]]:
-    queries = queries_like(TEXTS["runs of N"], random.Random(102))[::5]
-    return queries, places_of(TEXTS["runs of N"], queries)
-
-
-@pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
-@pytest.mark.parametrize("structure", ["array", "tree", "both"])
-def test_same_from_memory_and_from_disk(backends: str, tmp_path: Path, structure: str, force_64_bits: bool) -> None:
-    made = index_of(TEXTS["runs of N"], force_64_bits, structure)
-    made.write(tmp_path / "ref.readmap")
-    queries, expected = queries_and_places()
-    for index in (made, Index.open(tmp_path / "ref.readmap")):
-        assert index.structure == structure
-        for used in {"array": [None, "array"], "tree": [None, "tree"], "both": [None, "array", "tree"]}[structure]:
-            assert by_query(index.locate(queries, structure=used, device=backends)) == expected
 
 
 def test_structure_that_is_not_held(backends: str) -> None:

@@ -183,23 +183,6 @@ def test_sam_wants_names_of_its_own() -> None:
         writer(ComparisonFormat.SAM, targets, "1", "")
 
 
-def test_paf_agrees_with_sam() -> None:
-    queries, targets = random_pairs(60)
-    found = compare(queries, targets, Settings())
-    lines = {
-        line.split("\t")[0]: line.split("\t") for line in written(ComparisonFormat.PAF, found, targets).splitlines()
-    }
-    sam = [line.split("\t") for line in written(ComparisonFormat.SAM, found, targets).splitlines() if line[0] != "@"]
-    mapped = {fields[0]: fields for fields in sam if fields[2] != "*"}
-    assert lines.keys() == mapped.keys()
-    for name, paf in lines.items():
-        fields = mapped[name]
-        assert (paf[5], int(paf[7]) + 1, paf[4]) == (fields[2], int(fields[3]), "-" if fields[1] == "16" else "+")
-        assert re.sub(r"\d+S", "", fields[5]) == paf[14].removeprefix("cg:Z:")
-        left = int((re.match(r"(\d+)S", fields[5]) or [0, 0])[1])
-        assert (int(paf[1]) - int(paf[3]) if paf[4] == "-" else int(paf[2])) == left
-
-
 @pytest.mark.parametrize("strand", [Strand.FORWARD, Strand.REVERSE])
 def test_blocks_of_a_long_alignment(strand: Strand) -> None:
     generator = random.Random(6)

@@ -133,11 +133,6 @@ def test_iterating_gives_both_mates(pairs: Pairs) -> None:
     assert any(first is not None and second is None for first, second in found)
 
 
-def test_types(pairs: Pairs) -> None:
-    assert (pairs.proper.dtype, pairs.template_lengths.dtype) == (np.bool_, np.int64)
-    assert pairs.proper.shape == pairs.template_lengths.shape == pairs.first.contigs.shape == (len(FIRST),)
-
-
 def test_insert_sizes(aligner: Aligner, pairs: Pairs) -> None:
     (size,) = pairs.insert_sizes
     assert size.direction == "FR"
@@ -152,13 +147,6 @@ def test_insert_sizes(aligner: Aligner, pairs: Pairs) -> None:
     assert settled.map_pairs(FIRST[:5], SECOND[:5]).insert_sizes == expected
     with pytest.raises(UsageError, match="insert size 0,3: expected a mean"):
         aligner.map_pairs(FIRST, SECOND, insert_size=(0, 3))
-
-
-def test_swapped_mates_have_the_same_places(aligner: Aligner, pairs: Pairs) -> None:
-    swapped = aligner.map_pairs(SECOND, FIRST, *QUALITIES[::-1])
-    assert [(first, second) for second, first in swapped] == list(pairs)
-    assert np.array_equal(swapped.proper, pairs.proper)
-    assert np.array_equal(swapped.template_lengths, -pairs.template_lengths)
 
 
 @pytest.mark.parametrize("qualities", [None, []])

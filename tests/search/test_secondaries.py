@@ -27,7 +27,6 @@ from examples import (
 )
 from oracles.alignment import bonuses, local_score, parse_cigar, rescore, reverse_complement
 
-import readmap
 from readmap.backend import Backend, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -36,7 +35,7 @@ from readmap.search import matches
 from readmap.search.parameters import EVERY_PLACE, Reporting, Scoring
 
 DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_secondary=EVERY_PLACE)
-COPIES = 200
+COPIES = 80
 
 
 @dataclass(frozen=True)
@@ -180,13 +179,7 @@ def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
     return local_score(bases, letters, scoring, range(diagonal - 16, diagonal + 17))
 
 
-@pytest.fixture(scope="module")
-def best() -> dict[str, list[tuple[int, int]]]:
-    """Of each read the scores at all copies, with bonuses and without."""
-    return {name: [(best_at(name, copy, DEFAULT), best_at(name, copy, PLAIN)) for copy in PLANTED] for name in FORWARD}
-
-
-def test_all_copies_are_reported(world: World, tmp_path: Path, best: dict[str, list[tuple[int, int]]]) -> None:
+def test_all_copies_are_reported(world: World, tmp_path: Path) -> None:
     """Each once, on its strand, with the best score that it has."""
     found = search(world, tmp_path, READS)
     check_records(READS, found, CONTIGS)
@@ -194,11 +187,16 @@ def test_all_copies_are_reported(world: World, tmp_path: Path, best: dict[str, l
         records = found[read.name]
         assert len(records) > COPIES - 10
         assert [record.secondary for record in records] == [False] + [True] * (len(records) - 1)
-        for copy, (score, plain) in zip(PLANTED, best[read.name], strict=True):
+        for copy in PLANTED:
+            score = best_at(read.name, copy, DEFAULT)
             own = [x for x in records if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
             assert all(record.reverse == (copy.reverse != (read.name == TURNED)) for record in own)
-            assert len(own) == (plain >= DEFAULT.min_score)
+            if score >= DEFAULT.min_score + 2 * DEFAULT.clip_penalty:
+                assert [record.full_score for record in own] == [score]
+                continue
             # What falls below the least score without its bonuses gives way to the best alignment that has none.
+            plain = best_at(read.name, copy, PLAIN)
+            assert len(own) == (plain >= DEFAULT.min_score)
             assert all(record.full_score == score or record.score == plain for record in own)
 
 
@@ -252,7 +250,7 @@ def test_no_copy_is_every_reads_first(world: World, tmp_path: Path) -> None:
 
 def many_reads() -> list[Read]:
     again = [Read(f"again{read.name}", read.bases, read.quality) for read in READS[1:4]]
-    return READS + draw_reads(random.Random(182), CONTIGS, 36) + again
+    return READS + draw_reads(random.Random(182), CONTIGS, 12) + again
 
 
 @pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
@@ -275,17 +273,6 @@ def test_same_bytes_in_parts(world: World, tmp_path: Path, monkeypatch: pytest.M
     for most, batch_reads in ((400, None), (10_000, 20)):
         monkeypatch.setattr(matches, "MATCH_BYTES", backend.scratch_bytes // most)
         assert records(batch_reads) == whole
-
-
-def test_same_bytes_on_any_number_of_threads(world: World, tmp_path: Path) -> None:
-    (tmp_path / "reads.fq").write_bytes(fastq(many_reads()))
-    texts = set()
-    for threads in (1, 2, 5):
-        backend = open_backend(world.backend.name, threads)
-        index = world.host_index.to_device(backend)
-        map_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out.sam", reporting=ALL)
-        texts.add((tmp_path / "out.sam").read_bytes())
-    assert len(texts) == 1
 
 
 def test_strands_are_equal(world: World, tmp_path: Path) -> None:
@@ -386,16 +373,3 @@ def test_pairs(world: World, tmp_path: Path) -> None:
             assert (record.contig if contig == "=" else contig, int(place)) == (beside.contig, beside.start + 1)
             secondary += 1
     assert secondary > 1_000
-
-
-def test_segments(world: World, tmp_path: Path) -> None:
-    """The aligner gives what a search writes; its hits are those without other places."""
-    found = search(world, tmp_path, READS)
-    every, plain = (
-        readmap.Aligner(world.host_index, world.backend.name, reporting=reporting) for reporting in (ALL, Reporting())
-    )
-    sequences, qualities, names = ([getattr(read, field) for read in READS] for field in ("bases", "quality", "name"))
-    assert list(every.map(sequences, qualities)) == list(plain.map(sequences, qualities))
-    segments = every.segments(sequences, qualities, names)
-    expected = [record.text for records in found.values() for record in records]
-    assert [segment.to_string() for segment in segments] == expected
