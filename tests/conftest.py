@@ -20,13 +20,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # One is compiled for by default: what does not compile for it seldom compiles for another.
 ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
 
-# A file that the cache lacks is made under a temporary name, .NAME.RANDOM, and handed to the compiler last.
+# A file that the cache lacks is made under a temporary name, .NAME.RANDOM, and handed to the compiler last; its name in
+# the cache ends with a digest of what it holds.
 COMPILER = """#!/bin/sh
 for out; do :; done
 name=${{out##*/.}}
-known={cache}/${{name%.*}}
-cp "$known" "$out" 2>/dev/null && exit
-g++ "$@" && cp "$out" "$known.$$" && mv "$known.$$" "$known"
+stem={cache}/${{name%.so.*}}
+cp "$stem"-*.so "$out" 2>/dev/null && exit
+g++ "$@" || exit
+digest=$(b2sum -l 96 "$out")
+known=$stem-${{digest%% *}}.so
+cp "$out" "$known.$$" && mv "$known.$$" "$known"
 """
 
 
