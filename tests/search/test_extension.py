@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import batch_of, below, context_of, delete, insert, random_bases, substitute
+import window_bench
+from examples import batch_of, below, delete, insert, random_bases, substitute
 from oracles.alignment import (
     Cigar,
     bonuses,
@@ -107,14 +108,8 @@ class Alignment:
 ANY = -1_000_000  # a score that every alignment reaches
 
 
-class Bench:
-    """Contigs on a device, and the two functions under test for any tasks."""
-
-    def __init__(self, contigs: Sequence[str], name: str) -> None:
-        self.contigs = contigs
-        self.context = context_of(contigs, name, 2)
-        self.backend = self.context.backend
-        self.starts = self.context.index.host.contig_starts.tolist()
+class Bench(window_bench.Bench):
+    """The two functions under test, for any tasks."""
 
     def batch(self, tasks: Sequence[Task], score: int) -> Batch:
         """One window a read, of the score given and not yet aligned, at the rank (number of the task) % 3."""

@@ -79,7 +79,7 @@ class World:
 
 
 class Bench:
-    """Contigs on a device, and the stages of pairs for any windows."""
+    """Contigs on a device, and reads with any windows."""
 
     def __init__(self, contigs: Sequence[str], name: str) -> None:
         self.contigs = contigs
