@@ -1,0 +1,75 @@
+"""How many elements the arrays of a kernel or a structure have, by its integers and by dimensions that they share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from readmap.backend.compilation.parameters import Array, Integer
+
+if TYPE_CHECKING:
+    from readmap.backend.compilation.signatures import Parameter
+
+_NOTHING_ELSE: dict[str, Any] = {"__builtins__": {}}
+
+
+class Extents:
+    """The extents of a kernel's arrays or of a structure's, and those that the groups in it leave open.
+
+    Attributes:
+        integers: how many have each name.
+        uses: how many extents go by each dimension.
+        alone: the dimensions that an array has alone, and the position of the first such array.
+        open: the positions of arrays that are held to others elsewhere: those, and the ones not checked here.
+    """
+
+    def __init__(self, what: str, parameters: Sequence[Parameter], *known: str) -> None:
+        """known: an integer beside the parameters. Raises ValueError where a name may be either of two integers."""
+        self.integers, self.uses = Counter(known), Counter[str]()
+        self.alone: dict[str, int] = {}
+        self.open: list[int] = []
+        self._arrays: list[tuple[str, Array]] = []
+        for parameter in parameters:
+            self._add(parameter)
+        for name in self.uses:
+            if self.integers[name] > 1:
+                raise ValueError(
+                    f"{what}: {self.integers[name]} integers have the name {name}, by which an extent goes"
+                )
+        for name in self.integers:
+            del self.uses[name]
+        for position, (_, array) in enumerate(self._arrays):
+            if array.expected in self.uses:
+                self.alone.setdefault(array.expected, position)
+        names, firsts = self.integers.keys() | self.alone, set(self.alone.values())
+        self._checked = [i for i, (_, array) in enumerate(self._arrays) if array.names <= names]
+        self.open = [i for i in range(len(self._arrays)) if i in firsts or i not in self._checked]
+        expected = ", ".join(self._arrays[i][1].expected for i in self._checked)
+        self._expected = compile(f"[{expected}]", what, "eval")
+
+    def _add(self, parameter: Parameter) -> None:
+        if isinstance(parameter, Integer):
+            self.integers[parameter.name] += 1
+        elif isinstance(parameter, Array):
+            self.uses.update(parameter.names)
+            if parameter.expected:
+                self._arrays.append((parameter.name, parameter))
+        else:
+            inner, path = parameter.structure.extents, f"{parameter.name}." if parameter.name else ""
+            self.integers += inner.integers
+            self.uses += inner.uses
+            self._arrays += [(path + name, array) for name, array in map(inner._arrays.__getitem__, inner.open)]
+
+    def check(self, sizes: Sequence[int], numbers: dict[str, int]) -> None:
+        """Raise TypeError, which names the array, where one has more or fewer elements than its extent says.
+
+        sizes: of all arrays. numbers: the integers; the dimensions are added.
+        """
+        for name, position in self.alone.items():
+            numbers[name] = sizes[position]
+        found, expected = [sizes[i] for i in self._checked], eval(self._expected, _NOTHING_ELSE, numbers)
+        if found != expected:
+            wrong = next(i for i, pair in enumerate(zip(found, expected, strict=True)) if pair[0] != pair[1])
+            path, array = self._arrays[self._checked[wrong]]
+            raise TypeError(f"{path} has {found[wrong]} elements, expected {expected[wrong]}, which is {array.extent}")
