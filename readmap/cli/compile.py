@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -22,9 +21,9 @@ from readmap.backend.compilation.declarations import GENERIC
 from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cpu import available_processors
-from readmap.cli.common.options import command, option
+from readmap.cli.common.options import command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import Threads
+from readmap.cli.common.resources import threads_option
 from readmap.cli.common.wording import in_bytes
 from readmap.errors import UsageError
 
@@ -40,16 +39,15 @@ Job = Callable[[], Path]
 class Options:
     """All options of readmap compile."""
 
-    into: Annotated[
-        str | None,
-        option("--into", "Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"),
-    ] = None
-    cpu: Annotated[bool, option("--cpu/--no-cpu", "Code for CPUs of this architecture, old and new.")] = True
-    gpu: Annotated[bool | None, option("--gpu/--no-gpu", "Code for GPUs (default: where NVRTC is installed).")] = None
-    arch: Annotated[str, typer.Option("--arch", metavar="SM,...", help="The GPUs' architectures.")] = ",".join(
-        nvrtc.ARCHITECTURES
+    into: str | None = option(
+        "--into", "Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"
     )
-    threads: Threads = None
+    cpu: bool = flag("--cpu/--no-cpu", "Code for CPUs of this architecture, old and new.", default=True)
+    gpu: bool | None = flag("--gpu/--no-gpu", "Code for GPUs (default: where NVRTC is installed).", default=None)
+    arch: str = declared(
+        typer.Option(",".join(nvrtc.ARCHITECTURES), "--arch", metavar="SM,...", help="The GPUs' architectures.")
+    )
+    threads: int | None = threads_option()
     report: ReportOptions
 
 

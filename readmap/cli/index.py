@@ -6,25 +6,24 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from readmap.backend.cpu import available_processors
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.folders import (
-    AUTO,
     DATABASES,
-    Molecule,
     database_record,
     molecule_of,
+    molecule_option,
     reference_checksum,
     structure_record,
 )
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import FLAG, argument, choice, command, option
+from readmap.cli.common.options import argument, choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import Threads, device_option
+from readmap.cli.common.resources import device_option, threads_option
 from readmap.cli.common.wording import counted, in_bytes, printable
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
@@ -51,33 +50,25 @@ MEMORY_FACTS = Path("/proc/meminfo")
 class Options:
     """All options of readmap index."""
 
-    fasta: Annotated[str, argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")]
-    folder: Annotated[
-        str | None, option("-o --output", "The folder (default: REF.readmap, without REF's .gz).", "DIR")
-    ] = None
-    structure: Annotated[
-        str,
-        choice(
-            "--structure",
-            "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
-            "(default: array).",
-            Structure,
-        ),
-    ] = Structure.ARRAY
-    database: Annotated[
-        bool,
-        option(
-            "--database",
-            "Make a database for readmap scan, of proteins or nucleotides: REF.readmapdb, without REF's .gz.",
-            FLAG,
-            DATABASES,
-        ),
-    ] = False
-    molecule: Molecule = AUTO
-    force: Annotated[bool, option("--force", "Replace what is there of the kind.")] = False
-    force_64_bits: Annotated[bool, typer.Option("--64-bit", hidden=True)] = False
-    device: Annotated[str, device_option("a GPU for a tree that fits its memory")] = "auto"
-    threads: Threads = None
+    fasta: str = argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")
+    folder: str | None = option("-o --output", "The folder (default: REF.readmap, without REF's .gz).", "DIR")
+    structure: str = choice(
+        "--structure",
+        "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
+        "(default: array).",
+        Structure,
+        default=Structure.ARRAY,
+    )
+    database: bool = flag(
+        "--database",
+        "Make a database for readmap scan, of proteins or nucleotides: REF.readmapdb, without REF's .gz.",
+        DATABASES,
+    )
+    molecule: str = molecule_option()
+    force: bool = flag("--force", "Replace what is there of the kind.")
+    force_64_bits: bool = declared(typer.Option(False, "--64-bit", hidden=True))
+    device: str = device_option("a GPU for a tree that fits its memory")
+    threads: int | None = threads_option()
     report: ReportOptions
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from readmap.backend import open_backend
 from readmap.cli.common.folders import database_named, database_record, reference_checksum, structure_record
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import argument, command, option
+from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import Threads
+from readmap.cli.common.resources import threads_option
 from readmap.cli.common.wording import counted, in_bytes, printable, table
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
@@ -43,19 +43,15 @@ LISTED = 20
 class Options:
     """All options of readmap info."""
 
-    named: Annotated[
-        str | None,
-        argument(
-            "INDEX",
-            "The folder of an index or of a database, or the FASTA that it was made from "
-            "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
-        ),
-    ] = None
-    check: Annotated[
-        bool, option("--check", "Verify every file's checksum, the suffixes' order and the suffix tree.")
-    ] = False
-    contigs: Annotated[bool, option("--contigs", f"List all contigs, not the first {LISTED}.")] = False
-    threads: Threads = None
+    named: str | None = argument(
+        "INDEX",
+        "The folder of an index or of a database, or the FASTA that it was made from "
+        "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
+        default=None,
+    )
+    check: bool = flag("--check", "Verify every file's checksum, the suffixes' order and the suffix tree.")
+    contigs: bool = flag("--contigs", f"List all contigs, not the first {LISTED}.")
+    threads: int | None = threads_option()
     report: ReportOptions
 
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,10 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 Item = TypeVar("Item")
 
-OutputPath = Annotated[
-    str | None, option("-o --output", "The output file (default: standard output); .gz compresses with bgzip.", "FILE")
-]
+
+def output_option() -> Any:
+    """-o."""
+    return option("-o --output", "The output file (default: standard output); .gz compresses with bgzip.", "FILE")
 
 
 class Timer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from readmap.cli.common.options import choice
 from readmap.cli.common.wording import printable
@@ -22,16 +22,17 @@ DATABASES = "Databases"
 #: The value of --molecule that leaves the molecule to the file.
 AUTO = "auto"
 
-Molecule = Annotated[
-    str,
-    choice(
+
+def molecule_option() -> Any:
+    """--molecule."""
+    return choice(
         "--molecule",
         "What the sequences are: nucleotide, protein or auto, which takes those for nucleotides whose letters are "
         "A, C, G, T, U or N by 90 % or more in the first megabyte (default: auto).",
         (AUTO, *Alphabet),
         DATABASES,
-    ),
-]
+        AUTO,
+    )
 
 
 def molecule_of(name: str) -> Alphabet | None:

@@ -6,8 +6,8 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from dataclasses import MISSING, field, fields, is_dataclass
+from typing import Any, get_type_hints
 
 import typer
 
@@ -25,8 +25,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def command(run: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
     """The function that typer makes a command of: `run` with a parameter for each of its options.
 
-    The options of `run` are a frozen dataclass. A field of it is an option, annotated as typer wants it, or a group:
-    another such dataclass, whose options come in its place. The help shows them in the panel that the class names.
+    The options of `run` are a frozen dataclass. A field of it is an option, declared as below, or a group: another such
+    dataclass, whose options come in its place. The help shows them in the panel that the class names.
     """
     kind = get_type_hints(run)["options"]
 
@@ -45,42 +45,53 @@ def names_of(kind: type) -> list[str]:
 
 
 def _parameters(kind: type) -> Iterator[inspect.Parameter]:
-    types = get_type_hints(kind, include_extras=True)
-    for name, default in ((field.name, field.default) for field in fields(kind)):
-        if is_dataclass(types[name]):
-            yield from _parameters(types[name])
+    types = get_type_hints(kind)
+    for one in fields(kind):
+        if is_dataclass(types[one.name]):
+            yield from _parameters(types[one.name])
             continue
-        shown = get_args(types[name])[1]
+        shown = one.metadata["shown"]
         shown.rich_help_panel = shown.rich_help_panel or getattr(kind, "panel", None)
-        default = inspect.Parameter.empty if default is MISSING else default
-        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=types[one.name])
 
 
 def _options_of(kind: type, values: dict[str, Any]) -> Any:
     """The dataclass of the values; values: by the names of all options."""
     types = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
+    names = [one.name for one in fields(kind)]
     return kind(
         **{name: _options_of(types[name], values) if is_dataclass(types[name]) else values[name] for name in names}
     )
 
 
-def argument(metavar: str, help: str) -> Any:
-    """An argument of a command."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False)
+def declared(shown: Any) -> Any:
+    """A field that is an option or an argument; shown: typer's own declaration of it."""
+    return field(default=MISSING if shown.default is ... else shown.default, metadata={"shown": shown})
 
 
-def option(names: str, help: str, metavar: str = FLAG, panel: str | None = None, check: Any = None) -> Any:
+def argument(metavar: str, help: str, default: Any = ...) -> Any:
+    """An argument of a command, which must be given unless it has a default."""
+    return declared(typer.Argument(default, metavar=metavar, help=help, show_default=False))
+
+
+def option(
+    names: str, help: str, metavar: str, panel: str | None = None, check: Any = None, default: Any = None
+) -> Any:
     """An option of a command.
 
     names: with blanks between. panel: None for that of the class. check: called with the value, and gives it back.
     """
-    return typer.Option(
-        *names.split(), metavar=metavar, help=help, show_default=False, rich_help_panel=panel, callback=check
-    )
+    shown = typer.Option(default, *names.split(), metavar=metavar, help=help, show_default=False, callback=check)
+    shown.rich_help_panel = panel
+    return declared(shown)
 
 
-def number(names: str, help: str, least: int, most: int, panel: str | None = None) -> Any:
+def flag(names: str, help: str, panel: str | None = None, default: bool | None = False) -> Any:
+    """An option without a value, which --NAME/--no-NAME alone can turn off."""
+    return option(names, help, FLAG, panel, default=default)
+
+
+def number(names: str, help: str, least: int, most: int, panel: str | None = None, default: int | None = None) -> Any:
     """An option whose value is an integer in a range; typer's own min and max would crowd the help."""
 
     def check(value: int | None) -> int | None:
@@ -88,15 +99,15 @@ def number(names: str, help: str, least: int, most: int, panel: str | None = Non
             raise typer.BadParameter(f"{value} is not in the range {least} to {most}.")
         return value
 
-    return option(names, help, "N", panel, check)
+    return option(names, help, "N", panel, check, default)
 
 
 def score(names: str, help: str, default: int, least: int, most: int = LARGEST_SCORE) -> Any:
     """An option whose value is a score or a penalty."""
-    return number(names, f"{help} (default: {default}).", least, most)
+    return number(names, f"{help} (default: {default}).", least, most, default=default)
 
 
-def choice(names: str, help: str, values: Iterable[str], panel: str | None = None) -> Any:
+def choice(names: str, help: str, values: Iterable[str], panel: str | None = None, default: str | None = None) -> Any:
     """An option whose value is one of a few; an enumeration's names would crowd the help as well."""
     known = tuple(values)
 
@@ -105,7 +116,7 @@ def choice(names: str, help: str, values: Iterable[str], panel: str | None = Non
             raise typer.BadParameter(f"expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}.")
         return value
 
-    return option(names, help, "NAME", panel, check)
+    return option(names, help, "NAME", panel, check, default)
 
 
 def size(name: str, help: str, panel: str | None = None) -> Any:

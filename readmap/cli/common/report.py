@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from readmap.cli.common.options import option
+from readmap.cli.common.options import flag, option
 from readmap.cli.common.wording import in_bytes
 from readmap.formats.output import Output, open_output
 from readmap.version import __version__
@@ -42,11 +42,9 @@ class ReportOptions:
 
     panel: ClassVar = "Reports"
 
-    quiet: Annotated[bool, option("-q --quiet", "Errors and nothing else.")] = False
-    json: Annotated[
-        str | None, option("--json", "Write the report for programs there; - is standard output.", "FILE")
-    ] = None
-    debug: Annotated[bool, option("--debug", "Show an error's traceback.")] = False
+    quiet: bool = flag("-q --quiet", "Errors and nothing else.")
+    json: str | None = option("--json", "Write the report for programs there; - is standard output.", "FILE")
+    debug: bool = flag("--debug", "Show an error's traceback.")
 
     @property
     def prints(self) -> bool:

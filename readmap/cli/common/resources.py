@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.cpu import available_processors
@@ -12,19 +12,20 @@ from readmap.cli.common.options import number, option, parse_size, size
 PANEL = "Resources"
 
 
-def device_option(automatic: str) -> Any:
+def device_option(automatic: str = "a GPU where there is one") -> Any:
     """--device; automatic: what auto takes."""
-    return option("--device", f"cpu, cuda, cuda:N or auto, {automatic} (default: auto).", "NAME", PANEL)
+    return option("--device", f"cpu, cuda, cuda:N or auto, {automatic} (default: auto).", "NAME", PANEL, default="auto")
 
 
-Device = Annotated[str, device_option("a GPU where there is one")]
-Threads = Annotated[
-    int | None,
-    number("-t --threads", "CPU threads (default: the processors that this process may use).", 1, 1024, PANEL),
-]
-GpuMemory = Annotated[
-    str | None, size("--gpu-memory", "Most GPU memory to take, as 8G or 500M (default: all that is free).", PANEL)
-]
+def threads_option() -> Any:
+    """--threads."""
+    help = "CPU threads (default: the processors that this process may use)."
+    return number("-t --threads", help, 1, 1024, PANEL)
+
+
+def gpu_memory_option() -> Any:
+    """--gpu-memory."""
+    return size("--gpu-memory", "Most GPU memory to take, as 8G or 500M (default: all that is free).", PANEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +34,9 @@ class Resources:
 
     panel: ClassVar = PANEL
 
-    device: Device = "auto"
-    threads: Threads = None
-    gpu_memory: GpuMemory = None
+    device: str = device_option()
+    threads: int | None = threads_option()
+    gpu_memory: str | None = gpu_memory_option()
 
     @property
     def workers(self) -> int:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import typer
 
-from readmap.cli.common.alignments import OutputPath, output_conflicts
+from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
-from readmap.cli.common.options import LARGEST_SCORE, argument, choice, names_of, option, parse_size, score, size
+from readmap.cli.common.options import (
+    LARGEST_SCORE,
+    argument,
+    choice,
+    flag,
+    names_of,
+    option,
+    parse_size,
+    score,
+    size,
+)
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import Resources
 from readmap.pairwise.formats import ComparisonFormat, format_by_ending
@@ -27,25 +37,19 @@ class LongOptions:
 
     panel: ClassVar = "Every query with every target"
 
-    no_pruning: Annotated[
-        bool, option("--no-pruning", "Compute also what cannot reach the best score: slower, the output is the same.")
-    ] = False
-    memory: Annotated[
-        str | None,
-        size(
-            "--memory",
-            "Memory for rows from which an alignment is traced back, as 8G or 500M (default: a quarter "
-            "of what the GPU has free, or 1G on the CPU). The output is the same.",
-        ),
-    ] = None
-    checkpoint: Annotated[
-        str | None,
-        option(
-            "--checkpoint",
-            "A folder to keep the work in, from which the same command goes on when it was interrupted.",
-            "DIR",
-        ),
-    ] = None
+    no_pruning: bool = flag(
+        "--no-pruning", "Compute also what cannot reach the best score: slower, the output is the same."
+    )
+    memory: str | None = size(
+        "--memory",
+        "Memory for rows from which an alignment is traced back, as 8G or 500M (default: a quarter "
+        "of what the GPU has free, or 1G on the CPU). The output is the same.",
+    )
+    checkpoint: str | None = option(
+        "--checkpoint",
+        "A folder to keep the work in, from which the same command goes on when it was interrupted.",
+        "DIR",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +58,14 @@ class PairOptions:
 
     panel: ClassVar = "Pairs"
 
-    in_pairs: Annotated[
-        bool, option("--pairs", "Align each query with the target of the same number, and no other.")
-    ] = False
-    mode: Annotated[
-        str,
-        choice(
-            "--mode",
-            "local (any part of both), global (all of both) or semiglobal (all of the query, any part of the target) "
-            "(default: local).",
-            Mode,
-        ),
-    ] = Mode.LOCAL
+    in_pairs: bool = flag("--pairs", "Align each query with the target of the same number, and no other.")
+    mode: str = choice(
+        "--mode",
+        "local (any part of both), global (all of both) or semiglobal (all of the query, any part of the target) "
+        "(default: local).",
+        Mode,
+        default=Mode.LOCAL,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,27 +74,18 @@ class AlignmentOptions:
 
     panel: ClassVar = "Alignments"
 
-    match: Annotated[int, score("--match", "Score of a match", SCORES.match, 1)] = SCORES.match
-    mismatch: Annotated[int, score("--mismatch", "Penalty of a mismatch", SCORES.mismatch, 0)] = SCORES.mismatch
-    gap_first: Annotated[
-        int, score("--gap-first", "Penalty of a gap's first letter", GAP_FIRST, 1, 2 * LARGEST_SCORE)
-    ] = GAP_FIRST
-    gap_extend: Annotated[
-        int,
-        score("--gap-extend", "Penalty of each further letter", SCORES.gap_extend, 1),
-    ] = SCORES.gap_extend
-    strand: Annotated[
-        str,
-        choice(
-            "--strand",
-            "forward (the queries as they are), reverse (their reverse complements) or both, of which the better one "
-            "is told (default: forward).",
-            Strand,
-        ),
-    ] = Strand.FORWARD
-    score_only: Annotated[
-        bool, option("--score-only", "Find the scores and where they end, without the alignments.")
-    ] = False
+    match: int = score("--match", "Score of a match", SCORES.match, 1)
+    mismatch: int = score("--mismatch", "Penalty of a mismatch", SCORES.mismatch, 0)
+    gap_first: int = score("--gap-first", "Penalty of a gap's first letter", GAP_FIRST, 1, 2 * LARGEST_SCORE)
+    gap_extend: int = score("--gap-extend", "Penalty of each further letter", SCORES.gap_extend, 1)
+    strand: str = choice(
+        "--strand",
+        "forward (the queries as they are), reverse (their reverse complements) or both, of which the better one "
+        "is told (default: forward).",
+        Strand,
+        default=Strand.FORWARD,
+    )
+    score_only: bool = flag("--score-only", "Find the scores and where they end, without the alignments.")
 
     def scores(self) -> Scores:
         """The scores; raises UsageError where a gap's first letter costs less than a further one."""
@@ -107,20 +98,15 @@ class OutputOptions:
 
     panel: ClassVar = "Output"
 
-    path: OutputPath = None
-    named_format: Annotated[
-        str | None,
-        choice(
-            "--format",
-            "summary, text (all columns), paf, sam, tsv or json (default: by -o's ending, .txt being text, else "
-            "summary).",
-            ComparisonFormat,
-        ),
-    ] = None
-    plot: Annotated[
-        str | None,
-        option("--plot", "Draw the alignments there as a dot plot: .png, .svg or .pdf (needs matplotlib).", "FILE"),
-    ] = None
+    path: str | None = output_option()
+    named_format: str | None = choice(
+        "--format",
+        "summary, text (all columns), paf, sam, tsv or json (default: by -o's ending, .txt being text, else summary).",
+        ComparisonFormat,
+    )
+    plot: str | None = option(
+        "--plot", "Draw the alignments there as a dot plot: .png, .svg or .pdf (needs matplotlib).", "FILE"
+    )
 
     @property
     def format(self) -> ComparisonFormat:
@@ -132,8 +118,8 @@ class OutputOptions:
 class Options:
     """All options of readmap compare."""
 
-    query: Annotated[str, argument("QUERY", "FASTA or FASTQ: plain, gzip or bgzip; - is standard input.")]
-    target: Annotated[str, argument("TARGET", "Likewise.")]
+    query: str = argument("QUERY", "FASTA or FASTQ: plain, gzip or bgzip; - is standard input.")
+    target: str = argument("TARGET", "Likewise.")
     long: LongOptions
     pairs: PairOptions
     alignment: AlignmentOptions

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import typer
 
 from readmap.backend.cpu import available_processors
-from readmap.cli.common.alignments import OutputPath, output_conflicts
+from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
-from readmap.cli.common.folders import AUTO, Molecule
+from readmap.cli.common.folders import molecule_option
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
 from readmap.cli.common.report import ReportOptions
-from readmap.cli.common.resources import PANEL, Device, GpuMemory, Threads
+from readmap.cli.common.resources import PANEL, device_option, gpu_memory_option, threads_option
 from readmap.database.formats import ScanFormat, format_by_ending, tab
 from readmap.database.matrices import STANDARD
 from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
@@ -28,40 +28,29 @@ class ScoreOptions:
 
     panel: ClassVar = "Scores"
 
-    matrix: Annotated[
-        str | None,
-        option(
-            "--matrix",
-            f"{', '.join(STANDARD)}, or a file in NCBI's format (default: {MATRIX}; of nucleotides a match and a "
-            "mismatch).",
-            "NAME",
-        ),
-    ] = None
-    match: Annotated[
-        int | None, number("--match", f"Of nucleotides, the score of a match (default: {MATCH}).", 1, LARGEST_SCORE)
-    ] = None
-    mismatch: Annotated[
-        int | None,
-        number("--mismatch", f"Of nucleotides, the penalty of a mismatch (default: {MISMATCH}).", 0, LARGEST_SCORE),
-    ] = None
-    gap_open: Annotated[
-        int | None,
-        number(
-            "--gap-open",
-            "Penalty of a gap, beside that of its letters: a gap of k letters costs this and k times --gap-extend "
-            "(default: as BLAST's, 11 with BLOSUM62, 5 with +2/-3).",
-            0,
-            LARGEST_SCORE,
-        ),
-    ] = None
-    gap_extend: Annotated[
-        int | None,
-        number("--gap-extend", "Penalty of each letter of a gap (default: as BLAST's, 1 and 2).", 1, LARGEST_SCORE),
-    ] = None
-    strand: Annotated[
-        str | None,
-        choice("--strand", "Of nucleotides, the database's strands: forward, reverse or both (default: both).", Strand),
-    ] = None
+    matrix: str | None = option(
+        "--matrix",
+        f"{', '.join(STANDARD)}, or a file in NCBI's format (default: {MATRIX}; of nucleotides a match and a "
+        "mismatch).",
+        "NAME",
+    )
+    match: int | None = number("--match", f"Of nucleotides, the score of a match (default: {MATCH}).", 1, LARGEST_SCORE)
+    mismatch: int | None = number(
+        "--mismatch", f"Of nucleotides, the penalty of a mismatch (default: {MISMATCH}).", 0, LARGEST_SCORE
+    )
+    gap_open: int | None = number(
+        "--gap-open",
+        "Penalty of a gap, beside that of its letters: a gap of k letters costs this and k times --gap-extend "
+        "(default: as BLAST's, 11 with BLOSUM62, 5 with +2/-3).",
+        0,
+        LARGEST_SCORE,
+    )
+    gap_extend: int | None = number(
+        "--gap-extend", "Penalty of each letter of a gap (default: as BLAST's, 1 and 2).", 1, LARGEST_SCORE
+    )
+    strand: str | None = choice(
+        "--strand", "Of nucleotides, the database's strands: forward, reverse or both (default: both).", Strand
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +59,14 @@ class HitOptions:
 
     panel: ClassVar = "Hits"
 
-    evalue: Annotated[float | None, option("--evalue", f"Highest E-value of a hit (default: {EVALUE:g}).", "X")] = None
-    max_hits: Annotated[
-        int, number("--max-hits", f"Most hits of a query, the best ones (default: {MOST_HITS}).", 1, 1 << 31)
-    ] = MOST_HITS
-    min_score: Annotated[int, number("--min-score", "Lowest score of a hit (default: 1).", 1, 1 << 30)] = 1
-    dbsize: Annotated[
-        int | None,
-        number(
-            "--dbsize", "Letters of the database that E-values count with (default: those that it has).", 1, 1 << 60
-        ),
-    ] = None
+    evalue: float | None = option("--evalue", f"Highest E-value of a hit (default: {EVALUE:g}).", "X")
+    max_hits: int = number(
+        "--max-hits", f"Most hits of a query, the best ones (default: {MOST_HITS}).", 1, 1 << 31, default=MOST_HITS
+    )
+    min_score: int = number("--min-score", "Lowest score of a hit (default: 1).", 1, 1 << 30, default=1)
+    dbsize: int | None = number(
+        "--dbsize", "Letters of the database that E-values count with (default: those that it has).", 1, 1 << 60
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,39 +75,27 @@ class OutputOptions:
 
     panel: ClassVar = "Output"
 
-    path: OutputPath = None
-    format: Annotated[
-        str | None,
-        choice(
-            "--format",
-            "text (pairwise alignments), tab (BLAST's table), json or sam (default: by -o's ending, else text).",
-            ScanFormat,
-        ),
-    ] = None
-    outfmt: Annotated[
-        str | None,
-        option(
-            "--outfmt",
-            "As BLAST's: 6 is --format tab, 0 is --format text; '6 qseqid sseqid evalue' names columns too.",
-            "N",
-        ),
-    ] = None
-    columns: Annotated[
-        str | None,
-        option(
-            "--columns",
-            "Columns of --format tab, by BLAST's names, as qseqid,sseqid,evalue,score,cigar; std is the usual twelve.",
-            "NAMES",
-        ),
-    ] = None
-    plot: Annotated[
-        str | None,
-        option(
-            "--plot",
-            "Draw the scores of all subjects there, the hits marked: .png, .svg or .pdf (needs matplotlib).",
-            "FILE",
-        ),
-    ] = None
+    path: str | None = output_option()
+    format: str | None = choice(
+        "--format",
+        "text (pairwise alignments), tab (BLAST's table), json or sam (default: by -o's ending, else text).",
+        ScanFormat,
+    )
+    outfmt: str | None = option(
+        "--outfmt",
+        "As BLAST's: 6 is --format tab, 0 is --format text; '6 qseqid sseqid evalue' names columns too.",
+        "N",
+    )
+    columns: str | None = option(
+        "--columns",
+        "Columns of --format tab, by BLAST's names, as qseqid,sseqid,evalue,score,cigar; std is the usual twelve.",
+        "NAMES",
+    )
+    plot: str | None = option(
+        "--plot",
+        "Draw the scores of all subjects there, the hits marked: .png, .svg or .pdf (needs matplotlib).",
+        "FILE",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +104,10 @@ class Resources:
 
     panel: ClassVar = PANEL
 
-    device: Device = "auto"
-    gpus: Annotated[
-        int | None, number("--gpus", "GPUs that share the work (default: all). The output is the same.", 1, 1024)
-    ] = None
-    threads: Threads = None
-    gpu_memory: GpuMemory = None
+    device: str = device_option()
+    gpus: int | None = number("--gpus", "GPUs that share the work (default: all). The output is the same.", 1, 1024)
+    threads: int | None = threads_option()
+    gpu_memory: str | None = gpu_memory_option()
 
     @property
     def workers(self) -> int:
@@ -147,12 +119,10 @@ class Resources:
 class Options:
     """All options of readmap scan."""
 
-    query: Annotated[
-        str, argument("QUERY", "FASTA (of nucleotides FASTQ too): plain, gzip or bgzip; - is standard input.")
-    ]
-    database: Annotated[str, argument("DB", "A database of readmap index --database, or FASTA likewise.")]
+    query: str = argument("QUERY", "FASTA (of nucleotides FASTQ too): plain, gzip or bgzip; - is standard input.")
+    database: str = argument("DB", "A database of readmap index --database, or FASTA likewise.")
     scores: ScoreOptions
-    molecule: Molecule = AUTO
+    molecule: str = molecule_option()
     hits: HitOptions
     output: OutputOptions
     resources: Resources

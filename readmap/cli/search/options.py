@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
-from typing import Annotated, ClassVar
+from typing import Any, ClassVar
 
 from readmap.cli.common import resources
-from readmap.cli.common.options import argument, choice, number, option, parse_size, score, size
+from readmap.cli.common.options import LARGEST_SCORE, argument, choice, flag, number, option, parse_size, score, size
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
@@ -36,22 +36,14 @@ class PairOptions:
 
     panel: ClassVar = "Pairs"
 
-    interleaved: Annotated[
-        bool,
-        option("-p --interleaved", "The reads of one file are pairs: mates alternate."),
-    ] = False
-    insert_size: Annotated[
-        str | None,
-        option(
-            "-I --insert-size",
-            "Mean and standard deviation of the insert sizes, FR, as 400,60 (default: estimated from the first pairs).",
-            "MEAN,SD",
-        ),
-    ] = None
-    no_pairing: Annotated[
-        bool, option("-P --no-pairing", "Choose the places of mates without regard to each other, as for Hi-C.")
-    ] = False
-    no_rescue: Annotated[bool, option("-S --no-rescue", "Do not look for a mate where its partner expects it.")] = False
+    interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.")
+    insert_size: str | None = option(
+        "-I --insert-size",
+        "Mean and standard deviation of the insert sizes, FR, as 400,60 (default: estimated from the first pairs).",
+        "MEAN,SD",
+    )
+    no_pairing: bool = flag("-P --no-pairing", "Choose the places of mates without regard to each other, as for Hi-C.")
+    no_rescue: bool = flag("-S --no-rescue", "Do not look for a mate where its partner expects it.")
 
     def pairing(self) -> Pairing:
         """How mates are placed; raises UsageError where the insert size is none."""
@@ -74,43 +66,28 @@ class OutputOptions:
 
     panel: ClassVar = "Output"
 
-    path: Annotated[
-        str | None,
-        option(
-            "-o --output",
-            "The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
-            ".gz compresses with bgzip.",
-            "FILE",
-        ),
-    ] = None
-    sort: Annotated[bool, option("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")] = False
-    sort_memory: Annotated[
-        str | None,
-        size(
-            "--sort-memory",
-            "Memory to sort in, as 8G or 500M (default: 2G); more goes to $TMPDIR, else beside the output.",
-        ),
-    ] = None
-    unmapped: Annotated[
-        str | None,
-        option(
-            "--unmapped",
-            "A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
-            "FILE",
-        ),
-    ] = None
-    read_group: Annotated[
-        str | None, option("-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
-    ] = None
-    header: Annotated[
-        list[str] | None,
-        option(
-            "-H --header",
-            r"A line to add to the header, as '@CO\ttext', or a file of lines; @HD, and @SQ of the same contigs, "
-            "replace readmap's. May be repeated.",
-            "LINE",
-        ),
-    ] = None
+    path: str | None = option(
+        "-o --output",
+        "The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
+        ".gz compresses with bgzip.",
+        "FILE",
+    )
+    sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
+    sort_memory: str | None = size(
+        "--sort-memory", "Memory to sort in, as 8G or 500M (default: 2G); more goes to $TMPDIR, else beside the output."
+    )
+    unmapped: str | None = option(
+        "--unmapped",
+        "A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
+        "FILE",
+    )
+    read_group: str | None = option("-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
+    header: list[str] | None = option(  # noqa: RUF009
+        "-H --header",
+        r"A line to add to the header, as '@CO\ttext', or a file of lines; @HD, and @SQ of the same contigs, "
+        "replace readmap's. May be repeated.",
+        "LINE",
+    )
 
     @property
     def format(self) -> Format | None:
@@ -143,36 +120,24 @@ class RecordOptions:
 
     panel: ClassVar = "Records"
 
-    all_places: Annotated[
-        bool, option("-a --all", "Write all other places that reach -T too, as secondary alignments.")
-    ] = False
-    max_secondary: Annotated[
-        int | None,
-        number(
-            "--max-secondary",
-            "Most secondary alignments of each part of a read, the best ones; implies -a.",
-            0,
-            1 << 30,
-        ),
-    ] = None
-    max_alternatives: Annotated[
-        int,
-        number(
-            "-h --max-alternatives",
-            f"Tell other places in the tag XA, where they are at most N (default: {REPORTING.most_xa_hits}).",
-            0,
-            1 << 30,
-        ),
-    ] = REPORTING.most_xa_hits
-    soft_clip: Annotated[
-        bool, option("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
-    ] = False
-    mark_secondary: Annotated[
-        bool, option("-M --mark-secondary", "Mark the lesser parts of a split read secondary, not supplementary.")
-    ] = False
-    leftmost_primary: Annotated[
-        bool, option("-5 --leftmost-primary", "Make that part of a split read primary that begins first in the read.")
-    ] = False
+    all_places: bool = flag("-a --all", "Write all other places that reach -T too, as secondary alignments.")
+    max_secondary: int | None = number(
+        "--max-secondary", "Most secondary alignments of each part of a read, the best ones; implies -a.", 0, 1 << 30
+    )
+    max_alternatives: int = number(
+        "-h --max-alternatives",
+        f"Tell other places in the tag XA, where they are at most N (default: {REPORTING.most_xa_hits}).",
+        0,
+        1 << 30,
+        default=REPORTING.most_xa_hits,
+    )
+    soft_clip: bool = flag("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
+    mark_secondary: bool = flag(
+        "-M --mark-secondary", "Mark the lesser parts of a split read secondary, not supplementary."
+    )
+    leftmost_primary: bool = flag(
+        "-5 --leftmost-primary", "Make that part of a split read primary that begins first in the read."
+    )
 
     def reporting(self) -> Reporting:
         """The choice of records, as the search takes it."""
@@ -192,14 +157,13 @@ class TagOptions:
 
     panel: ClassVar = "Tags"
 
-    comments: Annotated[
-        bool, option("-C --comments", "Append FASTQ comments, which must be tags such as RX:Z:ACGT, to the records.")
-    ] = False
-    keep_tags: Annotated[
-        str | None,
-        option("--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"),
-    ] = None
-    replace_rg: Annotated[bool, option("--replace-rg", "Let -R replace the read groups of BAM or CRAM reads.")] = False
+    comments: bool = flag(
+        "-C --comments", "Append FASTQ comments, which must be tags such as RX:Z:ACGT, to the records."
+    )
+    keep_tags: str | None = option(
+        "--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"
+    )
+    replace_rg: bool = flag("--replace-rg", "Let -R replace the read groups of BAM or CRAM reads.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,45 +172,35 @@ class ExactOptions:
 
     panel: ClassVar = "Exact search"
 
-    is_exact: Annotated[
-        bool, option("--exact", "Find all exact occurrences of the reads instead of aligning them.")
-    ] = False
-    strand: Annotated[
-        str,
-        choice(
-            "--strand",
-            "forward (the reads as they are), reverse (their reverse complements) or both (default: both).",
-            Strand,
-        ),
-    ] = Strand.BOTH
-    format: Annotated[
-        str | None,
-        choice(
-            "--format",
-            "sam, tsv (query, count, contig, start, end, strand; from 1) or bed (default: by -o's ending, else sam).",
-            (Format.SAM, Format.TSV, Format.BED),
-        ),
-    ] = None
-    max_hits: Annotated[
-        int | None,
-        number("--max-hits", "Most occurrences of a read to write (default: all); counts are of all.", 1, 1 << 31),
-    ] = None
-    count_only: Annotated[
-        bool,
-        option("--count-only", "Write how often each read occurs, as tsv (query, count)."),
-    ] = False
-    structure: Annotated[
-        str | None,
-        choice(
-            "--structure",
-            "array or tree: what finds them (default: what the index holds, the array first). The output is the same.",
-            (Structure.ARRAY, Structure.TREE),
-        ),
-    ] = None
-    no_prefix_table: Annotated[
-        bool,
-        option("--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."),
-    ] = False
+    is_exact: bool = flag("--exact", "Find all exact occurrences of the reads instead of aligning them.")
+    strand: str = choice(
+        "--strand",
+        "forward (the reads as they are), reverse (their reverse complements) or both (default: both).",
+        Strand,
+        default=Strand.BOTH,
+    )
+    format: str | None = choice(
+        "--format",
+        "sam, tsv (query, count, contig, start, end, strand; from 1) or bed (default: by -o's ending, else sam).",
+        (Format.SAM, Format.TSV, Format.BED),
+    )
+    max_hits: int | None = number(
+        "--max-hits", "Most occurrences of a read to write (default: all); counts are of all.", 1, 1 << 31
+    )
+    count_only: bool = flag("--count-only", "Write how often each read occurs, as tsv (query, count).")
+    structure: str | None = choice(
+        "--structure",
+        "array or tree: what finds them (default: what the index holds, the array first). The output is the same.",
+        (Structure.ARRAY, Structure.TREE),
+    )
+    no_prefix_table: bool = flag(
+        "--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."
+    )
+
+
+def _scaled(names: str, help: str, usual: int, least: int) -> Any:
+    """A score or a penalty that grows with -A where it is not given."""
+    return number(names, f"{help} (default: {usual}).", least, LARGEST_SCORE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,23 +209,18 @@ class ScoringOptions:
 
     panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
 
-    match: Annotated[int, score("-A --match", "Score of a match", SCORING.match, 1, LARGEST_MATCH)] = SCORING.match
-    mismatch: Annotated[int | None, score("-B --mismatch", "Penalty of a mismatch", SCORING.mismatch, 0)] = None
-    gap_open: Annotated[int | None, score("-O --gap-open", "Penalty of a gap, beside -E", SCORING.gap_open, 0)] = None
-    gap_extend: Annotated[int | None, score("-E --gap-extend", "Penalty of a gap's base", SCORING.gap_extend, 1)] = None
-    long_gap: Annotated[int | None, score("--long-gap", "Most that a gap costs", SCORING.long_gap, 1)] = None
-    clip_penalty: Annotated[
-        int | None, score("-L --clip-penalty", "Penalty of a clipped end", SCORING.clip_penalty, 0)
-    ] = None
-    unpaired_penalty: Annotated[
-        int | None, score("-U --unpaired-penalty", "Penalty of unpaired mates", SCORING.unpaired_penalty, 0)
-    ] = None
-    min_score: Annotated[
-        int | None,
-        score(
-            "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", SCORING.min_score, 0
-        ),
-    ] = None
+    match: int = score("-A --match", "Score of a match", SCORING.match, 1, LARGEST_MATCH)
+    mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", SCORING.mismatch, 0)
+    gap_open: int | None = _scaled("-O --gap-open", "Penalty of a gap, beside -E", SCORING.gap_open, 0)
+    gap_extend: int | None = _scaled("-E --gap-extend", "Penalty of a gap's base", SCORING.gap_extend, 1)
+    long_gap: int | None = _scaled("--long-gap", "Most that a gap costs", SCORING.long_gap, 1)
+    clip_penalty: int | None = _scaled("-L --clip-penalty", "Penalty of a clipped end", SCORING.clip_penalty, 0)
+    unpaired_penalty: int | None = _scaled(
+        "-U --unpaired-penalty", "Penalty of unpaired mates", SCORING.unpaired_penalty, 0
+    )
+    min_score: int | None = _scaled(
+        "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", SCORING.min_score, 0
+    )
 
     def scoring(self) -> Scoring:
         """The scores that are given; the others are the defaults times that of a match, as bwa does it."""
@@ -284,39 +233,27 @@ class ScoringOptions:
 class Resources(resources.Resources):
     """The device, the threads and the memory of a search."""
 
-    batch_reads: Annotated[
-        int | None,
-        number(
-            "--batch-reads",
-            "Most reads to search together (default: by their bytes). The output is the same.",
-            1,
-            1 << 31,
-        ),
-    ] = None
+    batch_reads: int | None = number(
+        "--batch-reads", "Most reads to search together (default: by their bytes). The output is the same.", 1, 1 << 31
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """All options of readmap search."""
 
-    reads: Annotated[
-        list[str],
-        argument(
-            "READS",
-            "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
-            "- is standard input.",
-        ),
-    ]
+    reads: list[str] = argument(  # noqa: RUF009
+        "READS",
+        "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
+        "- is standard input.",
+    )
     pairs: PairOptions
-    index: Annotated[
-        str | None,
-        option(
-            "-x --index",
-            "The index folder, or the FASTA that it was made from "
-            "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
-            "INDEX",
-        ),
-    ] = None
+    index: str | None = option(
+        "-x --index",
+        "The index folder, or the FASTA that it was made from "
+        "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
+        "INDEX",
+    )
     output: OutputOptions
     records: RecordOptions
     tags: TagOptions
