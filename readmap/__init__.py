@@ -13,57 +13,34 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from readmap.version import __version__
+from readmap.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from readmap.database.api import scan
-    from readmap.database.database import Database, build_database
-    from readmap.errors import (
-        BackendError,
-        DatabaseFolderError,
-        DataError,
-        IndexFolderError,
-        ReadmapError,
-        UsageError,
-    )
-    from readmap.index.index import Index, build_index
-    from readmap.index.occurrences import Location, Locations
-    from readmap.pairwise.alignments import PairAlignments
-    from readmap.pairwise.api import Comparison, compare
-    from readmap.pairwise.api_pairs import align_pairs
-    from readmap.search.aligner import Aligner
-    from readmap.search.hits import Hit, Hits, Pairs
-    from readmap.search.inserts import InsertSize
-    from readmap.search.parameters import Pairing, Reporting, Scoring
-
-__all__ = [
-    "Aligner",
-    "BackendError",
-    "Comparison",
-    "DataError",
-    "Database",
-    "DatabaseFolderError",
-    "Hit",
-    "Hits",
-    "Index",
-    "IndexFolderError",
-    "InsertSize",
-    "Location",
-    "Locations",
-    "PairAlignments",
-    "Pairing",
-    "Pairs",
-    "ReadmapError",
-    "Reporting",
-    "Scoring",
-    "UsageError",
-    "__version__",
-    "align_pairs",
-    "build_database",
-    "build_index",
-    "compare",
-    "scan",
-]
+    from readmap.database.api import scan as scan
+    from readmap.database.database import Database as Database
+    from readmap.database.database import build_database as build_database
+    from readmap.errors import BackendError as BackendError
+    from readmap.errors import DatabaseFolderError as DatabaseFolderError
+    from readmap.errors import DataError as DataError
+    from readmap.errors import IndexFolderError as IndexFolderError
+    from readmap.errors import ReadmapError as ReadmapError
+    from readmap.errors import UsageError as UsageError
+    from readmap.index.index import Index as Index
+    from readmap.index.index import build_index as build_index
+    from readmap.index.occurrences import Location as Location
+    from readmap.index.occurrences import Locations as Locations
+    from readmap.pairwise.alignments import PairAlignments as PairAlignments
+    from readmap.pairwise.api import Comparison as Comparison
+    from readmap.pairwise.api import compare as compare
+    from readmap.pairwise.api_pairs import align_pairs as align_pairs
+    from readmap.search.aligner import Aligner as Aligner
+    from readmap.search.hits import Hit as Hit
+    from readmap.search.hits import Hits as Hits
+    from readmap.search.hits import Pairs as Pairs
+    from readmap.search.inserts import InsertSize as InsertSize
+    from readmap.search.parameters import Pairing as Pairing
+    from readmap.search.parameters import Reporting as Reporting
+    from readmap.search.parameters import Scoring as Scoring
 
 _HOMES = {
     "readmap.pairwise.alignments": ("PairAlignments",),
@@ -86,6 +63,9 @@ _HOMES = {
     "readmap.search.inserts": ("InsertSize",),
     "readmap.search.parameters": ("Pairing", "Reporting", "Scoring"),
 }
+
+
+__all__ = sorted(["__version__", *(name for names in _HOMES.values() for name in names)])
 
 
 def __getattr__(name: str) -> Any:

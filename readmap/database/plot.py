@@ -62,7 +62,7 @@ class _Panel:
         return f"{scores}, {counted(int(self.hits.sum()), 'hit', 'hits')}{best}"
 
 
-class Plot:
+class Histograms:
     """Collects the scores of all queries, and draws them. As many numbers are kept as the best score is large."""
 
     def __init__(self, threshold_name: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Hits, with the letters that they are of -> Results: what the formats write, hit by hit."""
+"""Hits, with the letters that they are of -> QueryHits: what the formats write, hit by hit."""
 
 from __future__ import annotations
 
@@ -7,53 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.database.database import Database
 from readmap.database.hits import Hits
 from readmap.database.letters import CODE_OF_BYTE, PAD
+from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import COMPLEMENTS
 
-NUCLEOTIDE = "nucleotide"
-
 #: The kinds of columns, by the operations' numbers in BAM.
 _KINDS = max(EQUAL, DIFFERENT) + 1
 _LETTERS = LETTERS.encode().ljust(256)
-
-
-class Texts(Protocol):
-    """A text of each sequence."""
-
-    def __getitem__(self, number: int, /) -> bytes: ...
-
-
-class Subjects(Protocol):
-    """What the formats need of a database; numbers are those in its file, from 0.
-
-    names: of each sequence the title up to the first blank. titles: its header's line without '>'.
-    molecule: "nucleotide" or "protein".
-    """
-
-    @property
-    def names(self) -> Texts: ...
-
-    @property
-    def titles(self) -> Texts: ...
-
-    @property
-    def molecule(self) -> str: ...
-
-    def __len__(self) -> int: ...
-
-    def length_of(self, number: int) -> int:
-        """How many letters a sequence has."""
-
-    def letters_of(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
-        """A sequence from one place to before another, as upper-case letters, uint8."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +112,7 @@ def cigar(operations: NDArray[np.uint32]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Results:
+class QueryHits:
     """What the scan with a query found; iterating gives its hits, each with its letters, one at a time.
 
     letter_scores: int32 [32, 32], of a letter of the query with one of the subject, by their codes (letters.py).
@@ -152,7 +120,7 @@ class Results:
 
     query: Query
     hits: Hits
-    subjects: Subjects
+    subjects: Database
     letter_scores: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -161,7 +129,7 @@ class Results:
     @property
     def are_nucleotides(self) -> bool:
         """Whether the sequences have two strands."""
-        return self.subjects.molecule == NUCLEOTIDE
+        return self.subjects.molecule == Alphabet.NUCLEOTIDES
 
     def __iter__(self) -> Iterator[Hit]:
         hits, subjects = self.hits, self.subjects

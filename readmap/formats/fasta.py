@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import ByteSource, describe_start
-from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.lines import LINE_BREAKS, in_words
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20
@@ -161,7 +161,7 @@ class _Records:
         return DataError(f"{self._record()}, position {position}: expected {self._alphabet.letter}, found {found}")
 
     def _record(self) -> str:
-        return f"{self._path}, record {len(self._starts)} ({_text(self._names[-1])})"
+        return f"{self._path}, record {len(self._starts)} ({in_words(self._names[-1])})"
 
 
 class _Contigs(_Records):
@@ -184,7 +184,3 @@ class _Contigs(_Records):
     def _end_record(self) -> None:
         if self._starts and self._starts[-1] == self._length:
             raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")

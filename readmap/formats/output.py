@@ -7,13 +7,14 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.replacing import file_beside
+Format = TypeVar("Format")
 
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
 
@@ -122,6 +123,12 @@ class Output(ByteSink):
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
+
+
+def format_by_ending(path: str | None, endings: Mapping[str, Format]) -> Format | None:
+    """The format by which an output's name ends, whether or not that is compressed; endings: the known ones."""
+    plain = (path or "").removesuffix(".gz").removesuffix(".bgz")
+    return endings.get(os.path.splitext(plain)[1])
 
 
 def open_output(path: str | None) -> Output:

@@ -12,6 +12,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from readmap.formats.lines import in_words
+
 # Okabe and Ito's colours, which the colour-blind tell apart too.
 BLUE, GREEN, YELLOW, RED = "#0072B2", "#009E73", "#E69F00", "#D55E00"
 BLACK, GREY, SILVER = "#222222", "#666666", "#DDDDDD"
@@ -58,7 +60,7 @@ def counted(count: int, one: str, several: str) -> str:
 
 def shown(name: bytes) -> str:
     """A name as matplotlib takes it, which is cut where it is too long."""
-    text = name.decode("utf-8", "backslashreplace")
+    text = in_words(name)
     # A dollar would begin a formula.
     short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}\u2026"
     return short.replace("$", r"\$")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum
 
-from readmap.errors import UsageError
+from readmap.errors import DataError, UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.header import header_lines
+from readmap.formats.lines import in_words
 
 
-class Form(IntEnum):
-    """How records are written, numbered as in kernels/search/records.cuh."""
+class Form(Enum):
+    """How records are written, by the name that kernels/search/records.cuh has for it."""
 
-    TEXT = 0
-    BINARY = 1
+    TEXT = "SAM_TEXT"
+    BINARY = "BAM_BINARY"
 
 
 def header(
@@ -35,6 +36,17 @@ def header(
     given = [read_group.decode(), *lines] if read_group else lines
     text = "\n".join(header_lines(contigs, given, version, command_line)).encode("utf-8", "surrogateescape") + b"\n"
     return text if form is Form.TEXT else _binary_header(text, contigs)
+
+
+def expect_distinct(names: Iterable[bytes], what: str) -> None:
+    """Raise DataError that names the first record of `what` whose name an earlier one has."""
+    numbers: dict[bytes, int] = {}
+    for number, name in enumerate(names, 1):
+        if (earlier := numbers.setdefault(name, number)) != number:
+            raise DataError(
+                f"record {number} of the {what} ({in_words(name)}): record {earlier} has the same name, which SAM's "
+                "header cannot hold: choose another --format"
+            )
 
 
 def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:

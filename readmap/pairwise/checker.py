@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import InternalError
+from readmap.formats.lines import in_words
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.parameters import Mode, Scheme, Scores, Substitution
 from readmap.pairwise.results import Results
@@ -133,7 +134,5 @@ def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> 
 
 
 def _error(results: Results, pair: int, what: str) -> InternalError:
-    names = (
-        sequences.names[pair].decode("utf-8", "backslashreplace") for sequences in (results.queries, results.targets)
-    )
+    names = (in_words(sequences.names[pair]) for sequences in (results.queries, results.targets))
     return InternalError(f"{' against '.join(names)}: {what}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from readmap.backend import Backend
 from readmap.errors import DataError
+from readmap.formats.lines import in_words
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
@@ -163,7 +164,7 @@ def expect_partners(queries: Sequences, targets: Sequences) -> None:
     if len(queries) != len(targets):
         longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)
         number = len(shorter) + 1
-        name = longer.names[number - 1].decode("utf-8", "backslashreplace")
+        name = in_words(longer.names[number - 1])
         raise DataError(
             f"{len(queries):,} queries and {len(targets):,} targets, expected as many: record {number} ({name}) "
             f"of the {'targets' if longer is targets else 'queries'} has no partner"

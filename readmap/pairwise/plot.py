@@ -37,7 +37,7 @@ MOST_NAMES, MOST_BORDERS = 12, 300
 UNITS = ((2_000_000, 1_000_000, "Mbp"), (20_000, 1_000, "kbp"), (0, 1, "bp"))
 
 
-class Plot:
+class DotPlot:
     """Collects the results of all pairs, and draws them."""
 
     def __init__(self, queries: Sequences, targets: Sequences) -> None:

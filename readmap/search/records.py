@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.search.alignments import Alignments
@@ -67,7 +68,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
             style.read_group != NO_READ_GROUP,
             style.comments,
             context.reporting.soft_clipped,
-            int(style.form),
+            constant("search/records.cuh", style.form.value),
         ),
     }
     lengths = backend.empty(count, np.int64)

@@ -11,7 +11,7 @@ import parasail
 
 from readmap.database.hits import Hits
 from readmap.database.letters import codes_of
-from readmap.database.results import Query, Results
+from readmap.database.results import Query, QueryHits
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import COMPLEMENTS
@@ -93,7 +93,7 @@ def operations(query: str, target: str) -> list[int]:
     return [len([*group]) << 4 | each for each, group in kinds]
 
 
-def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[Aligned]) -> Results:
+def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[Aligned]) -> QueryHits:
     """What a query found."""
     found = [operations(*each.lines) for each in aligned]
     places = np.array([each.places for each in aligned], np.int64).reshape(-1, 4).T
@@ -114,7 +114,7 @@ def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[
         alignments,
     )
     name, *_ = title.split()
-    return Results(Query(name.encode(), title.encode(), array(letters)), hits, database, blosum62())
+    return QueryHits(Query(name.encode(), title.encode(), array(letters)), hits, database, blosum62())
 
 
 #: A protein's query with two hits in one subject and one in another, and one with none.

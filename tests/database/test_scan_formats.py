@@ -24,13 +24,14 @@ from example_hits import (
     reverse_complement,
 )
 
-from readmap.database.formats import ScanFormat, format_by_ending, writer
+from readmap.database.formats import ENDINGS, ScanFormat, writer
 from readmap.database.formats.tab import COLUMNS, STANDARD, parse_columns
-from readmap.database.results import Results
+from readmap.database.results import QueryHits
 from readmap.errors import DataError, UsageError
+from readmap.formats.output import format_by_ending
 
 
-def written(format: ScanFormat, found: list[Results], columns: tuple[str, ...] = STANDARD) -> str:
+def written(format: ScanFormat, found: list[QueryHits], columns: tuple[str, ...] = STANDARD) -> str:
     maker = writer(format, found[0].subjects, "1.2", "readmap scan a b", columns)
     written = [maker.begin]
     for number, each in enumerate(found):
@@ -39,16 +40,16 @@ def written(format: ScanFormat, found: list[Results], columns: tuple[str, ...] =
 
 
 @pytest.fixture
-def proteins() -> list[Results]:
+def proteins() -> list[QueryHits]:
     return [results("q1 the query", QUERY, PROTEINS, PROTEIN_HITS), results("q2 none", "MKV", PROTEINS, [])]
 
 
 @pytest.fixture
-def nucleotides() -> list[Results]:
+def nucleotides() -> list[QueryHits]:
     return [results("n1", DNA_QUERY, NUCLEOTIDES, DNA_HITS), results("n2", "ACGT", NUCLEOTIDES, [])]
 
 
-def test_table(proteins: list[Results], nucleotides: list[Results]) -> None:
+def test_table(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     assert written(ScanFormat.TAB, proteins) == (
         "q1\ts1\t84.848\t33\t2\t1\t1\t33\t3\t32\t3.21e-15\t104\n"
         "q1\ts2\t78.571\t14\t1\t1\t31\t42\t3\t16\t0.037\t26.6\n"
@@ -59,7 +60,7 @@ def test_table(proteins: list[Results], nucleotides: list[Results]) -> None:
     )
 
 
-def test_columns_that_are_named(proteins: list[Results], nucleotides: list[Results]) -> None:
+def test_columns_that_are_named(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     columns = parse_columns("stitle,cigar btop, sstrand qcovs")
     assert columns == ("stitle", "cigar", "btop", "sstrand", "qcovs")
     assert written(ScanFormat.TAB, proteins, columns).splitlines()[0] == (
@@ -90,7 +91,7 @@ def test_a_title_with_a_tab() -> None:
     assert written(ScanFormat.TAB, [found], ("stitle", "length")) == "a b c\t3\n"
 
 
-def test_text(proteins: list[Results]) -> None:
+def test_text(proteins: list[QueryHits]) -> None:
     text = written(ScanFormat.TEXT, proteins)
     assert text.startswith(
         "Query= q1 the query\n"
@@ -120,7 +121,7 @@ def test_text(proteins: list[Results]) -> None:
     assert text.endswith("\n\nQuery= q2 none\n\nLength=3\n\n\n***** No hits found *****\n\n\n")
 
 
-def test_text_of_the_reverse_strand(nucleotides: list[Results]) -> None:
+def test_text_of_the_reverse_strand(nucleotides: list[QueryHits]) -> None:
     assert (
         " Score = NA bits (29),  Expect = NA\n"
         " Identities = 20/22 (91%), Gaps = 2/22 (9%)\n"
@@ -140,7 +141,7 @@ def test_a_long_title_is_cut_in_the_table_alone() -> None:
     assert f">{title}" in lines
 
 
-def test_json(proteins: list[Results], nucleotides: list[Results]) -> None:
+def test_json(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     first, none = json.loads(written(ScanFormat.JSON, proteins))
     assert none == {"query": "q2", "query_length": 3, "hits": []}
     assert (first["query"], first["query_length"], len(first["hits"])) == ("q1", 49, 3)
@@ -156,7 +157,7 @@ def test_json(proteins: list[Results], nucleotides: list[Results]) -> None:
     assert (reverse["evalue"], reverse["bit_score"]) == (None, None)
 
 
-def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[Results]) -> None:
+def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[QueryHits]) -> None:
     (tmp_path / "x.sam").write_text(written(ScanFormat.SAM, nucleotides))
     with pysam.AlignmentFile(str(tmp_path / "x.sam")) as sam:
         assert dict(zip(sam.references, sam.lengths, strict=True)) == {"c1": 35, "c2": 27}
@@ -231,7 +232,7 @@ def run_blast(program: str, folder: Path, outfmt: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def found_by_blast(program: str, folder: Path, query: str, subjects: dict[str, str]) -> Results:
+def found_by_blast(program: str, folder: Path, query: str, subjects: dict[str, str]) -> QueryHits:
     """BLAST's own alignments as results."""
     molecule = "protein" if program == "blastp" else "nucleotide"
     search = json.loads(run_blast(program, folder, "15"))["BlastOutput2"][0]["report"]["results"]["bl2seq"]
@@ -289,7 +290,7 @@ def test_a_gap_of_whole_lines() -> None:
     assert [line.split()[3] for line in lines if line.startswith("Sbjct ")] == ["60", "120", "180", "240", "300"]
 
 
-def many() -> Results:
+def many() -> QueryHits:
     """500 hits of 350 columns and 40 gaps."""
     query = "MKVLAAGIVGLCAWERTYHKLMNPQRSTWYVDHED" * 10
     line = "-".join(query[i : i + 8] for i in range(0, len(query), 8)) + "-" * 7
@@ -316,7 +317,7 @@ def test_names_that_are_no_text() -> None:
         titles = [b"\xff\xc3\xa9 x"]  # type: ignore[assignment]  # noqa: RUF012
         names = [b"\xff\xc3\xa9"]  # type: ignore[assignment]  # noqa: RUF012
 
-    odd = Results(found.query, found.hits, Odd({"s": "MKV"}), found.letter_scores)
+    odd = QueryHits(found.query, found.hits, Odd({"s": "MKV"}), found.letter_scores)
     for format in (ScanFormat.TAB, ScanFormat.TEXT, ScanFormat.JSON):
         written = io.BytesIO()
         writer(format, odd.subjects, "1", "").write(odd, True, written.write)
@@ -336,4 +337,4 @@ def test_names_that_are_no_text() -> None:
     ],
 )
 def test_endings(name: str | None, format: ScanFormat | None) -> None:
-    assert format_by_ending(name) is format
+    assert format_by_ending(name, ENDINGS) is format

@@ -17,10 +17,9 @@ from protein_examples import LETTERS
 from readmap.backend import open_backend
 from readmap.database.database import open_database
 from readmap.database.device_pool import open_device_pool
-from readmap.database.formats.tab import record
 from readmap.database.matrices import nucleotides, standard
 from readmap.database.parameters import Costs, Limits
-from readmap.database.results import Query, Results
+from readmap.database.results import Query, QueryHits
 from readmap.database.search import Scan
 from readmap.reads.sequences import read_sequences
 
@@ -98,7 +97,11 @@ def scanned(folder: Path, costs: Costs, limits: Limits) -> list[Row]:
             number = found.hits.query
             letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
             query = Query(queries.names[number], queries.titles[number], letters)
-            rows += record(Results(query, found.hits, database, costs.matrix.scores), COLUMNS).decode().splitlines()
+            rows += (
+                b"".join(records(QueryHits(query, found.hits, database, costs.matrix.scores), COLUMNS))
+                .decode()
+                .splitlines()
+            )
     return best([row.split("\t") for row in rows])
 
 

@@ -38,13 +38,13 @@ def test_every_score_is_in_a_bin(plot: ModuleType, best: int) -> None:
 def test_no_scores(plot: ModuleType) -> None:
     counts = plot.count_scores(np.zeros(0, np.int32))
     assert plot.score_bins(counts).tolist() == [1, 2]
-    picture = plot.Plot()
+    picture = plot.Histograms()
     picture.add(b"none", counts, np.zeros(0, np.int32))
     assert "0 scores, 0 hits<" in picture.draw("svg").decode()
 
 
 def drawn(plot: ModuleType, queries: int, form: str = "svg") -> bytes:
-    picture = plot.Plot("E = 10")
+    picture = plot.Histograms("E = 10")
     for number in range(queries):
         found = scores(100 * (number + 1))
         picture.add(b"query$%d" % number, plot.count_scores(found), found[found > 60], 60.5)

@@ -13,10 +13,11 @@ import pytest
 
 from readmap.backend import open_backend
 from readmap.errors import DataError
+from readmap.formats.output import format_by_ending
 from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.comparison import compare_pairs
-from readmap.pairwise.formats import ComparisonFormat, format_by_ending, writer
+from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
 from readmap.pairwise.parameters import Mode, Settings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -257,4 +258,4 @@ def test_names_that_are_no_text() -> None:
     ],
 )
 def test_endings(name: str | None, format: ComparisonFormat | None) -> None:
-    assert format_by_ending(name) is format
+    assert format_by_ending(name, ENDINGS) is format

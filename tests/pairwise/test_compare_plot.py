@@ -68,7 +68,7 @@ def test_pictures_of_few_and_many(count: int) -> None:
     plot = pytest.importorskip("readmap.pairwise.plot")
     queries, targets = sequences(["ACGT" * 5] * count), sequences(["ACGT" * 5, *["TTTT"] * (count - 1)])
     queries.names[0] = b"not $a_1^ formula$ \xff"
-    drawing = plot.Plot(queries, targets)
+    drawing = plot.DotPlot(queries, targets)
     assert drawing.draw("png").startswith(b"\x89PNG")
     drawing.add(batch(queries, targets, np.zeros(count, np.bool_), 0, count))
     assert drawing.draw("svg").startswith(b"<?xml")

@@ -16,6 +16,7 @@ from examples import reads_of
 from readmap.backend import Array, Backend, Kernel, open_backend
 from readmap.backend.compilation import host_compiler as host_compiler
 from readmap.backend.compilation import nvrtc, sources
+from readmap.backend.compilation.declarations import constant
 from readmap.formats.sam import Form
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
@@ -169,7 +170,7 @@ def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> lis
     comments = {
         "bytes": reads.bytes,
         "name_starts": reads.name_starts,
-        "form": int(form),
+        "form": constant("search/records.cuh", form.value),
         "has_read_group": has_read_group,
     }
     lengths: Array = backend.empty(reads.count, np.int64)

@@ -15,9 +15,11 @@ from readmap.cli.common.wording import printable
 from readmap.cli.compare.options import Options, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
 from readmap.formats.output import ByteSink, commit_together
+from readmap.formats.writer import Writer
 from readmap.pairwise.checkpoint import forget
 from readmap.pairwise.comparison import expect_partners
-from readmap.pairwise.formats import Writer, writer
+from readmap.pairwise.formats import writer
+from readmap.pairwise.results import Results
 from readmap.reads.sequences import read_sequences
 from readmap.version import __version__
 
@@ -74,13 +76,15 @@ def _read(options: Options, backend: Backend, show: Callable[[str], None]) -> Co
     return ComparisonRun(options, queries, targets, backend)
 
 
-def _write(run: ComparisonRun, records: Writer, outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
+def _write(
+    run: ComparisonRun, records: Writer[Results], outputs: dict[str, ByteSink], show: Callable[[str], None]
+) -> None:
     """Compare all, and write the results."""
     write, drawing = outputs["output"].write, None
     if "plot" in outputs:
-        from readmap.pairwise.plot import Plot  # nothing else needs matplotlib
+        from readmap.pairwise.plot import DotPlot  # nothing else needs matplotlib
 
-        drawing = Plot(run.queries, run.targets)
+        drawing = DotPlot(run.queries, run.targets)
     began = time.perf_counter()
 
     def progress(done: int, total: int) -> None:

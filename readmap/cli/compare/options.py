@@ -23,7 +23,8 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import Resources
-from readmap.pairwise.formats import ComparisonFormat, format_by_ending
+from readmap.formats.output import format_by_ending
+from readmap.pairwise.formats import ENDINGS, ComparisonFormat
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.strand import Strand
 
@@ -111,7 +112,7 @@ class OutputOptions:
     @property
     def format(self) -> ComparisonFormat:
         """The format of the output."""
-        return ComparisonFormat(self.named_format or format_by_ending(self.path) or ComparisonFormat.SUMMARY)
+        return ComparisonFormat(self.named_format or format_by_ending(self.path, ENDINGS) or ComparisonFormat.SUMMARY)
 
 
 @dataclass(frozen=True, kw_only=True)

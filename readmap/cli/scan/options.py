@@ -15,10 +15,11 @@ from readmap.cli.common.folders import molecule_option
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import PANEL, device_option, gpu_memory_option, threads_option
-from readmap.database.formats import ScanFormat, format_by_ending, tab
+from readmap.database.formats import ENDINGS, ScanFormat, tab
 from readmap.database.matrices import STANDARD
 from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
 from readmap.errors import UsageError
+from readmap.formats.output import format_by_ending
 from readmap.strand import Strand
 
 
@@ -138,7 +139,7 @@ def layout_of(context: typer.Context, options: Options) -> tuple[ScanFormat, tup
         refuse(context, [(["format"], True, "not with --outfmt, which says the same")])
         refuse(context, [(["columns"], more is not None, "not with the columns of --outfmt")])
         named, columns = number, more or columns
-    format = ScanFormat(named) if named else format_by_ending(output.path) or ScanFormat.TEXT
+    format = ScanFormat(named) if named else format_by_ending(output.path, ENDINGS) or ScanFormat.TEXT
     conflicts = (
         (["columns"], format is not ScanFormat.TAB, f"only with --format tab, and {format} is written"),
         (["match", "mismatch"], options.scores.matrix is not None, "not with --matrix, which scores all letters"),

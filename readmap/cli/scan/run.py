@@ -9,11 +9,12 @@ from typing import Any
 from readmap.cli.common.alignments import Timer, cells_line, gcups, progress_line, write_plot
 from readmap.cli.common.wording import counted, printable
 from readmap.cli.scan.options import Options
-from readmap.database.formats import ScanFormat, Writer
-from readmap.database.results import Query, Results
+from readmap.database.formats import ScanFormat
+from readmap.database.results import Query, QueryHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
+from readmap.formats.writer import Writer
 from readmap.reads.sequences import Sequences
 
 
@@ -30,19 +31,19 @@ class ScanRun:
         """Seconds that finding took so far."""
         return self._timer.seconds
 
-    def write(self, records: Writer, outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
+    def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
         """Scan with all queries, and write the results."""
         scan, write, drawing = self._scan, outputs["output"].write, None
         if "plot" in outputs:
-            from readmap.database.plot import Plot, count_scores  # nothing else needs matplotlib
+            from readmap.database.plot import Histograms, count_scores  # nothing else needs matplotlib
 
             highest = scan.limits.highest_evalue(scan.costs)
-            drawing = Plot("" if highest is None else f"E = {highest:g}")
+            drawing = Histograms("" if highest is None else f"E = {highest:g}")
         write(records.begin)
         for scanned in self._timer.timed(scan(self._queries, self._progress(show))):
             hits = scanned.hits
             query = self._query(hits.query)
-            records.write(Results(query, hits, scan.database, scan.costs.matrix.scores), hits.query == 0, write)
+            records.write(QueryHits(query, hits, scan.database, scan.costs.matrix.scores), hits.query == 0, write)
             self._hits += len(hits)
             if drawing:
                 drawing.add(query.name, count_scores(scanned.scores), hits.scores, scanned.threshold)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from readmap.cli.common.options import LARGEST_SCORE, argument, choice, flag, nu
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
+from readmap.formats.output import format_by_ending
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
@@ -92,8 +92,7 @@ class OutputOptions:
     @property
     def format(self) -> Format | None:
         """The format other than SAM by which the output's name ends."""
-        plain = (self.path or "").removesuffix(".gz").removesuffix(".bgz")
-        return ENDINGS.get(os.path.splitext(plain)[1])
+        return format_by_ending(self.path, ENDINGS)
 
     @property
     def bytes_to_sort(self) -> int | None:

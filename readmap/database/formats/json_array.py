@@ -6,20 +6,19 @@ import json
 import math
 from typing import Any
 
-from readmap.database.results import Hit, Results
-
-BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
+from readmap.database.results import Hit, QueryHits
+from readmap.formats.lines import in_words
 
 #: Digits of an identity behind the point.
 DIGITS = 6
 
 
-def record(results: Results) -> bytes:
+def records(results: QueryHits) -> list[bytes]:
     """An object; each hit in a line of its own."""
     query = results.query
-    head = json.dumps({"query": _text(query.name), "query_length": len(query.letters)})[:-1]
+    head = json.dumps({"query": in_words(query.name), "query_length": len(query.letters)})[:-1]
     hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)
-    return f'{head}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()
+    return [f'{head}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()]
 
 
 def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
@@ -29,8 +28,8 @@ def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
     """
     columns = hit.size
     return {
-        "subject": _text(hit.name),
-        "title": _text(hit.title),
+        "subject": in_words(hit.name),
+        "title": in_words(hit.title),
         "subject_length": hit.length,
         "score": hit.score,
         "bit_score": _known(hit.bit_score),
@@ -53,7 +52,3 @@ def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
 
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")

@@ -11,46 +11,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from readmap.database.results import Hit, Query, Results, Subjects, cigar
-from readmap.errors import DataError
+from readmap.database.database import Database
+from readmap.database.results import Hit, Query, QueryHits, cigar
 from readmap.formats.header import header_lines
+from readmap.formats.sam import expect_distinct
 from readmap.pairwise.formats.paf import UNKNOWN
 from readmap.pairwise.formats.sam import LONGEST_NAME, REVERSE, UNMAPPED
 
 SECONDARY = 0x100
 
 
-def header(subjects: Subjects, version: str, command_line: str) -> bytes:
+def header(database: Database, version: str, command_line: str) -> bytes:
     """The header, with an @SQ for each subject that is not empty, without M5, which would take reading all letters.
 
     Raises DataError where two subjects have one name.
     """
     first, *others = header_lines([], [], version, command_line)
-    lines = [first.encode(), *_subject_lines(subjects), *(line.encode() for line in others)]
-    return b"\n".join(lines) + b"\n"
+    names = [database.names[number] for number in range(len(database))]
+    expect_distinct(names, "database")
+    lengths = map(database.length_of, range(len(database)))
+    subjects = (b"@SQ\tSN:%b\tLN:%d" % each for each in zip(names, lengths, strict=True) if each[1])
+    return b"\n".join([first.encode(), *subjects, *(line.encode() for line in others)]) + b"\n"
 
 
-def _subject_lines(subjects: Subjects) -> Iterator[bytes]:
-    numbers: dict[bytes, int] = {}
-    for number in range(len(subjects)):
-        name = subjects.names[number]
-        if (other := numbers.setdefault(name, number)) != number:
-            shown = name.decode("utf-8", "backslashreplace")
-            raise DataError(
-                f"record {number + 1} of the database ({shown}): record {other + 1} has the same name, which SAM's "
-                "header cannot hold: choose another --format"
-            )
-        if length := subjects.length_of(number):
-            yield b"@SQ\tSN:%b\tLN:%d" % (name, length)
-
-
-def record(results: Results) -> bytes:
+def records(results: QueryHits) -> Iterator[bytes]:
     """The lines of a query."""
     query = results.query
     if not len(results):
         letters = query.letters.tobytes() or b"*"
-        return b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\n" % (query.name[:LONGEST_NAME], UNMAPPED, letters)
-    return b"".join(_line(query, hit, number == 0) for number, hit in enumerate(results))
+        yield b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\n" % (query.name[:LONGEST_NAME], UNMAPPED, letters)
+    for number, hit in enumerate(results):
+        yield _line(query, hit, number == 0)
 
 
 def _line(query: Query, hit: Hit, is_primary: bool) -> bytes:

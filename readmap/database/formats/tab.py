@@ -5,12 +5,12 @@ A hit on the reverse strand has qstart < qend and sstart > send.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.results import Hit, Query, Results
+from readmap.database.results import Hit, Query, QueryHits
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import EQUAL
 
@@ -21,23 +21,9 @@ STANDARD = (
 )
 _STANDARD_NAME = "std"
 
+_STRANDS = ("plus", "minus")
+
 Value = str | int
-
-
-def _subject_start(hit: Hit) -> int:
-    return hit.subject_end if hit.reverse else hit.subject_start + 1
-
-
-def _subject_end(hit: Hit) -> int:
-    return hit.subject_start + 1 if hit.reverse else hit.subject_end
-
-
-def _frame(hit: Hit) -> int:
-    return -1 if hit.reverse else 1
-
-
-def _strand(hit: Hit) -> str:
-    return "minus" if hit.reverse else "plus"
 
 
 def _percent(part: int, whole: int, digits: int) -> str:
@@ -69,10 +55,8 @@ def _text(name: bytes) -> str:
 
 
 #: What a column holds, by BLAST's name of it; `cigar` is none of BLAST's.
-COLUMNS: dict[str, Callable[[Results, Hit], Value]] = {
-    "qseqid": lambda results, hit: _text(results.query.name),
-    "qacc": lambda results, hit: _text(results.query.name),
-    "qaccver": lambda results, hit: _text(results.query.name),
+COLUMNS: dict[str, Callable[[QueryHits, Hit], Value]] = {
+    **dict.fromkeys(("qseqid", "qacc", "qaccver"), lambda results, hit: _text(results.query.name)),
     "qlen": lambda results, hit: len(results.query.letters),
     "qstart": lambda results, hit: hit.query_start + 1,
     "qend": lambda results, hit: hit.query_end,
@@ -80,20 +64,15 @@ COLUMNS: dict[str, Callable[[Results, Hit], Value]] = {
     "qseq": lambda results, hit: hit.columns.query.tobytes().decode(),
     "qcovs": lambda results, hit: _coverage(hit.covered, results.query),
     "qcovhsp": lambda results, hit: _coverage(hit.query_end - hit.query_start, results.query),
-    "sseqid": lambda results, hit: _text(hit.name),
-    "sallseqid": lambda results, hit: _text(hit.name),
-    "sacc": lambda results, hit: _text(hit.name),
-    "saccver": lambda results, hit: _text(hit.name),
-    "sallacc": lambda results, hit: _text(hit.name),
-    "stitle": lambda results, hit: _text(hit.title),
-    "salltitles": lambda results, hit: _text(hit.title),
+    **dict.fromkeys(("sseqid", "sallseqid", "sacc", "saccver", "sallacc"), lambda results, hit: _text(hit.name)),
+    **dict.fromkeys(("stitle", "salltitles"), lambda results, hit: _text(hit.title)),
     "slen": lambda results, hit: hit.length,
-    "sstart": lambda results, hit: _subject_start(hit),
-    "send": lambda results, hit: _subject_end(hit),
-    "sstrand": lambda results, hit: _strand(hit) if results.are_nucleotides else "N/A",
-    "sframe": lambda results, hit: _frame(hit),
+    "sstart": lambda results, hit: hit.subject_end if hit.reverse else hit.subject_start + 1,
+    "send": lambda results, hit: hit.subject_start + 1 if hit.reverse else hit.subject_end,
+    "sstrand": lambda results, hit: _STRANDS[hit.reverse] if results.are_nucleotides else "N/A",
+    "sframe": lambda results, hit: -1 if hit.reverse else 1,
     "sseq": lambda results, hit: hit.columns.target.tobytes().decode(),
-    "frames": lambda results, hit: f"1/{_frame(hit)}",
+    "frames": lambda results, hit: "1/-1" if hit.reverse else "1/1",
     "evalue": lambda results, hit: evalue_text(hit.evalue),
     "bitscore": lambda results, hit: bit_score_text(hit.bit_score),
     "score": lambda results, hit: hit.score,
@@ -124,8 +103,9 @@ def parse_columns(option: str) -> tuple[str, ...]:
     return tuple(column for name in names for column in (STANDARD if name == _STANDARD_NAME else (name,)))
 
 
-def record(results: Results, columns: tuple[str, ...] = STANDARD) -> bytes:
+def records(results: QueryHits, columns: tuple[str, ...] = STANDARD) -> Iterator[bytes]:
     """The lines of a query, none where it has no hits."""
     fields = [COLUMNS[name] for name in columns]
-    lines = ("\t".join([str(field(results, hit)) for field in fields]) + "\n" for hit in results)
-    return "".join(lines).encode("utf-8", "surrogateescape")
+    for hit in results:
+        line = "\t".join([str(field(results, hit)) for field in fields]) + "\n"
+        yield line.encode("utf-8", "surrogateescape")

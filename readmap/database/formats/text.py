@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.results import Hit, Results
+from readmap.database.results import Hit, QueryHits
 from readmap.pairwise.alignments import EQUAL
 
 WIDTH = 60
@@ -23,16 +23,18 @@ _TABLE_HEAD = (
 STROKE, PLUS, BLANK = np.frombuffer(b"|+ ", np.uint8)
 
 
-def record(results: Results) -> bytes:
+def records(results: QueryHits) -> Iterator[bytes]:
     """The text of a query."""
     head = f"Query= {_text(results.query.title)}\n\nLength={len(results.query.letters)}\n"
     if not len(results):
-        return _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
+        yield _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
+        return
     table, alignments = [], []
     for hit in results:
         table.append(_table_line(hit))
         alignments.append(_alignment(hit, results.are_nucleotides))
-    return _bytes(head + _TABLE_HEAD + "".join(table) + "\n\n") + b"".join(alignments)
+    yield _bytes(head + _TABLE_HEAD + "".join(table) + "\n\n")
+    yield from alignments
 
 
 def _table_line(hit: Hit) -> str:

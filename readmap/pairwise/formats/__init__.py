@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
+from readmap.formats.writer import Writer, json_writer
 from readmap.pairwise.formats import json_array, paf, sam, summary, text, tsv
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
@@ -38,32 +37,12 @@ ENDINGS = {
 }
 
 
-def format_by_ending(path: str | None) -> ComparisonFormat | None:
-    """The format by which an output's name ends."""
-    plain = (path or "").removesuffix(".gz").removesuffix(".bgz")
-    return ENDINGS.get(os.path.splitext(plain)[1])
-
-
-@dataclass(frozen=True)
-class Writer:
-    """What stands before, between and behind the records, and what makes those of some pairs."""
-
-    records: Callable[[Results], Iterable[bytes]]
-    begin: bytes = b""
-    between: bytes = b""
-    end: bytes = b""
-
-    def write(self, results: Results, is_first: bool, write: Callable[[bytes], object]) -> None:
-        """Write the records of some pairs. There is one at least. is_first: whether none have been written before."""
-        write((b"" if is_first else self.between) + self.between.join(self.records(results)))
-
-
-def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> Writer:
+def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> Writer[Results]:
     """The writer of a format. Raises DataError where it cannot hold the targets."""
     if format is ComparisonFormat.SAM:
         return Writer(_each(sam.record), sam.header(targets, version, command_line))
     if format is ComparisonFormat.JSON:
-        return Writer(_each(json_array.record), json_array.BEGIN, json_array.BETWEEN, json_array.END)
+        return json_writer(_each(json_array.record))
     if format is ComparisonFormat.TSV:
         return Writer(_each(tsv.record), tsv.HEADER)
     if format is ComparisonFormat.TEXT:

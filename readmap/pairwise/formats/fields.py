@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from readmap.formats.lines import in_words
 from readmap.pairwise.results import Result
 
 Value = str | int | float | None
@@ -19,12 +20,12 @@ DIGITS = 6
 def values(result: Result) -> tuple[Value, ...]:
     """One for each name; places are 1-based and inclusive. None is what is unknown, or not there in an empty result."""
     return (
-        _text(result.query_name),
+        in_words(result.query_name),
         len(result.query),
         _known(result.query_start, 1),
         _known(result.query_end),
         None if result.is_empty else result.strand,
-        _text(result.target_name),
+        in_words(result.target_name),
         len(result.target),
         _known(result.target_start, 1),
         _known(result.target_end),
@@ -39,7 +40,3 @@ def values(result: Result) -> tuple[Value, ...]:
 
 def _known(place: int, from_one: int = 0) -> int | None:
     return None if place < 0 else place + from_one
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")

@@ -7,8 +7,6 @@ import json
 from readmap.pairwise.formats.fields import NAMES, values
 from readmap.pairwise.results import Result
 
-BEGIN, BETWEEN, END = b"[\n", b",\n", b"\n]\n"
-
 
 def record(result: Result) -> bytes:
     """An object, in one line."""

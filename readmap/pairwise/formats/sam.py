@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-from readmap.errors import DataError
 from readmap.formats import sam
 from readmap.formats.fasta import Contig
 from readmap.pairwise.formats.paf import UNKNOWN
@@ -19,14 +18,7 @@ LONGEST_NAME = 254
 
 def header(targets: Sequences, version: str, command_line: str) -> bytes:
     """The header, with an @SQ for each target that is not empty. Raises DataError where two targets have one name."""
-    numbers: dict[bytes, int] = {}
-    for number, name in enumerate(targets.names, 1):
-        if numbers.setdefault(name, number) != number:
-            shown = name.decode("utf-8", "backslashreplace")
-            raise DataError(
-                f"record {number} of the targets ({shown}): record {numbers[name]} has the same name, which SAM's "
-                "header cannot hold: choose another --format"
-            )
+    sam.expect_distinct(targets.names, "targets")
     contigs = [
         Contig(name.decode("utf-8", "surrogateescape"), len(letters), hashlib.md5(letters.tobytes()).hexdigest())
         for name, letters in zip(targets.names, targets, strict=True)

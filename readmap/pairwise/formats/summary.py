@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from readmap.formats.lines import in_words
 from readmap.pairwise.results import Result
 
 
@@ -29,7 +30,7 @@ def lines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _sequence(name: bytes, length: int, start: int, end: int) -> str:
-    text = f"{name.decode('utf-8', 'backslashreplace')}, {length:,} letters"
+    text = f"{in_words(name)}, {length:,} letters"
     if start < 0 and end < 0:
         return text
     parts = [f"from {start + 1:,}"] if start >= 0 else []
