@@ -6,17 +6,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from readmap.backend import device_names, open_backend
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import open_device_pool
 from readmap.database.hits import Hits
 from readmap.database.parameters import MOST_HITS, Limits, costs_of
 from readmap.database.search import Scan
-from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
-from readmap.reads.sequences import Sequences
+from readmap.reads.sequences import Sequences, checked
 
 #: Of Python: a sequence, several, or several by their names.
 Texts = str | bytes | Iterable[str | bytes] | Mapping[str, str | bytes] | Sequences
@@ -77,14 +74,5 @@ def _sequences(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
     if isinstance(given, str | bytes):
         given = [given]
     named = given if isinstance(given, Mapping) else {f"{kind}{i + 1}": text for i, text in enumerate(given)}
-    parts = []
-    for name, text in named.items():
-        letters = text.encode("utf-8") if isinstance(text, str) else bytes(text)
-        codes = letters.translate(molecule.table)
-        if b"\0" in codes:
-            place = codes.index(b"\0")
-            found = letters[place : place + 1]
-            raise DataError(f"{name}, position {place + 1}: expected {molecule.letter}, found {found!r}")
-        parts.append(codes)
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return Sequences([name.encode() for name in named], np.frombuffer(b"".join(parts), np.uint8), offsets)
+    parts = [checked(name, text, molecule) for name, text in named.items()]
+    return Sequences.of([name.encode() for name in named], parts)

@@ -110,7 +110,9 @@ def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 
 def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> PairAlignments:
-    queries, subjects = _sequences([pair.query for pair in pairs]), _sequences([pair.subject for pair in pairs])
+    names = [b"%d" % number for number in range(len(pairs))]
+    queries = Sequences.of(names, [pair.query for pair in pairs])
+    subjects = Sequences.of(names, [pair.subject for pair in pairs])
     codes, targets = (letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
     found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
     expected = np.array([pair.score for pair in pairs], np.int32)
@@ -128,12 +130,3 @@ def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) 
         target_starts=found.target_starts + subject_starts,
         target_ends=found.target_ends + subject_starts,
     )
-
-
-def _sequences(codes: Sequence[NDArray[np.uint8]]) -> Sequences:
-    """Codes in the place of letters, with numbers for names."""
-    offsets = np.cumsum([0, *map(len, codes)], dtype=np.int64)
-    return Sequences([b"%d" % number for number in range(len(codes))], np.concatenate([_NONE, *codes]), offsets)
-
-
-_NONE = np.zeros(0, np.uint8)

@@ -145,26 +145,13 @@ class QueryHits:
                 start, stop = length - stop, length - start
             subject = subjects.letters_of(number, start, stop)
             yield Hit(
-                name=names[number],
-                title=titles[number],
-                length=length,
-                reverse=reverse,
-                score=score,
-                bit_score=bit_score,
-                evalue=evalue,
-                query_start=query_start,
-                query_end=query_end,
-                subject_start=start,
-                subject_end=stop,
-                covered=covered[number],
-                query=self.query.letters[query_start:query_end],
-                subject=COMPLEMENTS[subject[::-1]] if reverse else subject,
-                operations=hits.alignments.operations[begin:end],
-                equal=equal,
-                different=different,
-                gaps=gaps,
-                openings=openings,
-                are_similar=are_similar,
+                *(names[number], titles[number], length, reverse, score, bit_score, evalue),
+                *(query_start, query_end, start, stop, covered[number]),
+                self.query.letters[query_start:query_end],
+                COMPLEMENTS[subject[::-1]] if reverse else subject,
+                hits.alignments.operations[begin:end],
+                *(equal, different, gaps, openings),
+                are_similar,
             )
 
     def _counts(self) -> list[list[int]]:

@@ -115,14 +115,8 @@ class Locations:
 
     def __iter__(self) -> Iterator[Location]:
         queries = np.repeat(np.arange(len(self.totals)), np.diff(self.offsets)).tolist()
-        rows = zip(
-            queries,
-            self.contigs.tolist(),
-            self.starts.tolist(),
-            self.ends.tolist(),
-            self.strands.tolist(),
-            strict=True,
-        )
+        columns = (self.contigs, self.starts, self.ends, self.strands)
+        rows = zip(queries, *(column.tolist() for column in columns), strict=True)
         for query, contig, start, end, strand in rows:
             yield Location(query, self.names[contig].name, start, end, strand)
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import open_backend
-from readmap.errors import DataError, UsageError
+from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.parameters import Scores, Settings
 from readmap.pairwise.results import Result
-from readmap.reads.sequences import Sequences
+from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand
 
 #: Of Python: text, bytes, or uint8 [letters].
@@ -90,12 +90,7 @@ def compare(
 
 
 def _sequences(name: str, text: Text) -> Sequences:
-    letters = text.encode() if isinstance(text, str) else bytes(text)
-    bases = letters.translate(Alphabet.NUCLEOTIDES.table)
-    if b"\0" in bases:
-        place = bases.index(b"\0")
-        raise DataError(f"{name}, position {place + 1}: expected a nucleotide (IUPAC), found {letters[place:][:1]!r}")
-    return Sequences([name.encode()], np.frombuffer(bases, np.uint8), np.array([0, len(bases)]))
+    return Sequences.of([name.encode()], [checked(name, text, Alphabet.NUCLEOTIDES)])
 
 
 def _of_result(result: Result) -> Comparison:

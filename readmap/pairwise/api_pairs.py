@@ -51,9 +51,7 @@ def align_pairs(
     where the device cannot be used.
     """
     chosen = _mode(mode)
-    if gap_first < gap_extend:
-        raise UsageError(f"gap first is {gap_first}, expected at least gap extend, which is {gap_extend}")
-    scores = Scores(match, mismatch, gap_first - gap_extend, gap_extend)
+    scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
     backend = open_backend(device, threads)
     sides = _letters(queries, backend), _letters(targets, backend)
     if len(sides[0]) != len(sides[1]):

@@ -76,19 +76,12 @@ def _check_operations(results: Results) -> None:
     continues[ends[ends < len(operations)]] = 0
     _expect(results, "the number of operations that continue another", 0, results.sums(continues))
     both = results.columns(EQUAL) + results.columns(DIFFERENT)
-    query, target = both + results.columns(INSERTED), both + results.columns(DELETED)
-    _expect(
-        results,
-        "the number of the query's letters in its operations",
-        alignments.query_ends - alignments.query_starts,
-        query,
-    )
-    _expect(
-        results,
-        "the number of the target's letters in its operations",
-        alignments.target_ends - alignments.target_starts,
-        target,
-    )
+    for side, alone, size in (
+        ("query", INSERTED, alignments.query_ends - alignments.query_starts),
+        ("target", DELETED, alignments.target_ends - alignments.target_starts),
+    ):
+        found = both + results.columns(alone)
+        _expect(results, f"the number of the {side}'s letters in its operations", size, found)
 
 
 def _check_ends(results: Results, outside: tuple[int, ...]) -> None:

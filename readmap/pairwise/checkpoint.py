@@ -62,16 +62,13 @@ class Checkpoint:
         backend = self._matrix.backend
         with _kept(path) as state:
             self._expect(str(state["name"]))
-            steps, count, most, first = (
-                Steps(*map(int, state["steps"])),
-                *map(int, (state["slabs"], state["most"])),
-                state["first"],
-            )
+            steps, first = Steps(*map(int, state["steps"])), Best(*map(int, state["first"]))
+            count, most = int(state["slabs"]), int(state["most"])
             row_h, row_f = (backend.to_device(state[row]) for row in ("row_h", "row_f"))
         if steps.row % self._matrix.strip or steps.slab % self._matrix.strip:
             raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
         slabs = [_slab(self._folder / _file(number), backend) for number in range(count)]
-        return Resumed(steps, slabs, row_h, row_f, most, Best(*map(int, first)))
+        return Resumed(steps, slabs, row_h, row_f, most, first)
 
     def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
         """Keep the grid's last slab, and where the sweep is behind it."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.errors import DataError
@@ -16,7 +17,6 @@ from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.pairwise.results import Results
-from readmap.pairwise.strands import better
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
@@ -141,9 +141,36 @@ def _results(
 
 def _checked(found: list[Results], scores: Scores, mode: Mode) -> Results:
     """The results of one strand, or the better ones of two."""
-    results = better(*found) if len(found) == 2 else found[0]
+    results = _better(*found) if len(found) == 2 else found[0]
     check(results, scores, mode)
     return results
+
+
+def _better(forward: Results, reverse: Results) -> Results:
+    """The result of each pair with the better score, the forward one where they tie."""
+    chosen = reverse.alignments.scores > forward.alignments.scores
+    if not chosen.any():
+        return forward
+    if chosen.all():
+        return reverse
+    each_letter = np.repeat(chosen, forward.queries.lengths)
+    letters = np.where(each_letter, reverse.queries.letters, forward.queries.letters)
+    queries = replace(forward.queries, letters=letters)
+    alignments = _choose(chosen, forward.alignments, reverse.alignments)
+    return replace(forward, queries=queries, reverse=chosen, alignments=alignments)
+
+
+def _choose(chosen: NDArray[np.bool_], these: PairAlignments, those: PairAlignments) -> PairAlignments:
+    """Alignments of `those` where they are chosen, and of `these` elsewhere."""
+    counts = [np.diff(each.operation_ends, prepend=0) for each in (these, those)]
+    kept = np.where(chosen, counts[1], counts[0])
+    operations = np.empty(int(kept.sum()), np.uint32)
+    is_chosen = np.repeat(chosen, kept)
+    operations[is_chosen] = those.operations[np.repeat(chosen, counts[1])]
+    operations[~is_chosen] = these.operations[np.repeat(~chosen, counts[0])]
+    ends = {"operation_ends": np.cumsum(kept, dtype=np.int64), "operations": operations}
+    others = vars(these).keys() - ends.keys()
+    return PairAlignments(**{name: np.where(chosen, vars(those)[name], vars(these)[name]) for name in others}, **ends)
 
 
 def _batches(queries: Sequences, targets: Sequences) -> Iterator[tuple[int, int]]:

@@ -67,10 +67,4 @@ def _way(steps: NDArray[np.int64], operation: NDArray[np.int64], first: NDArray[
 
 def joined(paths: list[Paths]) -> Paths:
     """All of them, of which there is at least one."""
-    return Paths(
-        np.concatenate([each.x for each in paths]),
-        np.concatenate([each.y for each in paths]),
-        np.concatenate([each.reverse for each in paths]),
-        np.concatenate([each.gaps for each in paths]),
-        np.concatenate([each.boxes for each in paths], axis=1),
-    )
+    return Paths(**{name: np.concatenate([vars(each)[name] for each in paths], axis=-1) for name in vars(paths[0])})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,13 @@ class Sequences:
         if not self.titles:
             object.__setattr__(self, "titles", self.names)
 
+    @classmethod
+    def of(cls, names: list[bytes], parts: Iterable[Any]) -> Sequences:
+        """The sequences of these names; parts: bytes or uint8, the letters of each as they are kept."""
+        letters = list(parts)
+        offsets = np.cumsum([0, *map(len, letters)], dtype=np.int64)
+        return cls(names, np.frombuffer(b"".join(letters), np.uint8), offsets)
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -83,6 +91,16 @@ class Sequences:
             ends = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, self.lengths)
             letters = self.letters[ends - np.arange(len(self.letters))]
         return replace(self, letters=COMPLEMENTS[letters])
+
+
+def checked(name: str, text: str | bytes | NDArray[np.uint8], alphabet: Alphabet) -> bytes:
+    """The letters of a text as sequences keep them; raises DataError where one is none of the alphabet's."""
+    letters = text.encode() if isinstance(text, str) else bytes(text)
+    kept = letters.translate(alphabet.table)
+    if (place := kept.find(b"\0")) >= 0:
+        found = letters[place : place + 1]
+        raise DataError(f"{name}, position {place + 1}: expected {alphabet.letter}, found {found!r}")
+    return kept
 
 
 def joined(parts: Sequence[Sequences]) -> Sequences:

@@ -204,7 +204,7 @@ def test_the_apis_example() -> None:
     [
         ({"targets": ["A"]}, "expected as many targets as queries, found 1 and 2"),
         ({"mode": "glocal"}, "mode is glocal, expected one of local, global, semiglobal"),
-        ({"gap_first": 1}, "gap first is 1, expected at least gap extend, which is 2"),
+        ({"gap_first": 1}, "the first letter of a gap costs 1, expected 2 or more"),
         ({"match": 0}, "match is 0, expected 1 to 1000"),
         ({"device": "gpu"}, "--device gpu"),
     ],

@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.cli.common.conflicts import Conflict, refuse_inside, refuse_same_output
+from readmap.cli.common.conflicts import Conflict, are_same, refuse_inside, refuse_same_output
 from readmap.cli.common.options import option
 from readmap.cli.common.output import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
-from readmap.cli.common.wording import percent
+from readmap.cli.common.wording import percent, printable
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import CRAM_ENDING
@@ -133,11 +133,7 @@ def check_files(query: str, target: str, output: str | None, plot: str | None, r
         if os.path.isdir(path):
             refuse_inside(Path(path), {"-o": output, "--plot": plot, "--json": record})
     for name, written in {"-o": output, "--plot": plot, "--json": record}.items():
-        if (
-            written is not None
-            and os.path.isfile(written)
-            and any(_are_same(written, path) for path in (query, target))
-        ):
+        if written is not None and os.path.isfile(written) and any(are_same(written, path) for path in (query, target)):
             raise UsageError(f"{name} {written} is a file of the sequences")
     refuse_same_output("--json", record, output)
     refuse_same_output("--plot", plot, output)
@@ -147,8 +143,9 @@ def check_files(query: str, target: str, output: str | None, plot: str | None, r
             raise ReadmapError(f"--plot {plot}: matplotlib is not installed: pip install 'readmap[plot]'")
 
 
-def _are_same(one: str, other: str) -> bool:
-    return other != "-" and os.path.samefile(one, other)
+def file_record(path: str, sequences: int, letters: int) -> dict[str, Any]:
+    """The contents of a file of sequences, for programs."""
+    return {"source": printable(path), "sequences": sequences, "letters": letters}
 
 
 def gcups(cells: int, seconds: float) -> float:

@@ -28,6 +28,14 @@ def refuse(context: typer.Context, conflicts: Iterable[Conflict]) -> None:
             raise UsageError(f"{', '.join(found)}: {message}")
 
 
+def are_same(one: str, other: str) -> bool:
+    """Whether two names are of one file."""
+    try:
+        return one == other or os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
 def refuse_same_output(option: str, path: str | None, output: str | None, what: str = "the output goes") -> None:
     """Raise UsageError where an option names the file that something else goes to; what: that, for the message."""
     if path is None:

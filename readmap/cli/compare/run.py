@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.cli.common.alignments import Timer, cells_line, gcups
-from readmap.cli.common.wording import counted, device_in_words, printable
+from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
+from readmap.cli.common.wording import counted, device_in_words
 from readmap.cli.compare.options import Options
 from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
 from readmap.pairwise.parameters import Mode
@@ -56,8 +56,8 @@ class ComparisonRun:
         scores = asdict(settings.scores)
         scores["gap_first"] = scores.pop("gap_open") + scores["gap_extend"]
         return {
-            "query": _file(self._options.query, self.queries),
-            "target": _file(self._options.target, self.targets),
+            "query": file_record(self._options.query, len(self.queries), len(self.queries.letters)),
+            "target": file_record(self._options.target, len(self.targets), len(self.targets.letters)),
             "device": self._backend.name,
             "threads": self._backend.threads,
             "in_pairs": self._in_pairs,
@@ -70,7 +70,3 @@ class ComparisonRun:
             "counts": {"pairs": self._pairs, "aligned": self._aligned, "cells": self._cells},
             "gcups": round(gcups(self._cells, self.seconds), 4),
         }
-
-
-def _file(path: str, sequences: Sequences) -> dict[str, Any]:
-    return {"source": printable(path), "sequences": len(sequences), "letters": len(sequences.letters)}

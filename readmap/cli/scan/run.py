@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from readmap.cli.common.alignments import Timer, cells_line, gcups, progress_line, write_plot
-from readmap.cli.common.wording import counted, printable
+from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups, progress_line, write_plot
+from readmap.cli.common.wording import counted
 from readmap.cli.scan.options import Options
 from readmap.database.formats import ScanFormat
 from readmap.database.results import Query, QueryHits
@@ -78,12 +78,8 @@ class ScanRun:
         queries, database = self._queries, self._scan.database
         costs, limits = self._scan.costs, self._scan.limits
         return {
-            "query": {"source": printable(options.query), "sequences": len(queries), "letters": len(queries.letters)},
-            "database": {
-                "source": printable(options.database),
-                "sequences": len(database),
-                "letters": database.letters,
-            },
+            "query": file_record(options.query, len(queries), len(queries.letters)),
+            "database": file_record(options.database, len(database), database.letters),
             "molecule": str(database.molecule),
             "devices": self._devices,
             "threads": options.resources.workers,

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from readmap.cli.common.conflicts import refuse_same_output
+from readmap.cli.common.conflicts import are_same, refuse_same_output
 from readmap.cli.common.output import BAM_ENDING
 from readmap.cli.search.options import Options
 from readmap.errors import UsageError
@@ -42,7 +42,7 @@ def _layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
         raise UsageError(f"{several}, and -p takes one, where mates alternate: leave out -p, or name one file")
     if len(paths) > 2:
         raise UsageError(f"{several}, and a search takes one, or two of pairs: join files with cat and search -")
-    if len(paths) == 2 and _are_same(*paths):
+    if len(paths) == 2 and are_same(*paths):
         raise UsageError(f"{paths[0]} and {paths[1]} are one file: name that of the mates, or -p where mates alternate")
     return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if interleaved else Layout.SINGLE
 
@@ -66,7 +66,7 @@ def _check_outputs(output: str | None, unmapped: str | None, record: str | None,
     if unmapped is not None and unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
         raise UsageError(f"--unmapped {unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
     for option, path in (("-o", output), ("--unmapped", unmapped)):
-        if path is not None and os.path.isfile(path) and any(_are_same(path, each) for each in reads):
+        if path is not None and os.path.isfile(path) and any(are_same(path, each) for each in reads):
             raise UsageError(f"{option} {path} is a file of the reads")
     refuse_same_output("--json", record, output)
     if unmapped is not None:
@@ -97,13 +97,6 @@ def _why_reference(path: str) -> str | None:
         return "is a reference, with its index beside it"
     record = _long_first_record(path)
     return f"looks like a reference (its first sequence, {record}, has over {LONGEST_READ:,} bases)" if record else None
-
-
-def _are_same(one: str, other: str) -> bool:
-    try:
-        return one == other or os.path.samefile(one, other)
-    except OSError:
-        return False
 
 
 def _is_regular(path: str) -> bool:
