@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from readmap.backend import Backend
+from readmap.backend import Backend, open_backend
 from readmap.cli.common.report import versions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +59,13 @@ def timed(seconds: dict[str, float], stage: str, backend: Backend) -> Iterator[N
     yield
     backend.synchronize()
     seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
+
+
+def backends_to_check(options: Options, backend: Backend) -> dict[str, Backend]:
+    """The backend that is timed, and the CPU with one thread and with several."""
+    several = max(options.threads, 2)
+    cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
+    return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}
 
 
 def figure(name: str, value: float, unit: str, wanted: str = "", bar: float | None = None) -> Row:

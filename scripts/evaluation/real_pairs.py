@@ -166,7 +166,7 @@ def real(work: WorkDirectory, name: str) -> Result:
         index = work.folder / f"{sam.stem}.bam.csi"
         bams[mapper] = work.make(f"{sam.stem}.bam", sort, mapper == "bwa", sam=sam, index=index)
     total, mapped, proper = zip(*map(count_primaries, sams.values()), strict=True)
-    same, sure = agreement(*sams.values())
+    same, sure = agreement(*map(primaries, sams.values()))
     figures = [figure("reads", total, 0, ">=", total[0]), figure("mapped", mapped, total[0], ">=", mapped[0])]
     figures.append(figure("in proper pairs", proper, total[0]))
     figures.append(figure("same place as bwa's MAPQ >= 30", (None, same), sure, ">="))

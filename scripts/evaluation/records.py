@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pysam
 from numpy.typing import NDArray
 
 Key = tuple[str, int]  # the read's name, and 1 or 2 for a mate, 0 for a single end
+Records = Iterable[tuple[Hashable, pysam.AlignedSegment]]  # by their reads
 Place = tuple[str, int, int, str] | None  # contig, start, end, strand
 
 
@@ -56,7 +57,7 @@ def count_by_mapq(records: Iterable[tuple[Key, pysam.AlignedSegment]]) -> NDArra
     return counts
 
 
-def agreement(bwa: Path, mapper: Path) -> tuple[int, int]:
+def agreement(bwa: Records, mapper: Records) -> tuple[int, int]:
     """How many reads the mapper puts where bwa puts them with a MAPQ of 30 or more, of how many."""
-    sure = {read: place(one) for read, one in primaries(bwa) if place(one) and one.mapping_quality >= 30}
-    return sum(same_place(sure[read], place(one)) for read, one in primaries(mapper) if read in sure), len(sure)
+    sure = {read: place(one) for read, one in bwa if place(one) and one.mapping_quality >= 30}
+    return sum(same_place(sure[read], place(one)) for read, one in mapper if read in sure), len(sure)

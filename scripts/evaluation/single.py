@@ -9,7 +9,7 @@ import numpy as np
 import pysam
 
 from evaluation.figures import Result, figure, kept_figures, mapq_bins
-from evaluation.records import count_by_mapq, place, same_place
+from evaluation.records import agreement, count_by_mapq, place
 from evaluation.work_directory import WorkDirectory
 
 # set: reference, first seed, options of the simulator
@@ -113,9 +113,8 @@ def real(work: WorkDirectory, name: str) -> Result:
     if name == "ecoli_on_human":
         trusted = [sum(one.mapping_quality >= 10 for one in records) for records in mapped]
         return {"figures": [figure("reads", total), figure("mapped with MAPQ >= 10", trusted, 0, "<=")]}
-    sure = {read: place(one) for read, one in bwa.items() if place(one) and one.mapping_quality >= 30}
-    same = sum(same_place(here, place(mapper.get(read))) for read, here in sure.items())
+    same, sure = agreement(bwa.items(), mapper.items())
     scored = compare_scores(bwa, mapper, ref)
     figures = [figure("reads", total), figure("mapped", counts, total[0], ">=", counts[0])]
-    figures.append(figure("same place as bwa's MAPQ >= 30", (None, same), len(sure), ">="))
+    figures.append(figure("same place as bwa's MAPQ >= 30", (None, same), sure, ">="))
     return {"figures": [*figures, figure("score of CIGAR >= bwa's", (None, scored[0]), scored[1], ">=")]}

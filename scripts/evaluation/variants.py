@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.figures import Result, Row, figure, skipped
-from evaluation.records import agreement
+from evaluation.records import agreement, primaries
 from evaluation.work_directory import BWA, BWA_INDEX, WorkDirectory, fill_in, missing
 
 # set: first seed, options of the simulator
@@ -45,12 +45,8 @@ BARRED = "minibwa 0.7"  # whose long indels are a bar; the rest is an aim
 
 def shell_words(work: WorkDirectory, template: str) -> str:
     """A command for varcall_eval.py, which fills in its own places and reads standard output."""
-    values: dict[str, Any] = work.values | {
-        "reads": ["{r1}", "{r2}"],
-        "part": "/dev/stdout",
-        "threads": "{t}",
-    }
-    values |= {name: f"{{{name}}}" for name in ("ref", "r1", "r2")} | {"index": "{idx}"}
+    own = {"ref": "{ref}", "r1": "{r1}", "r2": "{r2}", "index": "{idx}", "threads": "{t}"}
+    values: dict[str, Any] = work.values | own | {"reads": ["{r1}", "{r2}"], "part": "/dev/stdout"}
     return shlex.join(fill_in(template, values))
 
 
@@ -96,7 +92,7 @@ def simulated(work: WorkDirectory, name: str) -> Result:
         mapper = call(work, folder, work.mapper, work.index, work.search, keep=False)
         rows = compare(name, seed == first, bwa, mapper)
         bams: list[Path] = [work.folder / folder / f"{one}.bam" for one in ("bwa", work.mapper)]
-        same, sure = agreement(*bams)
+        same, sure = agreement(*map(primaries, bams))
         rows.append(figure("same place as bwa's MAPQ >= 30", (None, same), sure, "aim: >="))
         figures += [row | {"measure": f"seed {seed}: {row['measure']}"} for row in rows]
     return {"figures": figures}

@@ -8,10 +8,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from benchmarks.common import Options, Row
+from benchmarks.common import Options, Row, backends_to_check
 from benchmarks.compare import peer
 from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
-from readmap.backend import Backend, open_backend
+from readmap.backend import Backend
 from readmap.errors import InternalError
 from readmap.pairwise import aligners, checker
 from readmap.pairwise.alignments import PairAlignments
@@ -38,7 +38,7 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
             _fail(f"the herpesviruses score {score} at {end}, and in the paper {HERPESVIRUSES_END}")
         checked["herpesviruses"] = {"score": score, "query_end": end[0], "target_end": end[1]}
     ways = {}
-    for name, one in _backends(options, backend).items():
+    for name, one in backends_to_check(options, backend).items():
         ways[name] = one, Settings()
         ways[f"{name}, unpruned"] = one, Settings(pruning=False)
         ways[f"{name}, little memory"] = one, Settings(memory=LITTLE)
@@ -70,7 +70,7 @@ def end_of(found: PairAlignments) -> tuple[int, int, int]:
 def check_batches(options: Options, backend: Backend, queries: Sequences, targets: Sequences) -> Row:
     """The first pairs in every mode: the same however they come about, of their scores, and of parasail's."""
     few = min(FEW, len(queries))
-    sides, backends = (queries.part(0, few), targets.part(0, few)), _backends(options, backend)
+    sides, backends = (queries.part(0, few), targets.part(0, few)), backends_to_check(options, backend)
     few_of_peer = min(FEW_OF_PEER, few) if peer.is_installed() else 0
     for mode in Mode:
         found = {name: align_batch(*sides, mode, one).on_host(one) for name, one in backends.items()}
@@ -96,13 +96,6 @@ def align_batch(
 
 def texts(side: Sequences) -> list[str]:
     return [letters.tobytes().decode() for letters in side]
-
-
-def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
-    """The backend that is timed, and the CPU with one thread and with several."""
-    several = max(options.threads, 2)
-    cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
-    return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}
 
 
 def _expect_same(found: Mapping[str, PairAlignments], what: str) -> None:

@@ -3,7 +3,7 @@ Melo, beside the paper's own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,18 +43,14 @@ class Line(NamedTuple):
 
 def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
     """The PNG for all reports of `compare` together."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        figure = figure_10(reports)
-        figure.savefig(path := folder / "compare-gcups.png")
-    return [path]
+    return save(figure_10, reports, folder / "compare-gcups.png")
 
 
 def figure_10(reports: Sequence[Row]) -> Figure:
     """GCUPS over cells, a line a device and its threads."""
     figure = Figure(figsize=(9, 5.6))
     axes = figure.add_axes((0.065, 0.12, 0.91, 0.7))
-    lines = [*lines_of(reports), paper()]
+    lines = [*lines_of([(report, report["long_pairs"]) for report in reports], "cells"), paper()]
     points = [point for line in lines for point in line.points]
     cells, rates = [cell for cell, _ in points], [rate for _, rate in points]
     axes.set(xscale="log", yscale="log", xlabel="cells of the matrix")
@@ -78,36 +74,42 @@ def figure_10(reports: Sequence[Row]) -> Figure:
     above.spines["top"].set_visible(False)
     above.tick_params(length=0)
     figure.text(0.065, 0.95, "Score and end of two sequences: GCUPS, billions of cells a second", **TITLE)
-    machines = [report["machine"] for report in reports]
-    known = [
-        machine["cpu" if report["device"] == "cpu" else "gpu"]
-        for report, machine in zip(reports, machines, strict=True)
-    ]
-    words = [
-        "match 1, mismatch -3, gaps -5 and -2; no pruning; of the paper, filled: random DNA",
-        *dict.fromkeys(filter(None, known)),
-    ]
-    figure.text(0.985, 0.012, "; ".join(words), ha="right", fontsize=7, color=GREY)
+    caption(figure, reports, "match 1, mismatch -3, gaps -5 and -2; no pruning; of the paper, filled: random DNA")
     return figure
 
 
-def lines_of(reports: Sequence[Row]) -> list[Line]:
-    """readmap's of every report, and parasail's."""
-    lines = list[Line]()
-    for report in reports:
-        rows = report["long_pairs"]
+def lines_of(groups: Sequence[tuple[Row, Sequence[Row]]], across: str) -> list[Line]:
+    """readmap's lines, then parasail's, a device and its threads each.
+
+    groups: reports, and the rows of them that are drawn. across: the field from which a point's place comes.
+    """
+    lines, peers = list[Line](), list[Line]()
+    for report, rows in groups:
         for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in rows):
             of = [row for row in rows if (row["device"], row["threads"]) == (device, threads)]
-            place = where(report, device, threads)
-            number = sum(line.name.startswith("readmap") for line in lines)
+            place, number = where(report, device, threads), len(lines)
+            points = [(row[across], row["gcups"]) for row in of]
             style = {"marker": MARKERS[number % len(MARKERS)]}
-            points = [(row["cells"], row["gcups"]) for row in of]
             lines.append(Line(f"readmap, {place}", points, COLOURS[number % len(COLOURS)], style))
-            if peer := [(row["cells"], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
-                number = sum(line.name.startswith("parasail") for line in lines)
-                colour = PEER_COLOURS[number % len(PEER_COLOURS)]
-                lines.append(Line(f"parasail, {place}", peer, colour, {"linestyle": "--", "marker": "x"}))
-    return lines
+            if theirs := [(row[across], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
+                colour = PEER_COLOURS[len(peers) % len(PEER_COLOURS)]
+                peers.append(Line(f"parasail, {place}", theirs, colour, {"linestyle": "--", "marker": "x"}))
+    return lines + peers
+
+
+def caption(figure: Figure, reports: Sequence[Row], words: str) -> None:
+    """At the lower right: what was measured, and the machines."""
+    known = [report["machine"]["cpu" if report["device"] == "cpu" else "gpu"] for report in reports]
+    text = "; ".join([words, *dict.fromkeys(filter(None, known))])
+    figure.text(0.985, 0.012, text, ha="right", fontsize=7, color=GREY)
+
+
+def save(figure: Callable[[Sequence[Row]], Figure], reports: Sequence[Row], path: Path) -> list[Path]:
+    """Draw reports together, in the style of all figures."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(STYLE):
+        figure(reports).savefig(path)
+    return [path]
 
 
 def paper() -> Line:

@@ -9,11 +9,11 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import Options, Row
+from benchmarks.common import Options, Row, backends_to_check
 from benchmarks.scan import peer
 from benchmarks.scan.inputs import Inputs, contigs, human, proteins, similar_queries
 from benchmarks.scan.times import partition_of_all, scores_of
-from readmap.backend import Backend, open_backend
+from readmap.backend import Backend
 from readmap.database.letters import codes_of
 from readmap.database.matrices import nucleotides, standard
 from readmap.database.parameters import Costs
@@ -47,7 +47,7 @@ def called(costs: Costs) -> str:
 
 def _checks(options: Options, backend: Backend) -> list[Check]:
     """The human proteome by what is timed alone, since it is large; small ones by the CPU's threads too."""
-    backends, checks = _backends(options, backend), []
+    backends, checks = backends_to_check(options, backend), []
     real = human()
     if real is None:
         print("the human proteome and the papers' queries are not there, so synthetic proteins alone are checked")
@@ -92,10 +92,3 @@ def _fail(check: Check, first: str, expected: NDArray[np.int32], way: str, score
     pair = f"{queries.names[query].decode()} and {database.names[int(database.order[rank])].decode()}"
     two = f"{scores[query, rank]} by {way} and {expected[query, rank]} by {first}"
     sys.exit(f"benchmark: {name}, {called(check.costs)}: {pair} score {two}, so nothing is timed")
-
-
-def _backends(options: Options, backend: Backend) -> dict[str, Backend]:
-    """The backend that is timed, and the CPU with one thread and with several."""
-    several = max(options.threads, 2)
-    cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
-    return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}

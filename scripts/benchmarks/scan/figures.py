@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks.common import Row
-from benchmarks.compare.figures import COLOURS, MARKERS, PEER_COLOURS, TITLE, Line, where
-from benchmarks.exact.figures import GREY, STYLE, label_ends
+from benchmarks.compare.figures import TITLE, caption, lines_of, save
+from benchmarks.exact.figures import GREY, label_ends
 from benchmarks.scan.bars import BAR_LENGTH, CUDASW
 from benchmarks.scan.checks import BLOSUM50, BLOSUM62, called
 
@@ -28,17 +27,14 @@ NOTE = (
 
 def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
     """The PNG for all reports of `scan` together."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
-        _by_length(reports).savefig(path := folder / "scan-gcups.png")
-    return [path]
+    return save(_by_length, reports, folder / "scan-gcups.png")
 
 
 def _by_length(reports: Sequence[Row]) -> Figure:
     """GCUPS over the query's length, a line a device and its threads; hollow points for the papers' costs."""
     figure = Figure(figsize=(9, 5.6))
     axes = figure.add_axes((0.075, 0.12, 0.635, 0.77))
-    lines = lines_of(reports, called(BLOSUM62))
+    lines = lines_of(_groups(reports, called(BLOSUM62)), "query_letters")
     points = [point for line in lines for point in line.points]
     lengths, rates = [length for length, _ in points], [*(rate for _, rate in points), *MARKS.values()]
     axes.set(xscale="log", yscale="log", xlabel="letters of the query")
@@ -48,7 +44,7 @@ def _by_length(reports: Sequence[Row]) -> Figure:
         look = {"markersize": 5, "linewidth": 1.6, **line.style}
         axes.plot(*zip(*line.points, strict=True), color=line.colour, **look)
         ends.append((*line.points[-1], line.name, line.colour))
-    for line in lines_of(reports, called(BLOSUM50)):
+    for line in lines_of(_groups(reports, called(BLOSUM50)), "query_letters"):
         look = {**line.style, "linestyle": "", "markersize": 9, "markerfacecolor": "none"}
         axes.plot(*zip(*line.points, strict=True), color=line.colour, **look)
     for name, rate in MARKS.items():
@@ -64,31 +60,12 @@ def _by_length(reports: Sequence[Row]) -> Figure:
     label_ends(axes, ends)
     figure.text(0.075, 0.95, "Scores of a protein database: GCUPS, billions of cells a second", **TITLE)
     figure.text(0.075, 0.915, NOTE, fontsize=8, color=GREY)
-    figure.text(0.985, 0.012, _caption(reports), ha="right", fontsize=7, color=GREY)
+    sizes = dict.fromkeys(f"{report['inputs']['sequences']:,}" for report in reports)
+    caption(figure, reports, f"{' and '.join(sizes)} proteins as long as SwissProt's")
     return figure
 
 
-def lines_of(reports: Sequence[Row], costs: str) -> list[Line]:
-    """readmap's of every report, and parasail's."""
-    lines, peers = list[Line](), list[Line]()
-    for report in reports:
-        rows = [row for row in report["speeds"] if row["costs"] == costs]
-        for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in rows):
-            of = [row for row in rows if (row["device"], row["threads"]) == (device, threads)]
-            of.sort(key=lambda row: row["query_letters"])
-            place, number = where(report, device, threads), len(lines)
-            points = [(row["query_letters"], row["gcups"]) for row in of]
-            style = {"marker": MARKERS[number % len(MARKERS)]}
-            lines.append(Line(f"readmap, {place}", points, COLOURS[number % len(COLOURS)], style))
-            if theirs := [(row["query_letters"], row["parasail_gcups"]) for row in of if "parasail_gcups" in row]:
-                colour = PEER_COLOURS[len(peers) % len(PEER_COLOURS)]
-                peers.append(Line(f"parasail, {place}", theirs, colour, {"linestyle": "--", "marker": "x"}))
-    return lines + peers
-
-
-def _caption(reports: Sequence[Row]) -> str:
-    """What was scanned, and where."""
-    sizes = dict.fromkeys(f"{report['inputs']['sequences']:,}" for report in reports)
-    known = [report["machine"]["cpu" if report["device"] == "cpu" else "gpu"] for report in reports]
-    words = [f"{' and '.join(sizes)} proteins as long as SwissProt's", *dict.fromkeys(filter(None, known))]
-    return "; ".join(words)
+def _groups(reports: Sequence[Row], costs: str) -> list[tuple[Row, list[Row]]]:
+    """The speeds of each report with those costs, by the query's length."""
+    speeds = [(report, [row for row in report["speeds"] if row["costs"] == costs]) for report in reports]
+    return [(report, sorted(rows, key=lambda row: row["query_letters"])) for report, rows in speeds]
