@@ -1,16 +1,21 @@
-// The record of an item, where items are numbered through all records.
+// Places in ascending numbers, and the record of an item where items are numbered through all records.
 #pragma once
 #include "common/portable.cuh"
+
+// The first of `count` ascending numbers that is above the bound; `count` where none is.
+HOST_DEVICE i64 first_above(const i64* numbers, i64 count, i64 bound) {
+    i64 low = 0, high = count;
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
+        if (numbers[middle] > bound) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
 
 // ends: the items up to and with each record. guess: the record of the item before, or -1.
 HOST_DEVICE i64 item_record(const i64* ends, i64 records, i64 item, i64 guess) {
     if (guess >= 0 && item < ends[guess]) return guess;
     if (guess >= 0 && item < ends[guess + 1]) return guess + 1;
-    i64 low = 0, high = records - 1;
-    while (low < high) {
-        i64 middle = (low + high) >> 1;
-        if (ends[middle] > item) high = middle;
-        else low = middle + 1;
-    }
-    return low;
+    return first_above(ends, records - 1, item);
 }

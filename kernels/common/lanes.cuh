@@ -21,26 +21,25 @@ struct Single {
 HOST_DEVICE Single operator+(Single a, Single b) { return Single{a.value + b.value}; }
 HOST_DEVICE Single operator^(Single a, Single b) { return Single{a.value ^ b.value}; }
 HOST_DEVICE Single larger(Single a, Single b) { return Single{maximum(a.value, b.value)}; }
-// Lane by lane the larger of a + b and c; with _or_zero the largest of those and 0.
-HOST_DEVICE Single add_larger(Single a, Single b, Single c) { return Single{maximum(a.value + b.value, c.value)}; }
-HOST_DEVICE Single add_larger_or_zero(Single a, Single b, Single c) {
-    return Single{maximum(maximum(a.value + b.value, c.value), 0)};
-}
-HOST_DEVICE Single largest(Single a, Single b, Single c) { return larger(larger(a, b), c); }
-HOST_DEVICE Single largest_or_zero(Single a, Single b, Single c) { return larger(largest(a, b, c), Single{0}); }
 // Lane by lane: where a == b, x, else y.
 HOST_DEVICE Single if_equal(Single a, Single b, Single x, Single y) { return a.value == b.value ? x : y; }
-// Lane by lane: x where a letter, a multiple of SPACING, is the one whose opposite is given, else y, which is less than
-// SPACING below x.
-HOST_DEVICE Single alike(Single letter, Single opposite, Single x, Single y) {
-    return if_equal(letter, opposite, x, y);
-}
 // All bits of the lanes where a < b, none of the others; a - b has no overflow.
 HOST_DEVICE Single below(Single a, Single b) { return Single{-(i32)(a.value < b.value)}; }
 HOST_DEVICE bool any(Single mask) { return mask.value != 0; }
 HOST_DEVICE Single select(Single mask, Single x, Single y) { return mask.value ? x : y; }
 // Lane by lane: the bits shifted up by one, and behind them whether a < b; a - b has no overflow.
 HOST_DEVICE Single pushed(Single bits, Single a, Single b) { return Single{bits.value * 2 + (a.value < b.value)}; }
+
+#define LANE template <class Lane> HOST_DEVICE Lane
+// Lane by lane the larger of a + b and c; with _or_zero the largest of those and 0.
+LANE add_larger(Lane a, Lane b, Lane c) { return larger(a + b, c); }
+LANE add_larger_or_zero(Lane a, Lane b, Lane c) { return larger(add_larger(a, b, c), Lane::all(0)); }
+LANE largest(Lane a, Lane b, Lane c) { return larger(larger(a, b), c); }
+LANE largest_or_zero(Lane a, Lane b, Lane c) { return larger(largest(a, b, c), Lane::all(0)); }
+// Lane by lane: x where a letter, a multiple of SPACING, is the one whose opposite is given, else y, which is less than
+// SPACING below x.
+LANE alike(Lane letter, Lane opposite, Lane x, Lane y) { return if_equal(letter, opposite, x, y); }
+#undef LANE
 
 #ifdef __CUDACC__
 
@@ -118,12 +117,7 @@ typedef Vector<i32, 8> Wide;
 VECTOR V operator+(V a, V b) { return V{a.value + b.value}; }
 VECTOR V operator^(V a, V b) { return V{a.value ^ b.value}; }
 VECTOR V larger(V a, V b) { return V{a.value > b.value ? a.value : b.value}; }
-VECTOR V add_larger(V a, V b, V c) { return larger(a + b, c); }
-VECTOR V add_larger_or_zero(V a, V b, V c) { return larger(larger(a + b, c), V{}); }
-VECTOR V largest(V a, V b, V c) { return larger(larger(a, b), c); }
-VECTOR V largest_or_zero(V a, V b, V c) { return larger(largest(a, b, c), V{}); }
 VECTOR V if_equal(V a, V b, V x, V y) { return V{a.value == b.value ? x.value : y.value}; }
-VECTOR V alike(V letter, V opposite, V x, V y) { return if_equal(letter, opposite, x, y); }
 VECTOR V below(V a, V b) { return V{a.value < b.value}; }
 VECTOR bool any(V mask) {
     typedef u64 words __attribute__((vector_size(32)));
@@ -148,9 +142,6 @@ struct Broad {
 };
 HOST_DEVICE Broad operator+(Broad a, Broad b) { return Broad{a.low + b.low, a.high + b.high}; }
 HOST_DEVICE Broad larger(Broad a, Broad b) { return Broad{larger(a.low, b.low), larger(a.high, b.high)}; }
-HOST_DEVICE Broad add_larger(Broad a, Broad b, Broad c) { return larger(a + b, c); }
-HOST_DEVICE Broad largest(Broad a, Broad b, Broad c) { return larger(larger(a, b), c); }
-HOST_DEVICE Broad largest_or_zero(Broad a, Broad b, Broad c) { return larger(largest(a, b, c), Broad::all(0)); }
 HOST_DEVICE Broad if_equal(Broad a, Broad b, Broad x, Broad y) {
     return Broad{if_equal(a.low, b.low, x.low, y.low), if_equal(a.high, b.high, x.high, y.high)};
 }

@@ -204,13 +204,9 @@ template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query&
     } else {
         for (i32 first_row = 0; first_row < query.rows; first_row += strip_rows) {
             Profile<Lane, CELLS> profile(query, first_row, width);
-            Rows<Lane, CELLS, true> rows = {(const u16*)letters,
-                                            columns,
-                                            width,
-                                            lane,
-                                            borders,
-                                            first_row > 0 && lane == 0,
-                                            first_row + strip_rows < query.rows && lane == width - 1};
+            bool reads = first_row > 0 && lane == 0;
+            bool writes = first_row + strip_rows < query.rows && lane == width - 1;
+            Rows<Lane, CELLS, true> rows = {(const u16*)letters, columns, width, lane, borders, reads, writes};
             rows.sweep(steps, first_row, profile, cells, gaps, seen);
             __syncwarp();
         }

@@ -2,6 +2,7 @@
 // hold A there, no common prefix crosses them, and barrier_blocks has a bit for each 64 bases that hold one, so that
 // the list of barrier intervals is searched only where it must be.
 #pragma once
+#include "common/item_record.cuh"
 #include "common/packed.cuh"
 
 struct Reference {
@@ -22,29 +23,13 @@ struct Reference {
         return last < first || !(barrier_blocks[last >> 6] & wanted & ~0ull >> (63 - (last & 63)));
     }
     // The first barrier interval that ends behind position.
-    HOST_DEVICE i64 barrier_behind(i64 position) const {
-        i64 low = 0, high = barriers;
-        while (low < high) {
-            i64 middle = (low + high) >> 1;
-            if (barrier_ends[middle] > position) high = middle;
-            else low = middle + 1;
-        }
-        return low;
-    }
+    HOST_DEVICE i64 barrier_behind(i64 position) const { return first_above(barrier_ends, barriers, position); }
     // How many of the count bases from position on stand before the first barrier.
     HOST_DEVICE i64 reach(i64 position, i64 count) const {
         if (clear(position, position + count)) return count;
         return clamp(barrier_starts[barrier_behind(position)] - position, (i64)0, count);
     }
-    HOST_DEVICE i64 contig_of(i64 position) const {
-        i64 low = 0, high = contigs;
-        while (high - low > 1) {
-            i64 middle = (low + high) >> 1;
-            if (contig_starts[middle] <= position) low = middle;
-            else high = middle;
-        }
-        return low;
-    }
+    HOST_DEVICE i64 contig_of(i64 position) const { return first_above(contig_starts + 1, contigs - 1, position); }
     // Marks (low bit of a pair) the barriers among the 32 bases from position on.
     HOST_DEVICE u64 barriers_at(i64 position) const {
         if (clear(position, position + 32)) return 0;

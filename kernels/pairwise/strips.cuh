@@ -30,7 +30,7 @@ template <class Lane> struct StripColumns {
 };
 
 // Four bits a cell say where its scores come from; the cells of a step are neighbours, row 0 lowest.
-enum Direction { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_INSERTION = 1 };
+enum Origin { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_INSERTION = 1 };
 
 template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;

@@ -90,14 +90,15 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     const Scheme& scheme;
     RowLetters letters;
     State state;
-    i32 first_row, base, strip;
+    i32 first_row, base = 0, strip;
     i32 last_lane, last_row;  // of the region in this strip
     bool is_last;             // strip of the region
     i64 special;              // row of rows_h that its last row is, -1 for none
     i32 next_kept;            // of the columns that are to be kept, the first that not all lanes have left
-    bool open, lettered;      // whether a column behind the chunk's first is no letter; whether all of the window are
-    i32 goal;
-    Found best;
+    bool open = true,
+         lettered = false;  // whether a column behind the chunk's first is no letter; all of the window are
+    i32 goal = 0;
+    Found best = {0, 0, 0};
     Chunk* chunk;
     // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
     u64 words[CHUNK / GROUP_WIDTH];
@@ -108,13 +109,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
           scheme(scheme),
           letters(scheme),
           first_row(strip * WIDTH * ROWS),
-          base(0),
           strip(strip),
-          next_kept(region.column_step - 1),
-          open(true),
-          lettered(false),
-          goal(0),
-          best{0, 0, 0} {
+          next_kept(region.column_step - 1) {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
         i32 below = first_row + WIDTH * ROWS;

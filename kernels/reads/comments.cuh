@@ -85,7 +85,8 @@ HOST_DEVICE Decimal parse_decimal(Characters text) {
     return Decimal{negative ? -value : value, any && text.length() == 0};
 }
 
-// The integers of BAM, by the letters of their types; the least and the most that each holds.
+// The integers of BAM, by the letters of their types, small ones for those with a sign; the least and the most that each
+// holds.
 struct IntegerType {
     i32 bytes;
     i64 least, most;
@@ -94,22 +95,10 @@ struct IntegerType {
 };
 
 HOST_DEVICE IntegerType integer_type(u8 letter) {
-    switch (letter) {
-        case 'c':
-            return IntegerType{1, -128, 127};
-        case 'C':
-            return IntegerType{1, 0, 255};
-        case 's':
-            return IntegerType{2, -32768, 32767};
-        case 'S':
-            return IntegerType{2, 0, 65535};
-        case 'i':
-            return IntegerType{4, -2147483648ll, 2147483647};
-        case 'I':
-            return IntegerType{4, 0, 4294967295ll};
-        default:
-            return IntegerType{0, 0, 0};
-    }
+    u8 small = letter | 32;
+    i32 bytes = small == 'c' ? 1 : small == 's' ? 2 : small == 'i' ? 4 : 0;
+    i64 values = (i64)1 << 8 * bytes, least = letter == small ? -values / 2 : 0;
+    return bytes ? IntegerType{bytes, least, least + values - 1} : IntegerType{0, 0, 0};
 }
 
 HOST_DEVICE bool is_letter(u8 c) { return (u8)((c | 32) - 'a') < 26; }
@@ -134,22 +123,13 @@ HOST_DEVICE bool is_tag(Characters tag) {
     if (tag.length() < 5 || at[2] != ':' || at[4] != ':' || !is_letter(at[0]) || !(is_letter(at[1]) || is_digit(at[1])))
         return false;
     Characters value = tag.behind(5);
-    switch (at[3]) {
-        case 'A':
-            return value.length() == 1 && *value.begin != ' ' && is_printable(*value.begin);
-        case 'i':
-            return parse_integer(value).within(integer_type('i').least, integer_type('I').most);
-        case 'f':
-            return parse_decimal(value).is_valid;
-        case 'Z':
-            return value.all(is_printable);
-        case 'H':
-            return value.length() % 2 == 0 && value.all(is_hexadecimal);
-        case 'B':
-            return is_array(value);
-        default:
-            return false;
-    }
+    u8 type = at[3];
+    if (type == 'A') return value.length() == 1 && *value.begin != ' ' && is_printable(*value.begin);
+    if (type == 'i') return parse_integer(value).within(integer_type('i').least, integer_type('I').most);
+    if (type == 'f') return parse_decimal(value).is_valid;
+    if (type == 'Z') return value.all(is_printable);
+    if (type == 'H') return value.length() % 2 == 0 && value.all(is_hexadecimal);
+    return type == 'B' && is_array(value);
 }
 
 HOST_DEVICE bool are_tags(Characters comment) {

@@ -6,15 +6,16 @@
 // first bad record is the one that is reported, whatever thread saw it.
 #include "reads/comments.cuh"
 
+// The first that a record has is the one that is reported.
 enum RecordError {
     NO_HEADER = 1,
-    NO_SEPARATOR = 2,
-    QUALITY_LENGTH = 3,
-    NOT_A_BASE = 4,
-    TOO_LONG = 5,
-    QUALITY_RANGE = 6,
-    MATE_NAMES = 7,
-    NOT_TAGS = 8,
+    NO_SEPARATOR,
+    QUALITY_LENGTH,
+    NOT_A_BASE,
+    TOO_LONG,
+    QUALITY_RANGE,
+    MATE_NAMES,
+    NOT_TAGS
 };
 
 const i64 BLOCK_BYTES = 4096;
