@@ -61,9 +61,9 @@ def compile(context: typer.Context, options: Options) -> None:
     folder = Path(options.into) if options.into else cache.folder()
     _make_writable(folder)
     with Report(context.obj, options.report) as report:
-        jobs: list[Job] = _cpu_jobs(folder) if options.cpu else []
+        jobs = _jobs(compiler.library, compiler.levels(), folder, for_gpu=False) if options.cpu else []
         if options.gpu or (options.gpu is None and _has_nvrtc()):
-            jobs += _gpu_jobs(folder, architectures)
+            jobs += _jobs(nvrtc.cubin, architectures, folder, for_gpu=True)
         elif options.gpu is None:
             report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
         with report.progress() as show:
@@ -100,21 +100,13 @@ def _variants(module: str) -> list[tuple[tuple[str, str], ...]]:
     return [tuple(zip(names, types, strict=True)) for types in itertools.product(*(GENERIC[name] for name in names))]
 
 
-def _cpu_jobs(folder: Path) -> list[Job]:
+def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_gpu: bool) -> list[Job]:
+    """Every variant of every module for each of the levels or architectures."""
     return [
-        functools.partial(compiler.library, module, types, level, folder)
-        for module in modules(for_gpu=False)
+        functools.partial(compiled, module, types, target, folder)
+        for module in modules(for_gpu=for_gpu)
         for types in _variants(module)
-        for level in compiler.levels()
-    ]
-
-
-def _gpu_jobs(folder: Path, architectures: list[str]) -> list[Job]:
-    return [
-        functools.partial(nvrtc.cubin, module, types, architecture, folder)
-        for module in modules(for_gpu=True)
-        for types in _variants(module)
-        for architecture in architectures
+        for target in targets
     ]
 
 

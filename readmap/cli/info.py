@@ -14,11 +14,12 @@ from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.cli.common.wording import counted, in_bytes, printable, table
+from readmap.cli.common.wording import in_bytes, printable, table
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
+from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from readmap.backend import device_names, open_backend
 from readmap.database.database import Database, open_database
-from readmap.database.device_pool import open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.database.hits import Hits
 from readmap.database.parameters import MOST_HITS, Limits, costs_of
 from readmap.database.search import Scan
@@ -55,7 +55,7 @@ def scan(
     limits = Limits(evalue, min_score, max_hits, Limits.strand_of(opened.molecule, strand), database_letters)
     given = _sequences("query", queries, opened.molecule)
     devices = [partial(open_backend, name, threads) for name in device_names(device, gpus)]
-    with open_device_pool(opened, devices) as pool:
+    with DevicePool(opened, devices) as pool:
         return [scanned.hits for scanned in Scan(opened, costs, limits, pool)(given)]
 
 

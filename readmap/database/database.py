@@ -104,7 +104,8 @@ class Database:
         """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`."""
         arrays = {name: getattr(self, name) for name in ("codes", "starts", "lengths", "order")}
         arrays |= {"titles": self.titles.text, "title_offsets": self.titles.offsets}
-        database_folder.write(Path(path), self.source, self.molecule, arrays, force)
+        facts = {"source": self.source, "molecule": str(self.molecule)}
+        database_folder.KIND.write(Path(path), facts, arrays, force)
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +70,7 @@ class _Worker:
 
 
 class DevicePool:
-    """The devices of a scan; what they find does not depend on who finds it.
+    """The devices of a scan; what they find does not depend on who finds it. A context manager, which ends the threads.
 
     The database is divided in proportion to the speeds measured so far, at first in equal parts.
     """
@@ -138,17 +137,9 @@ class DevicePool:
         for worker, first, end in zip(self._workers, bounds, bounds[1:], strict=False):
             worker.partition.take(first, end)
 
-    def close(self) -> None:
-        """End the threads."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.close()
-
-
-@contextlib.contextmanager
-def open_device_pool(database: Database, opened: Sequence[Callable[[], Backend]]) -> Iterator[DevicePool]:
-    """A pool, until the block ends."""
-    pool = DevicePool(database, opened)
-    try:
-        yield pool
-    finally:
-        pool.close()

@@ -21,11 +21,6 @@ def default_folder(fasta: str) -> Path:
     return Path(fasta.removesuffix(".gz") + ENDING)
 
 
-def write(path: Path, source: str, molecule: Alphabet, arrays: Arrays, force: bool) -> None:
-    """Write a database whole or not at all; raises DatabaseFolderError where `path` exists, unless `force`."""
-    KIND.write(path, {"source": source, "molecule": str(molecule)}, arrays, force)
-
-
 def read(path: Path) -> tuple[str, Alphabet, Arrays]:
     """The source, the molecule and the arrays, mapped. Version, sizes and headers are checked, checksums are not."""
     record, arrays = KIND.read(path, ARRAYS)

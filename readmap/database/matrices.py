@@ -87,12 +87,12 @@ def read_matrix(path: str | os.PathLike[str]) -> Matrix:
     U that the file lacks scores as C, and any other letter as X; without an X they, and *, score the lowest of all.
     Raises DataError where the file is none of this, OSError where it cannot be read.
     """
-    table = _read_table(path)
-    places = [table.place_of(letter) for letter in LETTERS]
+    letters, table = _read_table(path)
+    places = [_place_of(letter, letters) for letter in LETTERS]
     known = [code for code, place in enumerate(places) if place is not None]
     rows = [place for place in places if place is not None]
-    scores = np.full((CODES, CODES), table.scores.min(), np.int32)
-    scores[np.ix_(known, known)] = table.scores[np.ix_(rows, rows)]
+    scores = np.full((CODES, CODES), table.min(), np.int32)
+    scores[np.ix_(known, known)] = table[np.ix_(rows, rows)]
     return _matrix(os.path.basename(path), scores)
 
 
@@ -118,20 +118,14 @@ def _matrix(name: str, scores: NDArray[np.int32], match: int | None = None, mism
     return Matrix(name, scores, match, mismatch)
 
 
-@dataclass(frozen=True)
-class _Table:
+def _place_of(letter: str, letters: str) -> int | None:
+    """The row of the letter's scores, or of those of the letter that stands for it."""
+    stand_ins = {"U": "UCX", "*": "*"}.get(letter, letter + "X")
+    return next((letters.index(other) for other in stand_ins if other in letters), None)
+
+
+def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
     """A file's letters, and its scores, int32 [letters, letters], rows and columns in their order."""
-
-    letters: str
-    scores: NDArray[np.int32]
-
-    def place_of(self, letter: str) -> int | None:
-        """The row of the letter's scores, or of those of the letter that stands for it."""
-        stand_ins = {"U": "UCX", "*": "*"}.get(letter, letter + "X")
-        return next((self.letters.index(other) for other in stand_ins if other in self.letters), None)
-
-
-def _read_table(path: str | os.PathLike[str]) -> _Table:
     letters = ""
     rows: dict[str, list[int]] = {}
     with open(path, "rb") as file:
@@ -152,7 +146,7 @@ def _read_table(path: str | os.PathLike[str]) -> _Table:
     missing = [letter for letter in letters if letter not in rows]
     if missing:
         raise DataError(f"{path}: expected a row for each of {letters}, found none for {''.join(missing)}")
-    return _Table(letters, np.array([rows[letter] for letter in letters], np.int32))
+    return letters, np.array([rows[letter] for letter in letters], np.int32)
 
 
 def _header(words: list[str]) -> str:

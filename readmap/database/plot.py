@@ -14,7 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from readmap.formats.pictures import GREY, RED, counted, picture, shown
+from readmap.formats.pictures import GREY, RED, picture, shown
+from readmap.formats.words import counted
 
 Counts = NDArray[np.int64]
 
@@ -58,7 +59,7 @@ class _Panel:
     @property
     def facts(self) -> str:
         best = f", the best {len(self.counts) - 1:,}" if len(self.counts) else ""
-        scores = counted(int(self.counts.sum()), "score", "scores")
+        scores = counted(int(self.counts.sum()), "score")
         return f"{scores}, {counted(int(self.hits.sum()), 'hit', 'hits')}{best}"
 
 

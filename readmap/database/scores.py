@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.compilation.declarations import constant
+from readmap.backend.compilation.declarations import constant, declarations
 from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
 from readmap.database.parameters import Costs
 
 #: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
 OVERFLOW = 32_000
 
-#: Rows of the query that the threads of a GPU hold together at most; what each of them may hold, and how many of them
-#: may go together.
+#: Rows of the query that the threads of a GPU hold together at most; what each of them may hold, by the kernels that
+#: there are, and how many of them may go together.
 STRIP_ROWS = constant("database/scan_lanes.cuh", "STRIP_ROWS")
-CELLS, WIDTHS = (8, 12, 16, 20, 24, 28, 32), (4, 8, 16, 32)
+CELLS = [int(name[6:]) for name in declarations("database/scan.cu").kernels() if re.fullmatch(r"score_\d+", name)]
+WIDTHS = (4, 8, 16, 32)
 
 #: No end is as far away.
 NO_END = 0xFFFFFFFFFFFFFFFF

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import ByteSource, describe_start
-from readmap.formats.lines import LINE_BREAKS, in_words
+from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.words import in_words
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20

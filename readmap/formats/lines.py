@@ -12,11 +12,6 @@ LINE_BREAKS = b"\r\n"
 BLOCK_BYTES = 1 << 18
 
 
-def in_words(name: bytes) -> str:
-    """A name as messages and JSON have it: it may hold bytes that are no UTF-8."""
-    return name.decode("utf-8", "backslashreplace")
-
-
 class LineIndex:
     """The number of lines of some bytes, and the end of each.
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.replacing import file_beside
+
 Format = TypeVar("Format")
 
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 
 # Okabe and Ito's colours, which the colour-blind tell apart too.
 BLUE, GREEN, YELLOW, RED = "#0072B2", "#009E73", "#E69F00", "#D55E00"
@@ -51,11 +51,6 @@ def picture(figure: Callable[[], Figure], form: str) -> bytes:
     with mpl.rc_context(STYLE):
         figure().savefig(written, format=form, metadata=METADATA.get(form), **FORM)
     return written.getvalue()
-
-
-def counted(count: int, one: str, several: str) -> str:
-    """A count, and of what."""
-    return f"{count:,} {one if count == 1 else several}"
 
 
 def shown(name: bytes) -> str:

@@ -11,7 +11,7 @@ from enum import Enum
 from readmap.errors import DataError, UsageError
 from readmap.formats.fasta import Contig
 from readmap.formats.header import header_lines
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 
 
 class Form(Enum):

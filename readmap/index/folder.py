@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from readmap.errors import IndexFolderError, UsageError
@@ -16,15 +15,6 @@ KIND = FolderKind("index", 1, IndexFolderError)
 
 #: The environment variable that names the index where a command's options do not.
 VARIABLE = "READMAP_INDEX"
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What an index holds beside its arrays."""
-
-    table_bases: int
-    source: str
-    contigs: list[Contig]
 
 
 def default_folder(fasta: str) -> Path:
@@ -68,21 +58,11 @@ def _of_name(name: str, origin: str) -> Path:
     raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
 
 
-def write(path: Path, manifest: Manifest, arrays: Arrays, force: bool) -> None:
-    """Write an index whole or not at all; raises IndexFolderError where `path` exists, unless `force`."""
-    facts = {"source": manifest.source, "table_bases": manifest.table_bases}
-    contigs = [[contig.name, contig.length, contig.md5] for contig in manifest.contigs]
-    KIND.write(path, facts, arrays, force, {"contigs": contigs})
-
-
-def read(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[Manifest, Arrays]:
-    """The manifest and the arrays `names`, and those of `optional` that it has, mapped.
-
-    Version, sizes and headers are checked, checksums are not.
-    """
+def read(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[int, str, tuple[Contig, ...], Arrays]:
+    """The bases that the prefix table resolves, the source, the contigs, and the arrays as FolderKind reads them."""
     record, arrays = KIND.read(path, names, optional)
     try:
-        contigs = [Contig(str(name), int(length), str(md5)) for name, length, md5 in record["contigs"]]
-        return Manifest(int(record["table_bases"]), str(record["source"]), contigs), arrays
+        contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in record["contigs"])
+        return int(record["table_bases"]), str(record["source"]), contigs, arrays
     except (KeyError, TypeError, ValueError) as error:
         raise KIND.damaged(path, error) from error

@@ -61,10 +61,10 @@ class Index:
     @classmethod
     def open(cls, path: str | Path) -> Index:
         """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole."""
-        manifest, arrays = folder.read(Path(path), (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
-        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=tuple(manifest.contigs))
-        table, edges = arrays.get("prefix_table"), arrays.get("edges")
-        return cls(reference, arrays["suffix_array"], table, manifest.table_bases, edges, manifest.source)
+        needed, optional = (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges")
+        bases, source, contigs, arrays = folder.read(Path(path), needed, optional)
+        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=contigs)
+        return cls(reference, arrays["suffix_array"], arrays.get("prefix_table"), bases, arrays.get("edges"), source)
 
     def write(self, path: str | Path, force: bool = False) -> None:
         """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`."""
@@ -73,9 +73,9 @@ class Index:
         for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
             if array is not None:
                 arrays[name] = array
-        folder.write(
-            Path(path), folder.Manifest(self.table_bases, self.source, list(self.reference.contigs)), arrays, force
-        )
+        facts = {"source": self.source, "table_bases": self.table_bases}
+        contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
+        folder.KIND.write(Path(path), facts, arrays, force, {"contigs": contigs})
 
     def check(self, backend: Backend) -> None:
         """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it."""

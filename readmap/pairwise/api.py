@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,18 +95,7 @@ def _sequences(name: str, text: Text) -> Sequences:
 
 
 def _of_result(result: Result) -> Comparison:
-    return Comparison(
-        score=result.score,
-        query_start=result.query_start,
-        query_end=result.query_end,
-        target_start=result.target_start,
-        target_end=result.target_end,
-        strand=-1 if result.reverse else 1,
-        operations=result.operations,
-        cigar=result.cigar.decode(),
-        equal=result.equal,
-        different=result.different,
-        inserted=result.inserted,
-        deleted=result.deleted,
-        gap_openings=result.openings,
-    )
+    strand, cigar = -1 if result.reverse else 1, result.cigar.decode()
+    own: dict[str, Any] = {"strand": strand, "cigar": cigar, "gap_openings": result.openings}
+    names = {field.name for field in fields(Comparison)} - own.keys()
+    return Comparison(**{name: getattr(result, name) for name in names}, **own)

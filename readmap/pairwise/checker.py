@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import InternalError
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.parameters import Mode, Scheme, Scores, Substitution
 from readmap.pairwise.results import Results

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.errors import DataError
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments

@@ -80,6 +80,5 @@ def _letters(codes: Array, offsets: Integers, backend: Backend) -> Letters:
 def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
     """Sequences as text."""
     parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
-    offsets = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return letters_of_array(np.frombuffer(b"".join(parts), np.uint8), offsets, backend)

@@ -97,7 +97,7 @@ def _best(
     for slab in sweep_slabs(matrix, grid, borders, most, pruning):
         if slab.swept.best:
             found = slab.swept.best._replace(row=slab.swept.best.row + len(grid.slabs) * grid.steps.slab)
-            first = found if found.before(first) else first
+            first = min(first, found, key=Best.order)
         grid.slabs.append(slab)
         if checkpoint:
             checkpoint.save(grid, borders, int(backend.to_host(most)[0]) if most is not None else 0, first)

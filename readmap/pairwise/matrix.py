@@ -49,11 +49,9 @@ class Best(NamedTuple):
     row: int
     column: int
 
-    def before(self, other: Best) -> bool:
-        """Whether this one is to be reported."""
-        if self.score != other.score:
-            return self.score > other.score
-        return (self.row + self.column, -self.column) < (other.row + other.column, -other.column)
+    def order(self) -> tuple[int, int, int]:
+        """Less for a better one, and for the one before of those that score the same."""
+        return -self.score, self.row + self.column, -self.column
 
 
 @dataclass(frozen=True)

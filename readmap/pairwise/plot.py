@@ -16,7 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, counted, picture, shown
+from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, picture, shown
+from readmap.formats.words import counted
 from readmap.pairwise.paths import Paths, find_paths, joined
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
@@ -79,14 +80,14 @@ class DotPlot:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
             counts = (
                 counted(len(self._queries), "query", "queries"),
-                counted(len(self._targets), "target", "targets"),
+                counted(len(self._targets), "target"),
             )
-            return " and ".join(counts), counted(found, "alignment", "alignments")
+            return " and ".join(counts), counted(found, "alignment")
         result = self._last
         title = f"{shown(result.query_name)} and {shown(result.target_name)}"
         if result.identity is None:
             return title, "nothing aligned"
-        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", counted(result.openings, "gap", "gaps")]
+        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", counted(result.openings, "gap")]
         return title, ", ".join([*facts, *(["reverse strand"] if result.reverse else [])])
 
 
@@ -94,7 +95,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     """Names or places along an axis, and the borders of sequences."""
     length = len(sequences.letters)
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
-    plural = "queries" if what == "query" else f"{what}s"
+    plural = "queries" if what == "query" else ""
     name = shown(sequences.names[0]) if len(sequences) == 1 else counted(len(sequences), what, plural)
     if 1 < len(sequences) <= MOST_NAMES:
         middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2

@@ -143,7 +143,7 @@ def sweep(
         return Swept(None, 0, region.lines)
     cells = backend.to_host(found)
     ends = [Best(*map(int, cell)) for cell in cells[cells[:, 0] == cells[:, 0].max()] if cell[0] > 0]
-    first = min(ends, key=lambda cell: (cell.row + cell.column, -cell.column), default=None)
+    first = min(ends, key=Best.order, default=None)
     return Swept(first, int(backend.to_host(skipped).sum()), region.lines)
 
 

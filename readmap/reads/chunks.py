@@ -29,6 +29,7 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.lines import LineIndex
+from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.fasta_reads import two_line_records
@@ -231,8 +232,8 @@ class _Cutter:
         shorter = min(self._files, key=lambda file: file.records)
         lonely = f"record {longer.taken + 1} ({longer.next_name()}) has no mate"
         if longer is shorter:
-            return DataError(f"{longer.name} has {_counted(longer.taken + 1)}, an odd number: {lonely}")
-        return DataError(f"{shorter.name} has {_counted(shorter.taken)}, and {longer.name} more: {lonely}")
+            return DataError(f"{longer.name} has {counted(longer.taken + 1, 'record')}, an odd number: {lonely}")
+        return DataError(f"{shorter.name} has {counted(shorter.taken, 'record')}, and {longer.name} more: {lonely}")
 
 
 def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format:
@@ -246,7 +247,3 @@ def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format
         found = " and ".join(f"{name} is {format.name}" for name, format in formats.items())
         raise DataError(f"{found}: two files of pairs have the same format")
     return next(iter(formats.values()))
-
-
-def _counted(records: int) -> str:
-    return f"{records:,} record{'' if records == 1 else 's'}"

@@ -15,7 +15,7 @@ from protein_examples import COSTS, coded, proteins, random_letters, sequences_o
 from readmap.backend import Backend, open_backend
 from readmap.database import device_pool
 from readmap.database.database import Database
-from readmap.database.device_pool import DevicePool, open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.errors import BackendError
 
 BLOSUM62 = COSTS["BLOSUM62"]
@@ -55,7 +55,7 @@ def test_any_number_finds_the_same(
     backends: str, database: Database, queries: list[Codes], expected: NDArray[np.int32], count: int
 ) -> None:
     reported: list[int] = []
-    with open_device_pool(database, several(backends, count)) as worked:
+    with DevicePool(database, several(backends, count)) as worked:
         assert len(worked.names) == count
         for _ in range(4):
             assert np.array_equal(worked.scores(queries, BLOSUM62, reported.append), expected)
@@ -66,7 +66,7 @@ def test_any_number_finds_the_same(
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [1, 1]])
 def test_more_devices_than_sequences(backends: str, queries: list[Codes], lengths: list[int]) -> None:
     small = Database.of(sequences_of(proteins(lengths)), "protein")
-    with open_device_pool(small, several(backends, 3)) as worked:
+    with DevicePool(small, several(backends, 3)) as worked:
         for _ in range(3):
             found = worked.scores(queries, BLOSUM62, nothing)
             assert found.shape == (len(queries), len(lengths))
@@ -81,7 +81,7 @@ def test_partitions_follow_the_speeds(
     speeds = [1.0, 1.0, 1.0]
     monkeypatch.setattr(device_pool._Worker, "speed", property(lambda self: speeds[self.backend.threads - 1]))
     opened: Any = [lambda threads=threads: open_backend("cpu", threads=threads) for threads in (1, 2, 3)]
-    with open_device_pool(even, opened) as worked:
+    with DevicePool(even, opened) as worked:
         assert letters_of(worked, even) == pytest.approx([3330, 3330, 3340], abs=10)
         for now, partitions in (
             ([1.0, 1.05, 1.0], [3330, 3330, 3340]),  # not worth sending what moves
@@ -92,7 +92,7 @@ def test_partitions_follow_the_speeds(
             speeds[:] = now
             assert np.array_equal(worked.scores(queries[3:], BLOSUM62, nothing), of_even)
             assert letters_of(worked, even) == pytest.approx(partitions, abs=10)
-    with open_device_pool(database, opened) as worked:
+    with DevicePool(database, opened) as worked:
         for chosen in ([1e-9, 1.0, 1.0], [1.0, 1e-9, 1e-9], [3.0, 2.0, 1.0]):
             speeds[:] = chosen
             assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -100,7 +100,7 @@ def test_partitions_follow_the_speeds(
 
 
 def test_speeds_are_measured(backends: str, database: Database, queries: list[Codes]) -> None:
-    with open_device_pool(database, several(backends, 2)) as worked:
+    with DevicePool(database, several(backends, 2)) as worked:
         assert [worker.speed for worker in worked._workers] == [0, 0]
         worked.scores(queries, BLOSUM62, nothing)
         for worker in worked._workers:
@@ -129,7 +129,7 @@ def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes
         return slow
 
     began = time.perf_counter()
-    with open_device_pool(database, several("cpu", 3)) as worked:
+    with DevicePool(database, several("cpu", 3)) as worked:
         for number, worker in enumerate(worked._workers):
             worker.partition.scores = scores(number)  # type: ignore[method-assign]
         with pytest.raises(Broken):
@@ -153,7 +153,7 @@ def test_a_report_may_stop_it(
     def stop(cells: int) -> None:
         raise failure
 
-    with open_device_pool(database, several("cpu", count)) as worked:
+    with DevicePool(database, several("cpu", count)) as worked:
         with pytest.raises(failure):
             worked.scores(queries, BLOSUM62, stop)
         assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -172,7 +172,7 @@ def test_an_interrupt_of_the_main_thread_stops_all(
             report(1)
 
     before = threading.active_count()
-    with open_device_pool(database, several("cpu", 2)) as worked:
+    with DevicePool(database, several("cpu", 2)) as worked:
         for worker in worked._workers:
             worker.partition.scores = endless  # type: ignore[assignment,method-assign]
         monkeypatch.setattr(device_pool, "wait", interrupted)
@@ -190,7 +190,7 @@ def test_a_device_that_cannot_be_opened(database: Database) -> None:
 
 
 def test_each_device_is_used_in_its_thread(database: Database, queries: list[Codes]) -> None:
-    with open_device_pool(database, several("cpu", 1)) as alone:
+    with DevicePool(database, several("cpu", 1)) as alone:
         assert alone.do(threading.current_thread) is threading.current_thread()
     seen: list[threading.Thread] = []
 
@@ -198,6 +198,6 @@ def test_each_device_is_used_in_its_thread(database: Database, queries: list[Cod
         seen.append(threading.current_thread())
         return open_backend("cpu", threads=1)
 
-    with open_device_pool(database, [opened, opened]) as two:
+    with DevicePool(database, [opened, opened]) as two:
         assert len({*seen, threading.current_thread()}) == 3
         assert two.do(threading.current_thread) is seen[0]

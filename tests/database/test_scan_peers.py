@@ -16,7 +16,7 @@ from protein_examples import LETTERS
 
 from readmap.backend import open_backend
 from readmap.database.database import open_database
-from readmap.database.device_pool import open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.database.matrices import nucleotides, standard
 from readmap.database.parameters import Costs, Limits
 from readmap.database.results import Query, QueryHits
@@ -92,7 +92,7 @@ def scanned(folder: Path, costs: Costs, limits: Limits) -> list[Row]:
     database = open_database(str(folder / "db.fa"))
     queries = read_sequences(str(folder / "queries.fa"), 1, database.molecule)
     rows = []
-    with open_device_pool(database, [lambda: open_backend("cpu", threads=2)]) as pool:
+    with DevicePool(database, [lambda: open_backend("cpu", threads=2)]) as pool:
         for found in Scan(database, costs, limits, pool)(queries):
             number = found.hits.query
             letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]

@@ -17,7 +17,7 @@ from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 from readmap.backend import Backend, open_backend
 from readmap.database import paths, search
 from readmap.database.database import Database
-from readmap.database.device_pool import open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.database.hits import Hits
 from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
 from readmap.database.parameters import Costs, Limits
@@ -80,7 +80,7 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 def opened(subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> Iterator[Scan]:
     molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
-    with open_device_pool(database, [lambda backend=backend: backend for backend in backends]) as pool:
+    with DevicePool(database, [lambda backend=backend: backend for backend in backends]) as pool:
         yield Scan(database, costs, limits, pool)
 
 

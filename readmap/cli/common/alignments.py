@@ -9,12 +9,12 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.cli.common.conflicts import Conflict, are_same, refuse_inside, refuse_same_output
+from readmap.cli.common.conflicts import Conflict, refuse_inputs, refuse_inside, refuse_same_output
 from readmap.cli.common.options import option
 from readmap.cli.common.output import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
@@ -91,17 +91,10 @@ def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator
         yield outputs
 
 
-class Drawing(Protocol):
-    """A plot that is drawn in the end."""
-
-    def draw(self, form: str) -> bytes:
-        """The picture; form: png, svg or pdf."""
-
-
-def write_plot(drawing: Drawing, sink: ByteSink, show: Callable[[str], None]) -> None:
-    """Draw, in the form by which the output's name ends."""
+def write_plot(draw: Callable[[str], bytes], sink: ByteSink, show: Callable[[str], None]) -> None:
+    """Write what `draw` makes of the form by which the output's name ends: png, svg or pdf."""
     show("drawing")
-    sink.write(drawing.draw(os.path.splitext(sink.name)[1][1:]))
+    sink.write(draw(os.path.splitext(sink.name)[1][1:]))
 
 
 def output_conflicts(output: str | None, plot: str | None) -> tuple[Conflict, ...]:
@@ -127,14 +120,13 @@ def check_files(query: str, target: str, output: str | None, plot: str | None, r
     """
     if query == target == "-":
         raise UsageError("- and - are one file: only one of the two can be standard input")
+    outputs = {"-o": output, "--plot": plot, "--json": record}
     for path in (query, target):
         if path != "-":
             os.stat(path)
         if os.path.isdir(path):
-            refuse_inside(Path(path), {"-o": output, "--plot": plot, "--json": record})
-    for name, written in {"-o": output, "--plot": plot, "--json": record}.items():
-        if written is not None and os.path.isfile(written) and any(are_same(written, path) for path in (query, target)):
-            raise UsageError(f"{name} {written} is a file of the sequences")
+            refuse_inside(Path(path), outputs)
+    refuse_inputs(outputs, (query, target), "sequences")
     refuse_same_output("--json", record, output)
     refuse_same_output("--plot", plot, output)
     if plot is not None:  # None is the standard output, where no plot goes

@@ -50,3 +50,10 @@ def refuse_inside(folder: Path, options: Mapping[str, str | None]) -> None:
     for option, path in options.items():
         if path is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise UsageError(f"{option} {path} is inside {folder}, which is being read: name another place")
+
+
+def refuse_inputs(outputs: Mapping[str, str | None], inputs: Iterable[str], what: str) -> None:
+    """Raise UsageError where an option names a file of the inputs; outputs: by options. what: the inputs are of."""
+    for option, path in outputs.items():
+        if path is not None and os.path.isfile(path) and any(are_same(path, each) for each in inputs):
+            raise UsageError(f"{option} {path} is a file of the {what}")

@@ -54,11 +54,13 @@ class ReportOptions:
 class Report:
     """The reports of one command; a context manager, which drops the record of a command that fails.
 
+    command_line: as it was typed.
+
     The record's file is opened first, so that a place that cannot be written is known before the work.
     """
 
     def __init__(self, session: Session, options: ReportOptions) -> None:
-        self._session = session
+        self.command_line, self._began = session.command_line, session.began
         self._quiet = options.quiet
         self._record: Output | None = open_output(options.json) if options.json is not None else None
 
@@ -70,14 +72,9 @@ class Report:
             self._record.abort()
 
     @property
-    def command_line(self) -> str:
-        """The command line as it was typed."""
-        return self._session.command_line
-
-    @property
     def seconds(self) -> float:
         """Seconds since the call began."""
-        return time.perf_counter() - self._session.began
+        return time.perf_counter() - self._began
 
     def say(self, line: str) -> None:
         """Print a line on standard error, unless that is to be quiet, closed or full."""
@@ -102,7 +99,7 @@ class Report:
             return
         common = {
             "schema": SCHEMA,
-            "command": self._session.command_line,
+            "command": self.command_line,
             "versions": versions(),
             "total_seconds": round(self.seconds, 4),
             "peak_memory_bytes": peak_memory(),

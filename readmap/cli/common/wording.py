@@ -17,11 +17,6 @@ def in_bytes(count: float) -> str:
     return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
 
 
-def counted(count: int, what: str, several: str = "") -> str:
-    """A number of things in words; several: of more or less than one, where that is not `what` with an s."""
-    return f"{count:,} {what if count == 1 else several or what + 's'}"
-
-
 def percent(part: int, whole: int) -> str:
     """A part of a whole in percent."""
     return f"{part / max(whole, 1):.2%}"

@@ -97,4 +97,4 @@ def _write(
             drawing.add(results)
     write(records.end)
     if drawing:
-        write_plot(drawing, outputs["plot"], show)
+        write_plot(drawing.draw, outputs["plot"], show)

@@ -8,8 +8,9 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
-from readmap.cli.common.wording import counted, device_in_words
+from readmap.cli.common.wording import device_in_words
 from readmap.cli.compare.options import Options
+from readmap.formats.words import counted
 from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results

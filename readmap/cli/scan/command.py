@@ -16,7 +16,7 @@ from readmap.cli.common.wording import printable
 from readmap.cli.scan.options import Options, Resources, layout_of
 from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database
-from readmap.database.device_pool import open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.database.formats import writer
 from readmap.database.parameters import Limits, costs_of
 from readmap.database.search import Scan
@@ -59,7 +59,7 @@ def scan(context: typer.Context, options: Options) -> None:
             queries = read_sequences(options.query, workers, database.molecule)
             records = writer(format, database, __version__, report.command_line, columns)
             reading = report.seconds
-            with open_device_pool(database, devices) as pool:
+            with DevicePool(database, devices) as pool:
                 # Of no index: the types that its suffixes decide are any.
                 pool.do(lambda: pool.backend.prepare((), report.say))
                 run = ScanRun(Scan(database, costs, limits, pool), queries)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups, progress_line, write_plot
-from readmap.cli.common.wording import counted
 from readmap.cli.scan.options import Options
 from readmap.database.formats import ScanFormat
 from readmap.database.results import Query, QueryHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
+from readmap.formats.words import counted
 from readmap.formats.writer import Writer
 from readmap.reads.sequences import Sequences
 
@@ -49,7 +49,7 @@ class ScanRun:
                 drawing.add(query.name, count_scores(scanned.scores), hits.scores, scanned.threshold)
         write(records.end)
         if drawing:
-            write_plot(drawing, outputs["plot"], show)
+            write_plot(drawing.draw, outputs["plot"], show)
 
     def _progress(self, show: Callable[[str], None]) -> Callable[[int], None]:
         """A function that takes the cells computed since its last call, and shows the progress."""

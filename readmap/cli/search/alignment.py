@@ -7,11 +7,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.cli.common.wording import counted, percent
-from readmap.cli.search.mode import speed
+from readmap.cli.common.wording import percent
 from readmap.cli.search.options import Options
+from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import Form, header
+from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
 from readmap.search.context import Context
 from readmap.search.exact import Format

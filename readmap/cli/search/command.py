@@ -17,10 +17,10 @@ from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
-from readmap.cli.search.mode import SearchMode, rate
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import open_outputs
 from readmap.cli.search.reads import open_all
+from readmap.cli.search.speed import rate
 from readmap.errors import IndexFolderError
 from readmap.formats.header import program_name
 from readmap.formats.output import commit_together
@@ -55,7 +55,7 @@ def search(context: typer.Context, options: Options) -> None:
         path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
     )
     index = Index.open(path)
-    mode: SearchMode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
+    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
     with (
         Report(context.obj, options.report) as report,
         open_outputs(options.output, index.reference, options.resources.workers) as outputs,
@@ -96,7 +96,7 @@ def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
         report.say(f"warning: {alternates} names alternate contigs, which are mapped to as all others are")
 
 
-def _load(path: Path, index: Index, mode: SearchMode, backend: Backend, report: Report) -> DeviceIndex:
+def _load(path: Path, index: Index, mode: ExactMode | AlignmentMode, backend: Backend, report: Report) -> DeviceIndex:
     """The part of an index that a mode searches, on the device; path: the index's, for errors."""
     try:
         needed = index.on_host(mode.structure, mode.prefix_table).nbytes

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.cli.common.wording import counted, percent
-from readmap.cli.search.mode import speed
+from readmap.cli.common.wording import percent
 from readmap.cli.search.options import Options
+from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
+from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.search.exact import ALL, ExactSearch, ExactSummary, Format, Parameters

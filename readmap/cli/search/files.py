@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from readmap.cli.common.conflicts import are_same, refuse_same_output
+from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_output
 from readmap.cli.common.output import BAM_ENDING
 from readmap.cli.search.options import Options
 from readmap.errors import UsageError
@@ -65,9 +65,7 @@ def _check_outputs(output: str | None, unmapped: str | None, record: str | None,
     """record: what --json names."""
     if unmapped is not None and unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
         raise UsageError(f"--unmapped {unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
-    for option, path in (("-o", output), ("--unmapped", unmapped)):
-        if path is not None and os.path.isfile(path) and any(are_same(path, each) for each in reads):
-            raise UsageError(f"{option} {path} is a file of the reads")
+    refuse_inputs({"-o": output, "--unmapped": unmapped}, reads, "reads")
     refuse_same_output("--json", record, output)
     if unmapped is not None:
         refuse_same_output("--unmapped", unmapped, output)

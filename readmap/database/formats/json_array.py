@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from readmap.database.results import Hit, QueryHits
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 
 #: Digits of an identity behind the point.
 DIGITS = 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 from readmap.pairwise.results import Result
 
 Value = str | int | float | None

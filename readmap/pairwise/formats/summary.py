@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from readmap.formats.lines import in_words
+from readmap.formats.words import in_words
 from readmap.pairwise.results import Result
 
 

@@ -18,7 +18,7 @@ from benchmarks.scan.inputs import contigs, proteins, random_dna, random_queries
 from benchmarks.scan.times import Best, best_in_turn, partition_of_all, scores_of
 from readmap.backend import Backend, open_backend
 from readmap.database.database import Database
-from readmap.database.device_pool import open_device_pool
+from readmap.database.device_pool import DevicePool
 from readmap.database.letters import codes_of
 from readmap.database.parameters import Costs, Limits
 from readmap.database.partition import Partition
@@ -134,7 +134,7 @@ def _time_hits(
 
         return scan_all
 
-    with open_device_pool(database, [lambda: backend]) as pool:
+    with DevicePool(database, [lambda: backend]) as pool:
         works = {name: work(name, Scan(database, BLOSUM62, limits, pool)) for name, limits in LIMITS.items()}
         for first in works.values():
             first()
