@@ -19,20 +19,24 @@ template <class Lane> HOST_DEVICE i32 highest(Lane x) {
 
 // Lane by lane: 1 where a is greater than b, which it is not smaller than, else 0; a and b; a * 2^bits.
 HOST_DEVICE Single apart(Single a, Single b) { return Single{a.value != b.value}; }
-HOST_DEVICE Single both(Single a, Single b) { return Single{a.value & b.value}; }
-HOST_DEVICE Single raised(Single a, i32 bits) { return Single{a.value << bits}; }
+template <class Lane> HOST_DEVICE Lane both(Lane a, Lane b) { return Lane{a.value & b.value}; }
+template <class Lane> HOST_DEVICE Lane raised(Lane a, i32 bits) { return Lane{a.value << bits}; }
 // The first lanes of a, and from `lane` on, 0 to Lane::width, those of b.
 HOST_DEVICE Single joined(Single a, Single b, i32 lane) { return lane ? a : b; }
-
-#ifdef __CUDACC__
 
 // What the last of a thread's lanes hands to the lane below it, relative to the wavefront's base.
 template <class Lane> struct Crossing {
     Border border;
 
     HOST_DEVICE static Crossing of(Border border) { return Crossing{border}; }
-    HOST_DEVICE static Crossing of(Single h, Single f) { return Crossing{{h.value, f.value}}; }
+    HOST_DEVICE static Crossing of(Lane h, Lane f) {
+        return Crossing{{h.get(Lane::width - 1), f.get(Lane::width - 1)}};
+    }
 };
+template <class Lane> HOST_DEVICE Border border_of(Crossing<Lane> crossing) { return crossing.border; }
+
+#ifdef __CUDACC__
+
 template <> struct Crossing<Narrow> {
     u32 both;
 
@@ -41,12 +45,9 @@ template <> struct Crossing<Narrow> {
     }
     HOST_DEVICE static Crossing of(Narrow h, Narrow f) { return Crossing{__byte_perm(h.value, f.value, 0x7632)}; }
 };
-HOST_DEVICE Border border_of(Crossing<Single> crossing) { return crossing.border; }
 HOST_DEVICE Border border_of(Crossing<Narrow> crossing) { return Border{(i16)crossing.both, (i32)crossing.both >> 16}; }
 
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
-HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
-HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
     return Narrow{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
@@ -67,19 +68,7 @@ HOST_DEVICE void pass_down(Single& h, Single& f, Crossing<Single> crossing, Cros
 
 #else
 
-template <class Lane> struct Crossing {
-    Border border;
-
-    HOST_DEVICE static Crossing of(Border border) { return Crossing{border}; }
-    HOST_DEVICE static Crossing of(Lane h, Lane f) {
-        return Crossing{{h.get(Lane::width - 1), f.get(Lane::width - 1)}};
-    }
-};
-template <class Lane> HOST_DEVICE Border border_of(Crossing<Lane> crossing) { return crossing.border; }
-
 HOST_DEVICE Narrow apart(Narrow a, Narrow b) { return Narrow{(a.value != b.value) & (i16)1}; }
-HOST_DEVICE Narrow both(Narrow a, Narrow b) { return Narrow{a.value & b.value}; }
-HOST_DEVICE Narrow raised(Narrow a, i32 bits) { return Narrow{a.value << bits}; }
 HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
     const Narrow::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return Narrow{lanes < (i16)lane ? a.value : b.value};

@@ -34,10 +34,9 @@ def device_names(device: str = "auto", gpus: int | None = None) -> list[str]:
         if gpus is not None:
             raise UsageError(f"--gpus {gpus}: not with --device {device}, which is one device")
         return [device]
-    if gpus is None and cuda_available() is not None:
-        return [device]  # the CPU, or an error
-    reason = cuda_available()
-    if reason is not None:
+    if (reason := cuda_available()) is not None:
+        if gpus is None:
+            return [device]  # the CPU, or an error
         raise unavailable("cuda", reason)
     import cupy
 

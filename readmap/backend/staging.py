@@ -40,7 +40,7 @@ class _Sender:
 
 
 class Staging:
-    """Of a device; threads and buffers are made at the first use."""
+    """The way of large arrays to one device; threads and buffers are made at the first use."""
 
     def __init__(self, cupy: Any, device: Any, threads: int) -> None:
         self._cuda, self._device, self._threads = cupy.cuda, device, min(threads, SENDERS)

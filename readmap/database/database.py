@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -38,8 +38,7 @@ class Titles:
     @classmethod
     def of(cls, titles: Sequence[bytes]) -> Titles:
         """The titles of a list."""
-        offsets = np.zeros(len(titles) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, titles), np.int64, len(titles)), out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, titles)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(titles), np.uint8), offsets)
 
     def __len__(self) -> int:
@@ -49,9 +48,6 @@ class Titles:
         if not 0 <= number < len(self):
             raise IndexError(f"there is no sequence {number} among {len(self)}")
         return self.text[self.offsets[number] : self.offsets[number + 1]].tobytes()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (self[number] for number in range(len(self)))
 
 
 class Names(Titles):

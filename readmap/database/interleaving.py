@@ -57,8 +57,7 @@ def interleave(
     sizes = lengths[::lanes].astype(np.int64)
     if backend.lanes == 1:
         sizes = -(-sizes // BLOCK_COLUMNS) * BLOCK_COLUMNS
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     letters = backend.empty(int(offsets[-1]) * lanes, np.uint8)
     begins = backend.to_device(offsets)
     backend.launch(

@@ -150,12 +150,10 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
 
 
 def _header(words: list[str]) -> str:
-    letters = ""
-    for word in words:
-        letter = _letter(word)
-        if letter in letters:
+    letters = "".join(map(_letter, words))
+    for letter in letters:
+        if letters.count(letter) > 1:
             raise ValueError(f"expected every letter once, found {letter} again")
-        letters += letter
     return letters
 
 

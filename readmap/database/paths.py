@@ -15,7 +15,7 @@ from readmap.database.parameters import Costs
 from readmap.database.regions import find_regions
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.checker import check_substitution
+from readmap.pairwise.checker import check
 from readmap.pairwise.letters import letters_of_codes
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Substitution
@@ -120,7 +120,7 @@ def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) 
     if len(wrong):
         raise InternalError(f"a hit scores {expected[wrong[0]]}, and its alignment {found.scores[wrong[0]]}")
     forward = np.zeros(len(pairs), np.bool_)
-    check_substitution(Results(queries, subjects, forward, found, False, 0, 0), scores)
+    check(Results(queries, subjects, forward, found, False, 0, 0), scores, Mode.LOCAL)
     query_starts = np.array([pair.query_start for pair in pairs], np.int64)
     subject_starts = np.array([pair.subject_start for pair in pairs], np.int64)
     return replace(

@@ -15,13 +15,12 @@ from readmap.database.database import Database
 from readmap.database.hits import Hits
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, in_cigars
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import COMPLEMENTS
 
 #: The kinds of columns, by the operations' numbers in BAM.
 _KINDS = max(EQUAL, DIFFERENT) + 1
-_LETTERS = LETTERS.encode().ljust(256)
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class Hit:
 
 def cigar(operations: NDArray[np.uint32]) -> bytes:
     """Operations as text."""
-    kinds = (operations & 15).astype(np.uint8).tobytes().translate(_LETTERS)
-    return b"".join([b"%d%c" % pair for pair in zip((operations >> 4).tolist(), kinds, strict=True)])
+    return b"".join(in_cigars(operations))
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,7 @@ def _made(
     starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
 ) -> Stretches:
     """Stretches of these columns, on the device; end: of their borders."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     offsets += end - offsets[-1]
     arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
     return Stretches(offsets, *(backend.to_device(array) for array in arrays))

@@ -11,7 +11,7 @@ from readmap.backend import Array, Backend
 from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import letters_of_array
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, Scheme, Settings
 from readmap.reads.sequences import Sequences
 
 #: Hears of the cells of the matrix that are done, and of all there are.
@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 
 def align_batch(
-    queries: Sequences, targets: Sequences, scores: Scores, mode: Mode, backend: Backend, score_only: bool
+    queries: Sequences, targets: Sequences, scores: Scheme, mode: Mode, backend: Backend, score_only: bool
 ) -> PairAlignments:
     """The alignment of query i with target i, for all of them."""
     rows, columns = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
@@ -30,19 +30,8 @@ def align_long(
     query: NDArray[np.uint8], target: NDArray[np.uint8], settings: Settings, backend: Backend, progress: Progress
 ) -> PairAlignments:
     """The local alignment of one query with one target."""
-    found = long_pairs.align_long(
-        _codes(query, backend),
-        _codes(target, backend),
-        settings.scores,
-        Mode.LOCAL,
-        backend,
-        settings.score_only,
-        settings.memory,
-        settings.pruning,
-        progress,
-        settings.checkpoint,
-    )
-    return found.on_host(backend)
+    sides = _codes(query, backend), _codes(target, backend)
+    return long_pairs.align_long(*sides, settings, Mode.LOCAL, backend, progress).on_host(backend)
 
 
 def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
 from readmap.backend.compilation.declarations import constant
@@ -62,9 +63,14 @@ class PairAlignments:
 
     def cigars(self) -> list[str]:
         """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""
-        texts = [f"{operation >> 4}{LETTERS[operation & 15]}" for operation in self.operations.tolist()]
-        ends = self.operation_ends.tolist()
-        return ["".join(texts[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+        texts, ends = in_cigars(self.operations), self.operation_ends.tolist()
+        return [b"".join(texts[begin:end]).decode() for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def in_cigars(operations: NDArray[np.uint32]) -> list[bytes]:
+    """Each operation as SAM writes it."""
+    letters = (operations & 15).astype(np.uint8).tobytes().translate(LETTERS.encode().ljust(256))
+    return [b"%d%c" % each for each in zip((operations >> 4).tolist(), letters, strict=True)]
 
 
 def joined(parts: Sequence[PairAlignments]) -> PairAlignments:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from readmap.errors import InternalError
 from readmap.formats.words import in_words
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
-from readmap.pairwise.parameters import Mode, Scheme, Scores, Substitution
+from readmap.pairwise.parameters import Mode, Scheme, Substitution
 from readmap.pairwise.results import Results
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
@@ -19,34 +19,35 @@ KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
 IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
 
 
-def check(results: Results, scores: Scores, mode: Mode) -> None:
-    """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score."""
+def check(results: Results, scores: Scheme, mode: Mode) -> None:
+    """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score.
+
+    results: of letters, or of the codes of a Substitution.
+    """
     _check_places(results, mode)
     if results.score_only:
         return
     _check_operations(results)
-    # What costs more than it is worth at the ends.
-    outside = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
-    _check_ends(results, outside)
     columns = results.expanded
-    is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
-    _check_letters(results, (columns.query == columns.target) & is_base, "{:c}")
-    letters = scores.match * results.columns(EQUAL) - scores.mismatch * results.columns(DIFFERENT)
-    _check_scores(results, letters, scores)
-
-
-def check_substitution(results: Results, scores: Substitution) -> None:
-    """Raise InternalError as `check`: local alignments of codes of a substitution matrix, with their operations."""
-    _check_places(results, Mode.LOCAL)
-    _check_operations(results)
-    _check_ends(results, (INSERTED, DELETED))
-    columns = results.expanded
-    _check_letters(results, columns.query == columns.target, "code {}")
-    is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
-    of_pairs = scores.scores[columns.query[is_pair], columns.target[is_pair]]
-    sums = np.concatenate([[0], np.cumsum(of_pairs, dtype=np.int64)])
-    pairs = results.columns(EQUAL) + results.columns(DIFFERENT)
-    _check_scores(results, np.diff(sums[np.cumsum(pairs)], prepend=0), scores)
+    is_same = columns.query == columns.target
+    if isinstance(scores, Substitution):
+        _check_ends(results, (INSERTED, DELETED))
+        _check_letters(results, is_same, "code {}")
+        is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
+        of_pairs = scores.scores[columns.query[is_pair], columns.target[is_pair]]
+        sums = np.concatenate([[0], np.cumsum(of_pairs, dtype=np.int64)])
+        pairs = results.columns(EQUAL) + results.columns(DIFFERENT)
+        letters = np.diff(sums[np.cumsum(pairs)], prepend=0)
+    else:
+        # What costs more than it is worth at the ends.
+        outside = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
+        _check_ends(results, outside)
+        is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
+        _check_letters(results, is_same & is_base, "{:c}")
+        letters = scores.highest * results.columns(EQUAL) + scores.lowest * results.columns(DIFFERENT)
+    gaps = results.columns(INSERTED) + results.columns(DELETED)
+    score = letters - scores.gap_open * results.openings - scores.gap_extend * gaps
+    _expect(results, "the score", score, results.alignments.scores)
 
 
 def _check_places(results: Results, mode: Mode) -> None:
@@ -109,13 +110,6 @@ def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: 
     letters = " and ".join(letter_format.format(side[wrong[0]]) for side in (columns.query, columns.target))
     operation = LETTERS[columns.operations[wrong[0]]]
     raise _error(results, pair, f"column {column} has {letters}, and its operation is {operation}")
-
-
-def _check_scores(results: Results, letters: NDArray[np.int64], scores: Scheme) -> None:
-    """letters: what those of each alignment score, without its gaps."""
-    gaps = results.columns(INSERTED) + results.columns(DELETED)
-    score = letters - scores.gap_open * results.openings - scores.gap_extend * gaps
-    _expect(results, "the score", score, results.alignments.scores)
 
 
 def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:

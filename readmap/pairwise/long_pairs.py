@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
 from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slabs
 from readmap.pairwise.matrix import Best, Cell, CellState, Matrix
-from readmap.pairwise.parameters import Mode, Scheme
+from readmap.pairwise.parameters import Mode, Settings
 from readmap.pairwise.sweep import Borders, outer_borders, walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
@@ -31,34 +30,29 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 def align_long(
     query: Array,
     target: Array,
-    scores: Scheme,
+    settings: Settings,
     mode: Mode,
     backend: Backend,
-    score_only: bool = False,
-    memory: int | None = None,
-    pruning: bool = True,
-    progress: Callable[[int, int], None] | None = None,
-    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PairAlignments:
     """The alignment of two sequences, uint8 codes on the device, as in Letters.
 
-    memory: bytes for special rows and columns; None for a quarter of the device's free ones, or MEMORY where it has
-    none of its own. progress: hears of cells swept, and of all. checkpoint: a folder, from which an interrupted
-    comparison goes on, and which keeps its result. Raises DataError where the folder holds another comparison.
+    progress: hears of cells swept, and of all. Raises DataError where the checkpoint's folder holds another comparison.
     """
-    matrix = Matrix(query, target, scores, mode, backend)
+    score_only = settings.score_only
+    matrix = Matrix(query, target, settings.scores, mode, backend)
     if not matrix.rows or not matrix.columns:
         best = _end_without_cells(matrix)
         return _alignments(matrix, best, None if score_only else Cell(best.row, best.column), [])
-    kept = Checkpoint(checkpoint, matrix, not score_only) if checkpoint else None
+    kept = Checkpoint(settings.checkpoint, matrix, not score_only) if settings.checkpoint else None
     if kept and (known := kept.alignment()):
         return known
     borders, state = outer_borders(matrix), kept.load() if kept else None
     device = backend.memory()
-    memory = memory or (device[0] // 4 if device else MEMORY)
+    memory = settings.memory or (device[0] // 4 if device else MEMORY)
     steps = state.steps if state else _steps(matrix, score_only, memory)
     grid = Grid(Cell(0, 0), steps, borders.left_h, borders.left_e)
-    best = _best(matrix, grid, borders, pruning, progress or (lambda done, total: None), kept, state)
+    best = _best(matrix, grid, borders, settings.pruning, progress, kept, state)
     parts: list[Operations] = []
     start = None if score_only else _walk(matrix, grid, Cell(best.row, best.column), memory, parts)
     alignment = _alignments(matrix, best, start, parts)

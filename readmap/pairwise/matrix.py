@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.pairwise.parameters import DeviceScheme, Mode, Scheme
+from readmap.pairwise.parameters import CPU_ROWS, GPU_ROWS, DeviceScheme, Mode, Scheme
 
-#: Rows of a lane where the sources of all cells are kept, and where not: on a GPU, and on the CPU.
+#: Rows of a lane where the sources of all cells are kept.
 TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
-GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
 
 #: Columns that a wavefront goes at a time.
 CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")

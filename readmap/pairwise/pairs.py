@@ -7,7 +7,7 @@ from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
 from readmap.pairwise.letters import Integers, Letters
 from readmap.pairwise.long_pairs import align_long
-from readmap.pairwise.parameters import Mode, Scheme
+from readmap.pairwise.parameters import Mode, Scheme, Settings
 
 
 def align_pairs(
@@ -20,7 +20,7 @@ def align_pairs(
     if len(large) == 0:
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
-    found = [align_long(query, target, scores, mode, backend, score_only) for query, target in codes]
+    found = [align_long(query, target, Settings(scores, score_only), mode, backend) for query, target in codes]
     return _merged(batch, large, found, backend)
 
 

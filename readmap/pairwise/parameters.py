@@ -19,6 +19,9 @@ from readmap.errors import UsageError
 NO_SCORE = constant("pairwise/wavefront.cuh", "NO_SCORE")
 SCORES_END = -NO_SCORE
 
+#: Rows of a lane on a GPU and on the CPU, where a sweep does not ask for others.
+GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
+
 #: Codes of a substitution matrix's letters are below CODES; the last one is no letter.
 CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
 
@@ -150,7 +153,7 @@ class Scores(Scheme):
     def heights(self, mode: Mode) -> dict[int, int]:
         """Rows of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu: nanoseconds on an H200."""
         most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
-        return most | {16: 125, 15: 116, 13: 107, 11: 91, 9: 76}
+        return most | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
     def module(self, name: str, mode: Mode) -> str:
         """The module for nucleotides."""
@@ -206,7 +209,7 @@ class Substitution(Scheme):
 
     def heights(self, mode: Mode) -> dict[int, int]:
         """Rows of sweep_substitution.cu, which has no others."""
-        return {constant("pairwise/wavefront.cuh", "GPU_ROWS"): 1}
+        return {GPU_ROWS: 1}
 
     def module(self, name: str, mode: Mode) -> str:
         """The module for a matrix."""
@@ -226,7 +229,7 @@ class Settings:
     checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
     """
 
-    scores: Scores = Scores()
+    scores: Scheme = Scores()
     score_only: bool = False
     pruning: bool = True
     memory: int | None = None

@@ -78,11 +78,8 @@ class DotPlot:
         """What is compared, and what was found."""
         if self._last is None:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
-            counts = (
-                counted(len(self._queries), "query", "queries"),
-                counted(len(self._targets), "target"),
-            )
-            return " and ".join(counts), counted(found, "alignment")
+            queries, targets = counted(len(self._queries), "query", "queries"), counted(len(self._targets), "target")
+            return f"{queries} and {targets}", counted(found, "alignment")
         result = self._last
         title = f"{shown(result.query_name)} and {shown(result.target_name)}"
         if result.identity is None:

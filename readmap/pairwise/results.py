@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS, PairAlignments
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments, in_cigars
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import Sequences
 
@@ -134,7 +134,7 @@ class Results:
         operations, ends = self.alignments.operations, self.alignments.operation_ends.tolist()
         numbers = [self.alignments.scores, *self.places]
         counts = [self.columns(operation) for operation in (EQUAL, DIFFERENT, INSERTED, DELETED)]
-        texts = [b"%d%c" % each for each in zip(self.lengths.tolist(), self._letters(), strict=True)]
+        texts = in_cigars(operations)
         rows = zip(
             zip(self.queries.names, self.queries, self.targets.names, self.targets, self.reverse.tolist(), strict=True),
             zip(*(column.tolist() for column in numbers), strict=True),
@@ -144,10 +144,6 @@ class Results:
         )
         for pair, places, (begin, end), columns in rows:
             yield Result._make((*pair, *places, operations[begin:end], b"".join(texts[begin:end]), *columns))
-
-    def _letters(self) -> bytes:
-        """The letter of each operation."""
-        return self.operations.tobytes().translate(LETTERS.encode().ljust(256))
 
     @cached_property
     def places(self) -> tuple[Counts, ...]:

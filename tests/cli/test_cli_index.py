@@ -68,7 +68,7 @@ def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None
         capfd, "index", "ref.fa", "--structure", "trie", code=2
     )
     assert failure(capfd, "index", "ref.fa", "--device", "gpu", code=2).startswith("--device gpu: expected auto, cpu")
-    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help tells more)"
+    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help says more)"
 
 
 def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from readmap.pairwise.batches import align_batch
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Cell, Matrix
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.pairwise.sweep import outer_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
@@ -45,7 +45,9 @@ def codes(text: str, backend: Backend) -> Any:
 
 
 def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
-    return align_long(*(codes(side, backend) for side in pair), scores, mode, backend, **how).on_host(backend)
+    known, sides = {"progress"} & how.keys(), [codes(side, backend) for side in pair]
+    own = {name: how.pop(name) for name in known}
+    return align_long(*sides, Settings(scores, **how), mode, backend, **own).on_host(backend)
 
 
 def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> PairAlignments:

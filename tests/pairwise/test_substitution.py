@@ -19,11 +19,11 @@ from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, most_cells, too_large
-from readmap.pairwise.checker import check_substitution
+from readmap.pairwise.checker import check
 from readmap.pairwise.letters import Letters, letters_of_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import CODES, Mode, Substitution
+from readmap.pairwise.parameters import CODES, Mode, Settings, Substitution
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -89,7 +89,7 @@ def align(
 
 def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
-    return align_long(query, target, scores, Mode.LOCAL, backend, **how).on_host(backend)
+    return align_long(query, target, Settings(scores, **how), Mode.LOCAL, backend).on_host(backend)
 
 
 def results(pairs: list[Pair], found: PairAlignments) -> Results:
@@ -106,7 +106,7 @@ def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
     expected = [Comparison(*pair, scores, Mode.LOCAL).alignment for pair in pairs]
     found = align(pairs, scores, backend)
     assert parsed(found) == expected
-    check_substitution(results(pairs, found), scores)
+    check(results(pairs, found), scores, Mode.LOCAL)
     for pair, alignment in zip(pairs[::4], expected[::4], strict=True):
         assert parsed(align_one(pair, scores, backend)) == [alignment], pair
 
@@ -127,7 +127,7 @@ def test_scores_are_parasails(backend: Backend, name: str) -> None:
     for pair, alignment in zip(pairs, parsed(found), strict=True):
         assert alignment.score == parasails(pair, scores)
         assert rescored(alignment, *pair, scores) == alignment.score
-    check_substitution(results(pairs, found), scores)
+    check(results(pairs, found), scores, Mode.LOCAL)
     only = align(pairs, scores, backend, score_only=True)
     assert np.array_equal(only.scores, found.scores)
     assert np.array_equal(only.target_ends, found.target_ends)
@@ -203,9 +203,9 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
     letters = letters_of_codes(codes, np.array([0, 7]), backend)
     for found in (
         align_pairs(letters, letters, Substitution(table, 100, 1), Mode.LOCAL, backend).on_host(backend),
-        align_long(letters.codes[:7], letters.codes[:7], Substitution(table, 100, 1), Mode.LOCAL, backend).on_host(
-            backend
-        ),
+        align_long(
+            letters.codes[:7], letters.codes[:7], Settings(Substitution(table, 100, 1)), Mode.LOCAL, backend
+        ).on_host(backend),
     ):
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
 
@@ -242,7 +242,7 @@ def test_faults_are_found() -> None:
     scores, pairs = SCHEMES["BLOSUM62"], [("MKV", "MKV"), ("AAWTYCWAA", "GGWSYCWGG")]
     found = align(pairs, scores, open_backend("cpu", threads=1))
     assert found.cigars() == ["3=", "1=1X3="]
-    check_substitution(results(pairs, found), scores)
+    check(results(pairs, found), scores, Mode.LOCAL)
     operations = found.operations.copy()
     operations[2] = 1 << 4 | EQUAL
     merged = replace(found, operations=np.array([3 << 4 | 7, 5 << 4 | 7], np.uint32), operation_ends=np.array([1, 2]))
@@ -252,4 +252,4 @@ def test_faults_are_found() -> None:
         (replace(found, operations=operations), "s1 against s1: the number of operations that continue another"),
     ):
         with pytest.raises(InternalError, match=message):
-            check_substitution(results(pairs, wrong), scores)
+            check(results(pairs, wrong), scores, Mode.LOCAL)

@@ -1,4 +1,4 @@
-"""What the kernels' sources declare: structures, constants and entry points, each written once, there.
+"""The declarations of the kernels' sources: structures, constants and entry points, each written once, there.
 
 A kernel's parameters, behind `begin` and `end`, and the members of a structure are each one of
 
@@ -68,7 +68,7 @@ class Member:
 
 
 class Declarations:
-    """What a file of kernels/ and the headers that it includes declare.
+    """The declarations of a file of kernels/ and of the headers that it includes.
 
     Attributes:
         constants: the values of all constants that are known without the compiler.

@@ -1,4 +1,4 @@
-"""How many elements the arrays of a kernel or a structure have, by its integers and by dimensions that they share."""
+"""The extents of arrays: their elements, by integers and by dimensions that several arrays share."""
 
 from __future__ import annotations
 

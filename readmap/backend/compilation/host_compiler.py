@@ -68,7 +68,7 @@ def library(module: str, types: Types, for_level: str | None = None, into: Path 
 
 
 def library_name(module: str, types: Types, for_level: str) -> str:
-    """What the cache calls that library: it changes with all that its code depends on."""
+    """The file name of a module's library in the cache, which changes with all that its code depends on."""
     machine = f"{platform.system()}-{platform.machine()}"
     return f"{module.replace('/', '-')}-{digest(module, 'cpu', machine, for_level, *FLAGS, repr(types))}.so"
 

@@ -22,7 +22,7 @@ def cubin(module: str, types: Types, architecture: str, into: Path | None = None
 
 
 def cubin_name(module: str, types: Types, architecture: str) -> str:
-    """What the cache calls that file: it changes with all that its code depends on."""
+    """The name of a module's cubin in the cache, which changes with all that its code depends on."""
     return (
         f"{module.replace('/', '-')}-{architecture}-{digest(module, 'cuda', architecture, *FLAGS, repr(types))}.cubin"
     )

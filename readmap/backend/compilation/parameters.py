@@ -19,7 +19,7 @@ _START = ctypes.c_char * 0
 
 
 class Binding:
-    """What is known of a launch, or of a group, by the arguments that were looked at.
+    """Facts of a launch, or of a group, from the arguments that were looked at.
 
     Attributes:
         array_type: of the backend's arrays.
@@ -117,7 +117,7 @@ class Array:
 
 
 def address(array: Any) -> int:
-    """Where an array of the host or of a GPU begins."""
+    """The address of the first byte of an array, of the host or of a GPU."""
     if not isinstance(array, np.ndarray):
         return array.data.ptr  # type: ignore[no-any-return]
     held: Any = array

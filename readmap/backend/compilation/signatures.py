@@ -101,7 +101,7 @@ class Structure:
 
     @functools.cached_property
     def key(self) -> str:
-        """Where an object keeps what it was packed to."""
+        """The attribute in which an object keeps what it was packed to."""
         return f"packed to {self.name}"
 
     @functools.cached_property

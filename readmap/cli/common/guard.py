@@ -79,7 +79,7 @@ def _described(error: Exception) -> tuple[int, str]:
     # Known by its method and not by its class, which moved from click to typer.
     if message := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)
-        return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help tells more)"
+        return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help says more)"
     return (
         FAILED,
         f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}",

@@ -60,7 +60,7 @@ def compare(context: typer.Context, options: Options) -> None:
         for line in [run.line(), report.cost()]:
             report.say(line)
         names = {name: printable(sink.name) for name, sink in outputs.items()}
-        seconds = {"read": round(reading, 4), "compare": round(run.seconds, 4)}
+        seconds = {"read": round(reading, 4), "compare": round(run.timer.seconds, 4)}
         report.finish(run.record() | names | {"format": str(output.format), "seconds": seconds})
 
 

@@ -145,7 +145,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (
             ["score_only"],
             output.format.needs_operations,
-            f"{output.format} tells alignments: choose summary, tsv or json",
+            f"{output.format} reports alignments: choose summary, tsv or json",
         ),
         (["plot"], score_only, "not with --score-only: there is no alignment to draw"),
         *output_conflicts(output.path, output.plot),

@@ -19,7 +19,7 @@ from readmap.strand import Strand
 
 
 class ComparisonRun:
-    """A comparison of the sequences of two files; `results` counts what it gives."""
+    """A comparison of the sequences of two files; `results` counts what it gives. timer: of what that takes."""
 
     def __init__(self, options: Options, queries: Sequences, targets: Sequences, backend: Backend) -> None:
         self.queries, self.targets = queries, targets
@@ -27,12 +27,7 @@ class ComparisonRun:
         self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
         self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
         self._cells = cells_of(queries, targets, self._strand, self._in_pairs)
-        self._pairs, self._aligned, self._timer = 0, 0, Timer()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the results took so far."""
-        return self._timer.seconds
+        self._pairs, self._aligned, self.timer = 0, 0, Timer()
 
     def results(self, progress: Callable[[int, int], None]) -> Iterator[Results]:
         """The results of all pairs; progress: takes the cells that are done, and all of them."""
@@ -41,20 +36,20 @@ class ComparisonRun:
             found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._backend, progress)
         else:
             found = compare_all(queries, targets, settings, self._strand, self._backend, progress)
-        for results in self._timer.timed(found):
+        for results in self.timer.timed(found):
             self._pairs += len(results.queries)
             self._aligned += int((results.places[3] >= 0).sum())
             yield results
 
     def line(self) -> str:
         """The summary in words."""
-        cells = cells_line(self._cells, self.seconds, device_in_words(self._backend))
+        cells = cells_line(self._cells, self.timer.seconds, device_in_words(self._backend))
         return f"{counted(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
 
     def record(self) -> dict[str, Any]:
         """The summary for programs."""
         settings = self._settings
-        scores = asdict(settings.scores)
+        scores = asdict(self._options.alignment.scores())
         scores["gap_first"] = scores.pop("gap_open") + scores["gap_extend"]
         return {
             "query": file_record(self._options.query, len(self.queries), len(self.queries.letters)),
@@ -69,5 +64,5 @@ class ComparisonRun:
             "pruning": settings.pruning,
             "memory_bytes": settings.memory,
             "counts": {"pairs": self._pairs, "aligned": self._aligned, "cells": self._cells},
-            "gcups": round(gcups(self._cells, self.seconds), 4),
+            "gcups": round(gcups(self._cells, self.timer.seconds), 4),
         }

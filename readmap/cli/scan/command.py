@@ -68,7 +68,7 @@ def scan(context: typer.Context, options: Options) -> None:
         for line in [run.line(), report.cost()]:
             report.say(line)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}
-        seconds = {"read": round(reading, 4), "scan": round(run.seconds, 4)}
+        seconds = {"read": round(reading, 4), "scan": round(run.timer.seconds, 4)}
         report.finish(run.record(options, format) | {"seconds": seconds} | sinks)
 
 

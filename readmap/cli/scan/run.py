@@ -19,17 +19,12 @@ from readmap.reads.sequences import Sequences
 
 
 class ScanRun:
-    """A scan with the queries of one file; `write` counts what it finds."""
+    """A scan with the queries of one file; `write` counts what it finds. timer: of what finding takes."""
 
     def __init__(self, scan: Scan, queries: Sequences) -> None:
         self._scan, self._queries = scan, queries
         self._cells = scan.cells(queries)
-        self._hits, self._timer, self._devices = 0, Timer(), scan.pool.names
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that finding took so far."""
-        return self._timer.seconds
+        self._hits, self.timer, self._devices = 0, Timer(), scan.pool.names
 
     def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
         """Scan with all queries, and write the results."""
@@ -40,7 +35,7 @@ class ScanRun:
             highest = scan.limits.highest_evalue(scan.costs)
             drawing = Histograms("" if highest is None else f"E = {highest:g}")
         write(records.begin)
-        for scanned in self._timer.timed(scan(self._queries, self._progress(show))):
+        for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
             hits = scanned.hits
             query = self._query(hits.query)
             records.write(QueryHits(query, hits, scan.database, scan.costs.matrix.scores), hits.query == 0, write)
@@ -70,7 +65,7 @@ class ScanRun:
     def line(self) -> str:
         """The summary in words."""
         queries, sequences = counted(len(self._queries), "query", "queries"), len(self._scan.database)
-        cells = cells_line(self._cells, self.seconds, ", ".join(self._devices))
+        cells = cells_line(self._cells, self.timer.seconds, ", ".join(self._devices))
         return f"{queries} and {counted(sequences, 'sequence')}, {counted(self._hits, 'hit')}: {cells}"
 
     def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
@@ -93,5 +88,5 @@ class ScanRun:
             "dbsize": limits.database_letters,
             "format": str(format),
             "counts": {"hits": self._hits, "cells": self._cells},
-            "gcups": round(gcups(self._cells, self.seconds), 4),
+            "gcups": round(gcups(self._cells, self.timer.seconds), 4),
         }

@@ -23,9 +23,9 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (names_of(ExactOptions), not is_exact, "only with --exact"),
         (names_of(PairOptions), is_exact, "not with --exact, which takes every read for itself: leave it out"),
         (names_of(ScoringOptions), is_exact, "not with --exact, which scores no alignments"),
-        (names_of(RecordOptions), is_exact, "not with --exact, which tells all places (--max-hits)"),
+        (names_of(RecordOptions), is_exact, "not with --exact, which reports all places (--max-hits)"),
         (names_of(TagOptions), is_exact, "not with --exact, which writes no tags of the reads"),
-        (["unmapped"], is_exact, "not with --exact, whose tables tell what occurs nowhere (--count-only)"),
+        (["unmapped"], is_exact, "not with --exact, whose tables hold what occurs nowhere (--count-only)"),
         (
             ["max_alternatives"],
             options.records.all_places or options.records.max_secondary is not None,
