@@ -45,7 +45,10 @@ def test_standard_input_is_closed(folder: Path) -> None:
 
 def test_standard_output_is_closed(folder: Path) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert ended("reads.fq", before=lambda: os.close(1)) == (1, "readmap: error: standard output: Bad file descriptor\n")
+    assert ended("reads.fq", before=lambda: os.close(1)) == (
+        1,
+        "readmap: error: standard output: Bad file descriptor\n",
+    )
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
