@@ -12,13 +12,9 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 
 import pytest
-
-Once = Callable[[str, Callable[[pathlib.Path], object]], pathlib.Path]
+from session import ARCHITECTURES, Once
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-# One is compiled for by default: what does not compile for it seldom compiles for another.
-ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
 
 # A file that the cache lacks is made under a temporary name, .NAME.RANDOM, and handed to the compiler last; its name in
 # the cache ends with a digest of what it holds.

@@ -7,7 +7,7 @@ import os
 import pathlib
 
 import pytest
-from conftest import ARCHITECTURES
+from session import ARCHITECTURES
 
 from readmap.backend.compilation import nvrtc
 from readmap.backend.compilation.signatures import variant

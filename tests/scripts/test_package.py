@@ -12,7 +12,7 @@ import zipfile
 
 import pysam
 import pytest
-from conftest import Once
+from session import Once
 
 from readmap.backend.compilation import cache
 
