@@ -314,7 +314,7 @@ def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
 
 
 def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:
-    return pack_queries(reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2), backend)
+    return pack_queries(reads_of(fasta_reads([Read("r", bases) for bases in sequences]), backend, 2), backend)
 
 
 def context_of(
@@ -326,7 +326,7 @@ def context_of(
 
 
 def batch_of(sequences: Sequence[str], context: Context) -> Batch:
-    reads = reads_of(fasta_reads([Read("", bases) for bases in sequences]), context.backend, 2)
+    reads = reads_of(fasta_reads([Read("r", bases) for bases in sequences]), context.backend, 2)
     return Batch.of(reads, context)
 
 

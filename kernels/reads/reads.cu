@@ -15,7 +15,9 @@ enum RecordError {
     TOO_LONG,
     QUALITY_RANGE,
     MATE_NAMES,
-    NOT_TAGS
+    NOT_TAGS,
+    NOT_A_NAME,
+    OTHER_NAME
 };
 
 const i64 BLOCK_BYTES = 4096;
@@ -53,13 +55,33 @@ HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
     return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
 }
 
-// The name: up to the first blank, without /1 or /2, at most LONGEST_NAME bytes; without '@' in front, which in SAM begins a line
-// of the header.
-HOST_DEVICE i32 name_length(const u8* bytes, Line name) {
-    i64 end = name.begin;
-    while (end < name.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
-    if (end - name.begin > 2 && bytes[end - 2] == '/' && (bytes[end - 1] == '1' || bytes[end - 1] == '2')) end -= 2;
-    return (i32)minimum(end - name.begin, (i64)LONGEST_NAME);
+// What stands in front of the first blank.
+HOST_DEVICE Line first_word(const u8* bytes, Line text) {
+    i64 end = text.begin;
+    while (end < text.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
+    return Line{text.begin, end};
+}
+
+HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
+    bool ends = name.end - name.begin > 2 && bytes[name.end - 2] == '/';
+    return Line{name.begin,
+                ends && (bytes[name.end - 1] == '1' || bytes[name.end - 1] == '2') ? name.end - 2 : name.end};
+}
+
+// As SAM has names of reads: [!-?A-~]{1,254}.
+HOST_DEVICE bool is_name(const u8* bytes, Line name) {
+    i32 bad = 0;
+    for (i64 i = name.begin; i < name.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~' || bytes[i] == '@';
+    return !bad && name.begin < name.end && name.end - name.begin <= LONGEST_NAME;
+}
+
+// What stands behind a '+': nothing, or the name again.
+HOST_DEVICE bool repeats(const u8* bytes, Line again, Line name) {
+    again = first_word(bytes, Line{again.begin + 1, again.end});
+    if (again.begin == again.end) return true;
+    bool same = again.end - again.begin == name.end - name.begin;
+    for (i64 i = 0; same && i < name.end - name.begin; ++i) same = bytes[again.begin + i] == bytes[name.begin + i];
+    return same;
 }
 
 HOST_DEVICE bool all_bases(const u8* bytes, Line sequence) {
@@ -88,20 +110,22 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes OF(some),
         i64 length = sequence.end - sequence.begin;
         if (header.begin == header.end || bytes[header.begin] != (lines_a_record == 4 ? '@' : '>'))
             report(error, place, NO_HEADER);
+        ++header.begin;
+        Line word = first_word(bytes, header), name = without_mate(bytes, word);
+        if (!is_name(bytes, name)) report(error, place, NOT_A_NAME);
         if (!all_bases(bytes, sequence)) report(error, place, NOT_A_BASE);
         if (length > longest_read) report(error, place, TOO_LONG);
         i64 quality_start = -1;
         if (lines_a_record == 4) {
             Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
             if (separator.begin == separator.end || bytes[separator.begin] != '+') report(error, place, NO_SEPARATOR);
+            else if (!repeats(bytes, separator, word)) report(error, place, OTHER_NAME);
             if (quality.end - quality.begin != length) report(error, place, QUALITY_LENGTH);
             if (!all_printable(bytes, quality)) report(error, place, QUALITY_RANGE);
             quality_start = quality.begin;
         }
-        ++header.begin;
-        while (header.begin < header.end && bytes[header.begin] == '@') ++header.begin;
-        name_starts[place] = header.begin;
-        name_lengths[place] = name_length(bytes, header);
+        name_starts[place] = name.begin;
+        name_lengths[place] = (i32)(name.end - name.begin);
         sequence_starts[place] = sequence.begin;
         lengths[place] = (i32)length;
         quality_starts[place] = quality_start;

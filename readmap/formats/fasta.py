@@ -1,5 +1,6 @@
 """FASTA as one array of letters: a reference's contigs, or any records."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from readmap.formats.words import in_words
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20
+# As SAM has the names of contigs.
+CONTIG_NAME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
 # The share by which the array of letters grows when it is full; so much memory may be left over at the peak.
 GROWTH = 1.25
 
@@ -48,7 +51,8 @@ def read_fasta(source: ByteSource, progress: Callable[[int], None] | None = None
 
     progress: is called with the number of (inflated) bytes read so far, about once a megabyte.
     At the peak this takes 1.25 bytes a base. Raises DataError where the file is no FASTA, has no sequence, an empty
-    contig, one without a name, two of one name, or a character that is no nucleotide; and what `source` raises.
+    contig, one without a name or with one that SAM does not take, two of one name, or a character that is no
+    nucleotide; and what `source` raises.
     """
     return _read(source, _Contigs(source.name), progress)
 
@@ -174,6 +178,12 @@ class _Contigs(_Records):
 
     def add_header(self, header: bytes) -> None:
         super().add_header(header)
+        name = self._names[-1]
+        found = CONTIG_NAME.match(name)
+        valid = found.end() if found else 0
+        if valid < len(name):
+            wrong = f"{in_words(name[valid : valid + 1])!r} at character {valid + 1}"
+            raise DataError(f"{self._record()}: expected a contig's name as SAM takes it, found {wrong}")
         number = len(self._starts)
         earlier = self._numbers.setdefault(self._names[-1], number)
         if earlier != number:

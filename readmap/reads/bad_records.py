@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +13,14 @@ from readmap.errors import DataError
 #: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
 LONGEST_READ = 10_000
 
-NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG, QUALITY_RANGE, MATE_NAMES, NOT_TAGS = (
+NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
     constant("reads/reads.cu", name)
-    for name in (
-        *("NO_HEADER", "NO_SEPARATOR", "QUALITY_LENGTH", "NOT_A_BASE"),
-        *("TOO_LONG", "QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS"),
-    )
+    for name in ("NO_HEADER", "NO_SEPARATOR", "QUALITY_LENGTH", "NOT_A_BASE", "TOO_LONG")
 )
+QUALITY_RANGE, MATE_NAMES, NOT_TAGS, NOT_A_NAME, OTHER_NAME = (
+    constant("reads/reads.cu", name) for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
+)
+LONGEST_NAME = constant("reads/reads.cu", "LONGEST_NAME")
 
 
 class BadRecord(NamedTuple):
@@ -38,6 +40,11 @@ def describe(
         return DataError(
             f"{path}, record {number}: expected a header that begins with '{marker}', found {_shown(header)}"
         )
+    if code == NOT_A_NAME:
+        name = re.split(rb"[ \t]", header[1:])[0]
+        expected = f"expected a name of 1 to {LONGEST_NAME} characters of '!' to '~', not '@'"
+        found = f"{len(name)}: {_shown(name)}" if len(name) > LONGEST_NAME else _shown(name) if name else "none"
+        return DataError(f"{path}, record {number}: {expected}, found {found}")
     place = f"{path}, record {number} ({name_of(header)})"
     if code == NOT_TAGS:
         comment = header.split(maxsplit=1)[1]
@@ -60,6 +67,8 @@ def name_of(header: bytes) -> str:
 def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:
     if code == NO_SEPARATOR:
         return f"expected a line that begins with '+', found {_shown(rest[0])}"
+    if code == OTHER_NAME:
+        return f"expected nothing behind '+', or the read's name again, found {_shown(rest[0][1:])}"
     if code == QUALITY_LENGTH:
         return f"quality has {len(rest[1])} characters, sequence has {len(sequence)}"
     if code == TOO_LONG:

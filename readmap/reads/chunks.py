@@ -33,6 +33,7 @@ from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.fasta_reads import two_line_records
+from readmap.reads.fastq_reads import with_four_lines
 from readmap.reads.record_file import RecordFile, read_start
 
 Bytes = NDArray[np.uint8]
@@ -194,6 +195,8 @@ class _Cutter:
         for source, start in zip(sources, starts, strict=True):
             if start.startswith(b">"):
                 source, start = PieceSource(source.name, two_line_records(source, start)), b""
+            elif start:
+                source, start = with_four_lines(source, start), b""
             self._files.append(RecordFile(source, start, self._format.value, pool))
 
     def chunks(self) -> Iterator[Chunk]:

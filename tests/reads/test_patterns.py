@@ -27,7 +27,7 @@ def with_lanes(name: str, lanes: int | None) -> Backend:
 
 
 def patterns_of(sequences: Sequence[str], backend: Backend) -> Patterns:
-    reads = reads_of(fasta_reads([Read("", bases) for bases in sequences]), backend, 2)
+    reads = reads_of(fasta_reads([Read("r", bases) for bases in sequences]), backend, 2)
     return pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
 
 

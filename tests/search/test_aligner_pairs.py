@@ -159,12 +159,15 @@ def test_nothing_to_map(aligner: Aligner, qualities: list[str] | None) -> None:
 
 def test_names_are_those_of_a_file(aligner: Aligner) -> None:
     """Up to the first blank, without /1 and /2, and nothing of them ends a record."""
-    names = ["plain", "with comment", "x/1", b"bytes", "", "line\nbreak", "tab\tXX:i:1", "@at", "long" * 100]
-    expected = ["plain", "with", "x", "bytes", "*", "line", "tab", "at", ("long" * 100)[:254]]
+    names = ["plain", "with comment", "x/1", b"bytes", "", "line\nbreak", "tab\tXX:i:1"]
+    expected = ["plain", "with", "x", "bytes", "*", "line", "tab"]
     segments = aligner.segments(["ACGT"] * len(names), names=names)
     assert [segment.query_name for segment in segments] == expected
     segments = aligner.pair_segments(["ACGT"] * 2, ["ACGT"] * 2, names=iter(["a", "b"]))
     assert [segment.query_name for segment in segments] == ["a", "a", "b", "b"]
+    for name in ("@at", "long" * 100):
+        with pytest.raises(DataError, match="sequences, record 2: expected a name of 1 to 254 characters"):
+            aligner.segments(["ACGT"] * 2, names=["good", name])
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def draw_reads(
         bases = substitute(generator, clean(CONTIGS[contig][start : start + length]), below(generator, 6))
         bases = reverse_complement(bases) if reverse else bases
         quality = "".join("#5678I"[below(generator, 6)] for _ in range(length))
-        reads.append(Read("", bases, quality))
+        reads.append(Read("r", bases, quality))
         windows.append(draw_windows(bench, generator, bases, (contig, start, reverse)) if number % 20 else [])
         if number % 20 == 1:
             windows[-1] = doubtful(windows[-1], generator, scoring.min_score)

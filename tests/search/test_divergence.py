@@ -66,7 +66,7 @@ def draw_case(generator: random.Random) -> Case:
     quality = "".join(chr(33 + (2, 19, 20, 30, 41, 93)[below(generator, 6)]) for _ in letters)
     begin = below(generator, 10) if below(generator, 3) == 0 else 0
     end = length - (below(generator, 10) if below(generator, 3) == 0 else 0)
-    read = Read("", reverse_complement(bases) if reverse else bases, quality)
+    read = Read("r", reverse_complement(bases) if reverse else bases, quality)
     return Case(
         read, contig, start, reverse, (begin, end), below(generator, 6) == 0, CERTAIN - (below(generator, 4) == 3)
     )
@@ -131,7 +131,7 @@ def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -
                 if generator.random() < rate:
                     letters[i] = "ACGT"[("ACGT".index(base) + 1 + below(generator, 3)) % 4]
         bases = "".join(letters) if below(generator, 2) else reverse_complement("".join(letters))
-        text.append(f"@\n{bases}\n+\n{chr(33 + phred) * 100}\n")
+        text.append(f"@r\n{bases}\n+\n{chr(33 + phred) * 100}\n")
     return "".join(text).encode()
 
 

@@ -46,9 +46,9 @@ READS = [
     *draw_exact_reads(DRAW, GENOME, 150),
     *(Read(f"{bases}x", bases, random_quality(DRAW, len(bases))) for bases in ("A", "c", "GU", "AATT", "A" * 12)),
     *(Read(f"whole!{name}", letters, "I" * len(letters)) for name, letters in GENOME.items()),
-    Read("", GENOME["two"][30:90], "J" * 60),
-    Read("", "NNN", "!!!"),
-    Read("n" * 300, reverse_complement(GENOME["one"][30:90]), "#" * 60),
+    Read("*", GENOME["two"][30:90], "J" * 60),
+    Read("*", "NNN", "!!!"),
+    Read("n" * 254, reverse_complement(GENOME["one"][30:90]), "#" * 60),
 ]
 INDEX = index_of(GENOME, structure="both")
 

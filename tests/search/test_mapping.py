@@ -202,7 +202,7 @@ def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) ->
     reads = []
     for _ in range(100):
         bases = "".join(substitute(generator, half[:52], 2) + half[52:] for half in halves)
-        reads.append(Read("", bases, random_quality(generator, 120)))
+        reads.append(Read("r", bases, random_quality(generator, 120)))
     found = []
     for bases_per_variant in (20, BASES_PER_VARIANT, 2_000):
         known = dataclasses.replace(context, sample=Sample(bases_per_variant))

@@ -430,7 +430,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
         letters = [base if (i + 5) % 13 else "ACGT"[("ACGT".index(base) + 1) % 4] for i, base in enumerate(second)]
         reads += [first, "".join(letters)][:: 1 if below(generator, 2) else -1]
     backend, host = bench.backend, bench.backend.to_host
-    held = dataclasses.replace(reads_of(fasta_reads([Read("", read) for read in reads]), backend, 2), paired=True)
+    held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()

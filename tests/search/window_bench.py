@@ -103,7 +103,7 @@ class Bench:
     ) -> World:
         """All by read."""
         count, host = len(reads), self.backend.to_host
-        records = [Read("", *fields) for fields in zip(reads, qualities or [None] * count, strict=True)]
+        records = [Read("r", *fields) for fields in zip(reads, qualities or [None] * count, strict=True)]
         text, lines = (fastq(records), 4) if qualities else (fasta_reads(records), 2)
         batch = Batch.of(reads_of(text, self.backend, lines), self.context)
         slots = host(batch.queries.slot_of)
