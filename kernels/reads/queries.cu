@@ -13,9 +13,9 @@ HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
     return 0;
 }
 
-// An item is a slot; order[slot] is its record. replaced: ambiguous letters other than N.
+// An item is a slot; order[slot] is its record; marks: what is known of each record. replaced: ambiguous letters other than N.
 KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32* order OF(items),
-                         const i64* sequence_starts OF(items), const i32* lengths OF(items),
+                         const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
                          u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
@@ -52,7 +52,7 @@ KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32
             }
         }
         if (other) atomic_add(replaced, (u64)other);
-        flags[slot] = (u8)((flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
+        flags[slot] = (u8)(marks[record] | (flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
         hashes[slot] = hash;
     }
 }

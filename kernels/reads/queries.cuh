@@ -12,7 +12,7 @@ struct Queries {
     const u64* words OF(some);
     const i64* block_offsets OF((reads - 1 >> lane_bits) + 2);  // where each block's words begin
     const i32* lengths OF(reads);                               // by slot
-    const u8* flags OF(reads);                                  // by slot: READ_FLIPPED, READ_AMBIGUOUS
+    const u8* flags OF(reads);                                  // by slot: what is known of each, as below
     const u64* hashes OF(reads);                                // by slot
     const i32* order OF(reads);                                 // the record in each slot
     const i32* slot_of OF(reads);                               // the slot of each record
@@ -30,4 +30,5 @@ struct Queries {
     HOST_DEVICE Words mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }
 };
 
-enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2 };
+// What is known of a read. One that is absent keeps the place of a mate, has no letters and no record.
+enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2, READ_ABSENT = 4, READ_FAILED = 8 };

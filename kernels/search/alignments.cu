@@ -1,6 +1,6 @@
 // What each entry's CIGAR measures, and which entries prove true.
 #include "search/alignments.cuh"
-#include "search/flags.cuh"
+#include "common/flags.cuh"
 #include "search/pairs.cuh"
 #include "search/record_plan.cuh"
 
@@ -110,8 +110,10 @@ struct Flags {
     const RecordPlan& plan;
     const Inserts& inserts;
     const Alignments& alignments;
+    const Queries& queries;
     bool paired, supplementary_as_secondary;
 
+    HOST_DEVICE bool is_known(i64 record, i32 mark) const { return queries.flags[queries.slot_of[record]] & mark; }
     HOST_DEVICE FragmentEnd fragment_end(i64 entry) const {
         return FragmentEnd{alignments.fragment_end(entry), alignments.reversed[entry] != 0};
     }
@@ -124,7 +126,8 @@ struct Flags {
         i32 flag = !alignments.mapped(entry) ? UNMAPPED : alignments.reversed[entry] ? REVERSED : 0;
         if (role == SECONDARY_ALIGNMENT) flag |= SECONDARY;
         if (role == SUPPLEMENTARY_ALIGNMENT) flag |= supplementary_as_secondary ? SECONDARY : SUPPLEMENTARY;
-        if (!paired) return flag;
+        if (is_known(record, READ_FAILED)) flag |= FAILED_CHECKS;
+        if (!paired || is_known(record ^ 1, READ_ABSENT)) return flag;
         i64 mate = plan.offsets[record ^ 1];
         flag |= PAIRED | (record & 1 ? SECOND_MATE : FIRST_MATE);
         if (is_proper(plan.offsets[record & ~1ll], plan.offsets[record | 1])) flag |= PROPER_PAIR;
@@ -134,13 +137,14 @@ struct Flags {
 
 HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
     if (role == PRIMARY_ALIGNMENT && !(flag & UNMAPPED)) return mapq + (flag & PROPER_PAIR ? PROPER_TALLY : 0);
+    if (role == PRIMARY_ALIGNMENT) return UNMAPPED_TALLY;
     return flag & SUPPLEMENTARY ? SUPPLEMENTARY_TALLY : flag & SECONDARY ? SECONDARY_TALLY : NO_TALLY;
 }
 
 // An item is an entry.
 KERNEL void flag_entries(i64 begin, i64 end, Queries queries, RecordPlan plan, Inserts inserts, Alignments alignments,
                          bool paired, bool supplementary_as_secondary) {
-    Flags all = {plan, inserts, alignments, paired, supplementary_as_secondary};
+    Flags all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
     FOR_EACH(entry, begin, end) {
         i32 flag = all.of(entry, queries.order[plan.slots[entry]]);
         alignments.flags[entry] = (u16)flag;

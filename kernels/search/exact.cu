@@ -8,6 +8,7 @@ enum LineFormat { SAM = SAM_TEXT, BAM = BAM_BINARY, TSV, BED, COUNTS };
 struct Lines {
     ReadTexts texts;
     const i32* lengths OF(reads);
+    const u8* marks OF(reads);
     Occurrences occurrences;
     Reference reference;
     SuffixArray index;
@@ -37,6 +38,7 @@ struct Lines {
             fields.operations = &matched, fields.operation_count = 1;
             if (hit) fields.length = 0;
         }
+        if (marks[record] & READ_FAILED) fields.flag |= FAILED_CHECKS;
         put_fields(sink, format, texts, names, fields, size);
         if (total) {
             put_number_tag(sink, format, 'N', 'M', 0);

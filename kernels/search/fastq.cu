@@ -1,7 +1,7 @@
 // Unmapped reads as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is written with it, if
 // both are unmapped.
 #include "reads/comments.cuh"
-#include "search/flags.cuh"
+#include "common/flags.cuh"
 #include "common/text.cuh"
 
 struct UnmappedReads {
@@ -12,6 +12,7 @@ struct UnmappedReads {
 
     HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
     HOST_DEVICE bool is_written(i64 record) const {
+        if (line_offsets[record] == line_offsets[record + 1]) return false;  // it is absent
         i32 all = flags(record) & PAIRED ? UNMAPPED | MATE_UNMAPPED : UNMAPPED;
         return (flags(record) & all) == all;
     }

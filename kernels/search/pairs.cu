@@ -138,6 +138,7 @@ KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference referenc
         i32 loss = cheapest(pair, queries.hashes, scoring).loss;
         choice_deficits[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
+        if ((queries.flags[pair.first.slot] | queries.flags[pair.second.slot]) & READ_ABSENT) continue;
         for (i32 i = 0; i < pair.first.count; ++i)
             if (is_anchor(pair.first, i, loss, pair.second)) wanted[pair.second.slot] = 1;
         for (i32 j = 0; j < pair.second.count; ++j)

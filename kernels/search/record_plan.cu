@@ -123,11 +123,13 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     return selection;
 }
 
-// An item is a record: how many entries it has.
+// An item is a record: how many entries it has, none where it is absent.
 KERNEL void count_entries(i64 begin, i64 end, Queries queries, Scoring scoring, WindowTable windows,
                           PlacementTable placements, Reporting reporting, i64* counts OF(items),
                           i32 bases_per_variant) {
     FOR_EACH(record, begin, end) {
+        counts[record] = 0;
+        if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
         i64 count = 0;
         for (i32 i = 0; i < selection.entry_count; ++i) count += selection.entries[i].role != NOT_REPORTED;
@@ -139,6 +141,7 @@ KERNEL void count_entries(i64 begin, i64 end, Queries queries, Scoring scoring, 
 KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, WindowTable windows,
                          PlacementTable placements, Reporting reporting, RecordPlan plan, i32 bases_per_variant) {
     FOR_EACH(record, begin, end) {
+        if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
         i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[WINDOWS], number = next;
         for (i32 i = 0; i < selection.entry_count; ++i)

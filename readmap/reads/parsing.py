@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from readmap.reads.bad_records import LONGEST_READ, BadRecord
 from readmap.reads.chunks import Layout
 
 _BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
+
+#: Of the marks of a read: it stands for the mate that a single read does not have.
+READ_ABSENT = constant("reads/queries.cuh", "READ_ABSENT")
 
 #: Of Python: sequences, qualities, names.
 Texts = Iterable[str | bytes]
@@ -35,6 +39,8 @@ class Reads:
         name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
         sequence_starts: int64 [reads]; lengths: int32 [reads], bases.
         quality_starts: int64 [reads], -1 where a read has no qualities.
+        marks: uint8 [reads], of kernels/reads/queries.cuh: READ_ABSENT of what stands for the mate of a single read
+            among pairs, READ_FAILED of what failed the sequencer's checks.
         count: reads in front of the first bad record, or of the first pair that is not good.
         bad: that record; None where all are good.
         paired: whether reads have mates.
@@ -46,6 +52,7 @@ class Reads:
     sequence_starts: Array
     lengths: Array
     quality_starts: Array
+    marks: Array
     count: int
     bad: BadRecord | None
     paired: bool
@@ -65,8 +72,9 @@ class Reads:
         return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in _BY_RECORD})
 
 
-#: The arrays of Reads that have an element a record.
-_BY_RECORD = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+#: The arrays of Reads that have an element a record, and those of them that its text tells.
+_PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+_BY_RECORD = (*_PARSED, "marks")
 
 
 def find_reads(
@@ -92,6 +100,7 @@ def find_reads(
         backend.empty(records, np.int64),
         backend.empty(records, np.int32),
         backend.empty(records, np.int64),
+        backend.full(records, 0, np.uint8),
         records,
         None,
         layout.paired,
@@ -101,7 +110,7 @@ def find_reads(
         records,
         bytes=data,
         line_ends=line_ends,
-        **{name: getattr(reads, name) for name in _BY_RECORD},
+        **{name: getattr(reads, name) for name in _PARSED},
         error=error,
         lines_a_record=lines_a_record,
         longest_read=LONGEST_READ,
@@ -131,6 +140,14 @@ def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
     bad = BadRecord(found >> 8, found & 255)
     count = bad.place - bad.place % 2 if reads.paired else bad.place
     return replace(reads.part(0, count), bad=bad)
+
+
+def absent_reads(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which of the reads are absent, bool [reads] on the host; none is where reads have no mates."""
+    if not reads.paired:
+        return np.zeros(reads.count, np.bool_)
+    absent: np.ndarray[Any, np.dtype[np.bool_]] = (backend.to_host(reads.marks) & READ_ABSENT) > 0
+    return absent
 
 
 def reads_of_sequences(

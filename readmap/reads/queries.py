@@ -58,6 +58,7 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         order=device_order,
         sequence_starts=reads.sequence_starts,
         lengths=slot_lengths,
+        marks=reads.marks,
         block_offsets=block_offsets,
         words=words,
         flags=flags,

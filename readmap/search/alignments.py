@@ -20,10 +20,11 @@ _SETTLE = Kernel("search/alignments", "settle_entries")
 _SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
 
 #: A flag of SAM.
-PROPER_PAIR = constant("search/flags.cuh", "PROPER_PAIR")
+PROPER_PAIR = constant("common/flags.cuh", "PROPER_PAIR")
 
-PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY = (
-    constant("search/alignments.cuh", name) for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY")
+PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
+    constant("search/alignments.cuh", name)
+    for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY", "UNMAPPED_TALLY")
 )
 
 
@@ -116,11 +117,12 @@ def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) 
 
 def count_alignments(alignments: Alignments, counters: Counters, context: Context) -> None:
     """Add to the counters of the batch what its records say."""
-    counts = np.bincount(context.backend.to_host(alignments.tallies), minlength=SECONDARY_TALLY + 1)
+    counts = np.bincount(context.backend.to_host(alignments.tallies), minlength=UNMAPPED_TALLY + 1)
     proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
     mapqs = counts[:MAPQS] + proper
     counters.mapqs += mapqs
     counters.mapped += int(mapqs.sum())
+    counters.primary += int(mapqs.sum() + counts[UNMAPPED_TALLY])
     counters.properly_paired += int(proper.sum())
     counters.supplementary += int(counts[SUPPLEMENTARY_TALLY])
     counters.secondary += int(counts[SECONDARY_TALLY])

@@ -9,7 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.reads.parsing import Reads
+from readmap.reads.parsing import Reads, absent_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search.context import Context
 from readmap.search.counters import Counters
@@ -124,7 +124,7 @@ class Batch:
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
-        return cls(reads, queries, *tables, _counters(queries, context))
+        return cls(reads, queries, *tables, _counters(reads, queries, context))
 
     def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""
@@ -137,7 +137,7 @@ class Batch:
             return [_rows_of(getattr(table, one.name), slots, self.reads.count, backend) for one in fields(table)]
 
         tables = WindowTable(*of_slots(self.windows)), PlacementTable(*of_slots(self.placements))
-        return Batch(reads, queries, *tables, _counters(queries, context))
+        return Batch(reads, queries, *tables, _counters(reads, queries, context))
 
 
 def _rows_of(array: Array, slots: Any, count: int, backend: Backend) -> Array:
@@ -145,7 +145,13 @@ def _rows_of(array: Array, slots: Any, count: int, backend: Backend) -> Array:
     return backend.to_device(rows.reshape(-1, *array.shape[1:]))
 
 
-def _counters(queries: Queries, context: Context) -> Counters:
+def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
     least = -(-context.scoring.min_score // context.scoring.match)
     too_short = int(np.searchsorted(queries.host_lengths, least))  # slots are ordered by length
-    return Counters(reads=len(queries.host_lengths), replaced=queries.replaced, too_short=too_short)
+    absent = int(np.count_nonzero(absent_reads(reads, context.backend)))
+    return Counters(
+        reads=reads.count - absent,
+        singles=absent if reads.paired else reads.count,
+        replaced=queries.replaced,
+        too_short=too_short - absent,
+    )

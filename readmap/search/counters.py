@@ -15,9 +15,9 @@ class Counters:
     """Counts of a batch, to which its stages add; those of batches add up to a run's.
 
     Attributes:
-        reads: records read.
+        reads: records read; singles: of these, those that have no mate.
         replaced: ambiguous letters of reads other than N, written as N.
-        mapped: reads with a place.
+        primary: primary records, one a read; mapped: reads with a place.
         properly_paired: reads that make a fragment of the library with their mates.
         supplementary, secondary: alignments beside the primary ones.
         too_short: reads that cannot reach the minimum score even without a difference.
@@ -25,7 +25,9 @@ class Counters:
     """
 
     reads: int = 0
+    singles: int = 0
     replaced: int = 0
+    primary: int = 0
     mapped: int = 0
     properly_paired: int = 0
     supplementary: int = 0

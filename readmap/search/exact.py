@@ -96,6 +96,7 @@ class _Lines:
 
     texts: Reads
     lengths: Array
+    marks: Array
     occurrences: Occurrences
     reference: DeviceReference
     index: DeviceIndex
@@ -166,6 +167,7 @@ class ExactSearch:
         return _Lines(
             texts=reads,
             lengths=reads.lengths,
+            marks=reads.marks,
             occurrences=found,
             reference=index.reference,
             index=index,

@@ -14,7 +14,7 @@ from readmap.search.counters import Counters
 from readmap.search.inserts import InsertSize
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
-from readmap.search.sample import Observed, enough, learn, observe
+from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.unmapped import format_unmapped
 
 #: The outputs of the blocks: records, and reads without a place.
@@ -28,10 +28,17 @@ class MappingSummary(stream.RunSummary, Counters):
     Attributes:
         bases_per_variant: in which the sample is expected to differ once from the reference; None where no reads came.
         insert_sizes: of the library, one a direction; None where there are no pairs.
+        lost: of BAM and CRAM, reads that are single since their mates were not found; None of other files.
     """
 
     bases_per_variant: int | None = None
     insert_sizes: tuple[InsertSize, ...] | None = None
+    lost: int | None = None
+
+    @property
+    def written(self) -> int:
+        """Reads whose primary records have been written."""
+        return self.primary
 
 
 @dataclass
@@ -44,17 +51,25 @@ class _Held:
 
 @dataclass
 class _Learning:
-    """What the first reads showed, and the reads themselves."""
+    """What the first reads showed, and the reads themselves.
+
+    is_for_pairs: whether all is known but the insert sizes, which single reads do not need.
+    """
 
     observed: list[Observed] = field(default_factory=list)
     held: list[_Held] = field(default_factory=list)
+    is_for_pairs: bool = False
+
+    def concerns(self, reads: Reads) -> bool:
+        """Whether the reads show more, or come behind such reads."""
+        return reads.paired or bool(self.held) or not self.is_for_pairs
 
 
 class Mapping:
     """Maps batches of reads and counts them in `summary`.
 
     What is expected of the reads is what the first ones show, however they come in batches: until enough of them have
-    been searched, batches are held, and aligned afterwards.
+    been searched, batches are held, and aligned afterwards. Where the first reads are single, pairs may still come.
     """
 
     def __init__(self, context: Context, style: Style | None = None) -> None:
@@ -72,7 +87,7 @@ class Mapping:
 
     def blocks(self, reads: Reads) -> Iterator[stream.Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
-        if self._learning:
+        if self._learning and self._learning.concerns(reads):
             batch = search_reads(reads, self._context)
             observed = observe(batch, self._context)
             # The bytes are a view of a buffer that goes round.
@@ -96,9 +111,11 @@ class Mapping:
         """From now on the sample is known."""
         sample = learn(learning.observed, self._context.pairing.insert_size)
         self._context = replace(self._context, sample=sample)
-        self._learning, self._waiting = None, learning.held
+        self._waiting = learning.held
+        self._learning = _Learning(learning.observed, is_for_pairs=True)
         self.summary.bases_per_variant = sample.bases_per_variant
-        if learning.observed[0].paired:
+        if have_pairs(learning.observed):
+            self._learning = None
             self.summary.insert_sizes = sample.insert_sizes
 
     def _aligned(self) -> Iterator[stream.Block]:

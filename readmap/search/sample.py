@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.reads.parsing import absent_reads
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.divergence import bases_per_variant, measure_divergence
@@ -20,26 +21,46 @@ READS, PAIRS = 20_000, 100_000
 
 @dataclass(frozen=True)
 class Observed:
-    """What the reads of a batch show, as measure_divergence and measure_inserts have it."""
+    """What the reads of a batch show, as measure_divergence and measure_inserts have it.
 
-    paired: bool
+    Attributes:
+        reads: how many there are; tallies: of the first of them.
+        directions, sizes: of pairs; pair_ends: int64 [pairs], reads up to and with each.
+    """
+
+    reads: int
     tallies: NDArray[np.int64]
     directions: NDArray[np.uint8]
     sizes: NDArray[np.int32]
+    pair_ends: NDArray[np.int64]
 
 
 def observe(batch: Batch, context: Context) -> Observed:
     """What a batch shows; single reads show no pairs."""
-    tallies = measure_divergence(batch, READS, context)
+    present = ~absent_reads(batch.reads, context.backend)
+    count = int(np.count_nonzero(present))
+    most = READS if count == len(present) else 2 * READS  # so that as many are present
+    tallies = measure_divergence(batch, most, context)[present[:most]]
     if not batch.reads.paired:
-        return Observed(False, tallies, np.empty(0, np.uint8), np.empty(0, np.int32))
-    return Observed(True, tallies, *measure_inserts(batch, context))
+        return Observed(count, tallies, np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64))
+    is_pair = present.reshape(-1, 2).all(axis=1)
+    directions, sizes = measure_inserts(batch, context)
+    pair_ends = np.cumsum(present, dtype=np.int64)[1::2]
+    return Observed(count, tallies, directions[is_pair], sizes[is_pair], pair_ends[is_pair])
+
+
+def have_pairs(observed: Sequence[Observed]) -> bool:
+    """Whether there were pairs."""
+    return any(len(o.sizes) for o in observed)
 
 
 def enough(observed: Sequence[Observed], insert_size: tuple[float, float] | None) -> bool:
-    """Whether further reads would show no more."""
-    reads, pairs = sum(len(o.tallies) for o in observed), sum(len(o.sizes) for o in observed)
-    return reads >= READS and (pairs >= PAIRS or insert_size is not None or not observed[0].paired)
+    """Whether further reads would show no more, but for pairs where there were none."""
+    if sum(len(o.tallies) for o in observed) < READS:
+        return False
+    if insert_size is not None or not have_pairs(observed):
+        return True
+    return sum(o.reads for o in observed) - (int(_pair_ends(observed)[0]) - 2) >= 2 * PAIRS
 
 
 def learn(observed: Sequence[Observed], insert_size: tuple[float, float] | None) -> Sample:
@@ -48,13 +69,22 @@ def learn(observed: Sequence[Observed], insert_size: tuple[float, float] | None)
     insert_size: mean and standard deviation of FR pairs, where a user gives them; UsageError where they are none.
     """
     sizes: tuple[InsertSize, ...] = ()
-    if observed[0].paired:
+    if have_pairs(observed):
         sizes = given_insert_size(*insert_size) if insert_size else _estimated(observed)
     return Sample(bases_per_variant(np.concatenate([o.tallies for o in observed])[:READS]), sizes)
 
 
 def _estimated(observed: Sequence[Observed]) -> tuple[InsertSize, ...]:
+    """From the pairs among the first reads, from the first pair on, that would make so many pairs."""
+    ends = _pair_ends(observed)
+    count = int(ends.searchsorted(ends[0] - 2 + 2 * PAIRS, "right"))
     directions, sizes = (
-        np.concatenate(parts)[:PAIRS] for parts in zip(*((o.directions, o.sizes) for o in observed), strict=True)
+        np.concatenate(parts)[:count] for parts in zip(*((o.directions, o.sizes) for o in observed), strict=True)
     )
     return estimate(directions, sizes)
+
+
+def _pair_ends(observed: Sequence[Observed]) -> NDArray[np.int64]:
+    """Reads up to and with each pair, those of the batches before it among them."""
+    before = np.cumsum([0, *(o.reads for o in observed)])
+    return np.concatenate([o.pair_ends + begin for o, begin in zip(observed, before[:-1], strict=True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from oracles.places import chance
 from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant
+from readmap.search import sample as sample_of_reads
 from readmap.search.batch import Batch
 from readmap.search.divergence import LEAST_BASES, MOST_BASES, ONE_ERROR, bases_per_variant, measure_divergence
+from readmap.search.inserts import given_insert_size
 from readmap.search.parameters import BASES_PER_VARIANT
 from readmap.search.pipeline import search_reads
-from readmap.search.sample import PAIRS, READS, Observed, enough, learn, observe
+from readmap.search.sample import PAIRS, READS, Observed, enough, have_pairs, learn, observe
 
 RELIABLE = constant("search/mapping_quality.cuh", "RELIABLE")
 CERTAIN = constant("search/divergence.cu", "CERTAIN")
@@ -151,20 +154,39 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paired", "reads", "pairs", "insert_size", "expected"),
+    ("reads", "pairs", "insert_size", "expected"),
     [
-        (False, READS - 1, 0, None, False),
-        (False, READS, 0, None, True),
-        (True, READS, READS // 2, None, False),
-        (True, READS, READS // 2, (400.0, 50.0), True),
-        (True, 2 * READS, PAIRS, None, True),
+        (READS - 1, 0, None, False),
+        (READS, 0, None, True),
+        (READS, READS // 2, None, False),
+        (READS, READS // 2, (400.0, 50.0), True),
+        (2 * PAIRS - 1, PAIRS - 1, None, False),
+        (2 * PAIRS, PAIRS, None, True),
+        (2 * PAIRS, 1, None, False),  # the pair is the last
     ],
 )
-def test_enough_reads(
-    paired: bool, reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool
-) -> None:
-    halves = [
-        Observed(paired, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32))
-        for n, m in ((reads // 2, pairs // 2), (reads - reads // 2, pairs - pairs // 2))
+def test_enough_reads(reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool) -> None:
+    """Pairs that come behind single reads."""
+    observed = [
+        Observed(
+            n, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32), n - 2 * np.arange(m)[::-1]
+        )
+        for n, m in ((reads - 2 * pairs, 0), (2 * pairs, pairs))
     ]
-    assert enough(halves, insert_size) is expected
+    assert enough(observed, insert_size) is expected
+
+
+def test_insert_sizes_are_those_of_the_first_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first pair on so many reads count, single ones among them, however batches are cut."""
+    monkeypatch.setattr(sample_of_reads, "PAIRS", 4)
+    monkeypatch.setattr(sample_of_reads, "estimate", lambda _, sizes: tuple(sizes.tolist()))
+    ends = np.array([7, 9, 12, 13, 15])  # the first pair is reads 5 and 6
+    for cuts in ([20], [5, 20], [3, 7, 9, 20], [13, 20]):
+        observed = []
+        for begin, end in pairwise([0, *cuts]):
+            own = ends[(ends > begin) & (ends <= end)]
+            tallies, directions = np.zeros((end - begin, 3), np.int64), np.zeros(len(own), np.uint8)
+            observed.append(Observed(end - begin, tallies, directions, own.astype(np.int32), own - begin))
+        assert have_pairs(observed)
+        assert learn(observed, None).insert_sizes == (7, 9, 12, 13)
+        assert learn(observed, (300.0, 20.0)).insert_sizes == given_insert_size(300.0, 20.0)

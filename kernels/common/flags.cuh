@@ -11,5 +11,6 @@ enum Flag {
     FIRST_MATE = 64,
     SECOND_MATE = 128,
     SECONDARY = 256,
+    FAILED_CHECKS = 512,
     SUPPLEMENTARY = 2048,
 };
