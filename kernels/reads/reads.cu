@@ -5,6 +5,7 @@
 // R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
 // first bad record is the one that is reported, whatever thread saw it.
 #include "reads/comments.cuh"
+#include "reads/names.cuh"
 
 // The first that a record has is the one that is reported.
 enum RecordError {
@@ -21,7 +22,6 @@ enum RecordError {
 };
 
 const i64 BLOCK_BYTES = 4096;
-const i32 LONGEST_NAME = 254;
 
 HOST_DEVICE void report(u64* error, i64 place, RecordError code) { atomic_min(error, (u64)place << 8 | (u64)code); }
 
@@ -63,9 +63,7 @@ HOST_DEVICE Line first_word(const u8* bytes, Line text) {
 }
 
 HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
-    bool ends = name.end - name.begin > 2 && bytes[name.end - 2] == '/';
-    return Line{name.begin,
-                ends && (bytes[name.end - 1] == '1' || bytes[name.end - 1] == '2') ? name.end - 2 : name.end};
+    return Line{name.begin, name.begin + without_mate_number(bytes + name.begin, name.end - name.begin)};
 }
 
 // As SAM has names of reads: [!-?A-~]{1,254}.

@@ -33,11 +33,9 @@ class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
     name: what messages call it, the path or "standard input".
-    collating: what brings mates together where they do not follow each other; "" where nothing is known to.
     """
 
     name: str
-    collating: str = ""
 
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
@@ -151,7 +149,7 @@ class PieceSource(ByteSource):
     pieces: not one of them empty; its threads, if any, end when it is closed. file: what it reads, closed with it.
     """
 
-    def __init__(self, name: str, pieces: Generator[bytes, None, None], file: io.FileIO | None = None) -> None:
+    def __init__(self, name: str, pieces: Generator[bytes, None, None], file: io.RawIOBase | None = None) -> None:
         self.name = name
         self._file = file
         self._pieces = pieces

@@ -46,7 +46,7 @@ class Samtools:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             # -P: the folder of the program holds modules that are no program's business.
-            [sys.executable, "-P", str(PROGRAM), command, *arguments],
+            [sys.executable, "-P", str(PROGRAM), str(os.getpid()), command, *arguments],
             stdin=subprocess.PIPE,
             stdout=stdout,
             stderr=self._messages,
@@ -74,6 +74,17 @@ class Samtools:
             return ""
         how = f"ended by signal {-status}" if status < 0 else "failed"
         return "; ".join([f"samtools {self._command} {how}", *dict.fromkeys(said)])
+
+    def used(self) -> str:
+        """The processor time that the command has used, in words of Linux; empty where they cannot be read."""
+        with contextlib.suppress(OSError):
+            status = Path(f"/proc/{self._process.pid}/stat").read_text()
+            return " ".join(status.rpartition(")")[2].split()[11:13])
+        return ""
+
+    def kill(self) -> None:
+        """Ends the command, where it has not ended; from any thread, and more than once."""
+        self._process.kill()
 
     def close(self) -> None:
         """Kills the command, where it has not ended, and closes the pipes; from any thread, and more than once."""

@@ -1,125 +1,227 @@
-"""BAM and CRAM as inputs: the reads in them as FASTQ, which `samtools fastq` makes, and the lines of their header."""
+"""BAM and CRAM as inputs: their primary records as reads, as they were sequenced, and the lines of their header.
+
+BAM is inflated and parsed here; of CRAM, and of what is to be collated, samtools makes BAM in a process of its own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
-import shutil
-import tempfile
-import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend.buffers import BufferPool
+from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, bytes_behind, open_file
-from readmap.formats.gzip_data import GZIP_MAGIC, read_up_to
-from readmap.formats.samtools import Samtools
+from readmap.formats.bgzf import END_OF_FILE
+from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
+from readmap.formats.gzip_data import GZIP_MAGIC, inflate, read_up_to
+from readmap.formats.samtools_input import SamtoolsInput
+from readmap.reads import bam
+from readmap.reads.alignment_chunks import AlignmentChunk
+from readmap.reads.bam import KeptTags, Records, examine
+from readmap.reads.chunks import BUFFERS
+from readmap.reads.mated_texts import MatedTexts
+from readmap.reads.mates import WINDOW
 
 #: Enough of a file to know what it is.
 START_BYTES = 4096
 
-#: What is read of a file at a time.
-PIECE_BYTES = 1 << 18
-
-#: More would wait for the one that writes the FASTQ.
+#: More have nothing to do while the records are inflated, which as many do.
 MOST_THREADS = 4
-
-#: Of `start`: every tag.
-ALL_TAGS = ("*",)
 
 CRAM_MAGIC = b"CRAM"
 
-PAIRED = 1
+#: Uncompressed BAM of a CRAM file. With further threads htslib does not see that its end is missing.
+VIEW = ("view", "-u", "--no-PG", "-")
+
+#: The same of a file whose records are in any order, those of a name behind each other.
+COLLATE = ("collate", "-u", "-O", "--no-PG", "-T", "{scratch}/part", "-")
 
 
-class AlignmentReads(ByteSource):
-    """The reads of alignments as FASTQ, as they were before; secondary and supplementary records are left out.
+class AlignmentReads:
+    """The reads of a file of alignments; a context manager, which ends what runs for it.
 
     name: what messages call it: the path, or "standard input".
     header: the lines of its header.
-    is_paired: whether its reads are pairs, by the first of them; mates then follow each other where the file is
-        collated by names.
     """
 
-    collating = "samtools collate"
+    def __init__(self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool) -> None:
+        """file: closed in the end. start: what has been read of it. threads: the most that inflate, or that parse.
 
-    def __init__(self, file: io.FileIO, name: str, start: bytes, threads: int) -> None:
-        """file: closed in the end. start: what has been read of it. threads: the most that inflate.
-
-        Raises DataError where the header or the first record cannot be read.
+        Raises DataError where the header cannot be read.
         """
         self.name = name
-        self._file = file
-        self._threads = threads
-        self._samtools: Samtools | None = None
-        self._start = start
-        text = self._first_lines()
-        self.header = [line for line in text if line.startswith("@")]
-        records = [line.split("\t") for line in text[len(self.header) :] if line]
-        self.is_paired = any(int(record[1]) & PAIRED for record in records)
+        self._backend = CpuBackend(min(threads, MOST_THREADS))
+        self._samtools: SamtoolsInput | None = None
+        if collate or start.startswith(CRAM_MAGIC):
+            self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
+        try:
+            if self._samtools:
+                start = read_up_to(self._samtools, START_BYTES)
+            self._file = self._samtools or _Whole(file, start)
+            self._source = PieceSource(name, inflate(self._file, name, start, threads), self._file)
+            self._contigs, text = bam.contigs_and_text(self._read, name)
+        except BaseException:
+            if self._samtools:
+                self._samtools.close()
+            raise
+        lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
+        self.header = [line for line in lines if line.startswith("@")]
+        self._texts: MatedTexts | None = None
 
-    def start(self, tags: Sequence[str]) -> None:
-        """Begin; to be called once, before the first read. tags: those that a read's comment holds, between tabs."""
-        kept = ["-T", ",".join(tags)] if tags else []
-        # With threads htslib does not see that a CRAM file lacks its end.
-        threads = 0 if self._start.startswith(CRAM_MAGIC) else min(self._threads, MOST_THREADS)
-        self._samtools = Samtools("fastq", "-n", "-@", str(threads), *kept, "-")
-        threading.Thread(target=self._feed, args=(self._samtools,), name="readmap-feed", daemon=True).start()
+    @property
+    def reads(self) -> int:
+        """Primary records that have been read."""
+        return self._texts.reads if self._texts else 0
 
-    def readinto(self, target: memoryview) -> int:
-        """As ByteSource says. Raises DataError where the file is broken, so that its end is never taken for whole."""
-        assert self._samtools is not None
-        filled: int = self._samtools.output.readinto(target)  # type: ignore[attr-defined]
-        if not filled and len(target) and (failure := self._samtools.failure()):
-            raise DataError(f"{self.name}: the alignments cannot be read: {failure}")
-        return filled
+    @property
+    def lost(self) -> int:
+        """Reads whose mates have not been found."""
+        return self._texts.lost if self._texts else 0
+
+    def start(self, tags: Sequence[str], paired: bool, window: int = WINDOW) -> None:
+        """Begin; to be called once, before `chunks`. tags: that reads keep. paired: whether mates belong together.
+
+        window: records between which they are looked for.
+        """
+        self._tags, self._window = KeptTags.of(tags), window
+        is_sorted = any(line.startswith("@HD") and "\tSO:coordinate" in line for line in self.header)
+        self._texts = MatedTexts(self._tags, window, paired, self._refuse if is_sorted else _let, self._backend)
+
+    def chunks(
+        self, allocate: Callable[[int], NDArray[np.uint8]], chunk_bytes: int, batch_reads: int | None = None
+    ) -> Iterator[AlignmentChunk]:
+        """All reads; the arguments are those of read_chunks. The file is closed behind them.
+
+        Raises DataError, after the chunks of all that could be given before that place, where the file is broken, and
+        where it is sorted and mates are too far apart; and OSError from reading.
+        """
+        assert self._texts is not None
+        most = batch_reads or chunk_bytes
+        with self._source, contextlib.closing(BufferPool(allocate, chunk_bytes, BUFFERS)) as pool:
+            for records in self._records(chunk_bytes // 2, most):
+                if len(records) and (chunk := self._texts.take(records, pool)):
+                    yield from chunk.parts(most)
+                if records.fault:
+                    raise self._error(f" {records.fault}")
+            for chunk in self._texts.rest(pool, chunk_bytes):
+                yield from chunk.parts(most)
 
     def close(self) -> None:
-        """Ends samtools, from any thread; whoever reads the file closes it."""
-        if self._samtools is None:
-            self._file.close()
-        else:
-            self._samtools.close()
+        """Ends samtools, from any thread; whoever reads the chunks closes the file, and `drop` where nobody does."""
+        if self._samtools:
+            self._samtools.end()
 
-    def _first_lines(self) -> list[str]:
-        """The header and, behind it, the first record as SAM. What it takes to read them is kept in `_start`."""
-        parts = [self._start]
-        with tempfile.TemporaryFile() as lines, Samtools("head", "-n", "1", "-", stdout=lines) as head:
-            with contextlib.suppress(BrokenPipeError):
-                head.input.write(parts[0])
-                while part := self._file.read(PIECE_BYTES):
-                    parts.append(part)
-                    head.input.write(part)
-            head.end_input()
-            if failure := head.failure():
-                raise DataError(f"{self.name}: the alignments cannot be read: {failure}")
-            lines.seek(0)
-            self._start = b"".join(parts)
-            return lines.read().decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
+    def drop(self) -> None:
+        """Closes the file, where nobody reads the chunks."""
+        self._source.close()
 
-    def _feed(self, samtools: Samtools) -> None:
-        """Hand all bytes of the file to the command; where one of the two ends early, the command's end says why."""
-        with self._file, contextlib.suppress(OSError, ValueError):
-            samtools.input.write(self._start)
-            shutil.copyfileobj(self._file, samtools.input, PIECE_BYTES)
-        with contextlib.suppress(OSError):
-            samtools.end_input()
+    def __enter__(self) -> AlignmentReads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _records(self, chunk_bytes: int, most: int) -> Iterator[Records]:
+        """All records, at most so many at a time; behind the last ones the error where there is one."""
+        data = np.empty(chunk_bytes, np.uint8)
+        begin = filled = 0
+        fault: DataError | OSError | None = None
+        is_at_end = False
+        while True:
+            starts, end = bam.find_records(data[begin:filled], most, self._backend)
+            if len(starts) > 1:
+                records = examine(data[begin : begin + end], starts, self._tags, self._contigs, self._backend)
+                yield records
+                begin += end
+                continue
+            if wrong := bam.wrong_size(data[begin:filled]):
+                raise self._error(f": {wrong}")
+            if is_at_end:
+                break
+            left = filled - begin
+            room = data if left <= len(data) // 2 else np.empty(2 * len(data), np.uint8)
+            room[:left] = data[begin:filled].copy()
+            data, begin, filled = room, 0, left
+            try:
+                count = self._source.readinto(data.data[filled:])
+            except (DataError, OSError) as error:
+                fault, count = error, 0
+            filled += count
+            is_at_end = not count
+        if fault:
+            raise fault
+        if filled > begin:
+            raise self._error(f": the record is cut short: {_missing(data[begin:filled].tobytes())}")
+        if isinstance(self._file, _Whole) and not self._file.has_end:
+            raise DataError(f"{self.name}: the file is cut short: expected BGZF's end-of-file block, found none")
+
+    def _read(self, count: int) -> bytes:
+        """So many bytes of what is inflated, or fewer at the end."""
+        parts = []
+        while count:
+            part = bytearray(min(count, 1 << 20))
+            got = self._source.readinto(memoryview(part))
+            parts.append(bytes(part[:got]))
+            count -= got
+            if not got:
+                break
+        return b"".join(parts)
+
+    def _error(self, what: str) -> DataError:
+        """That something is wrong with the record behind those that have been taken."""
+        assert self._texts is not None
+        return DataError(f"{self.name}, record {self._texts.seen + 1}{what}")
+
+    def _refuse(self, ordinal: int, name: str) -> None:
+        raise DataError(
+            f"{self.name}, record {ordinal + 1} ({name}): its mate is not within {self._window:,} records of it, and "
+            "the file is sorted by coordinate: --collate brings mates together"
+        )
 
 
-def open_reads(path: str, threads: int = 1) -> ByteSource:
+def open_reads(path: str, threads: int = 1, collate: bool = False) -> ByteSource | AlignmentReads:
     """The bytes of a file of reads, as open_bytes gives them; of BAM and CRAM AlignmentReads, still to be started.
 
+    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM.
     Raises OSError where it cannot be read, DataError as AlignmentReads does.
     """
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
         if _holds_alignments(start):
-            return AlignmentReads(file, name, start, threads)
+            return AlignmentReads(file, name, start, threads, collate)
         return bytes_behind(file, name, start, threads)
     except BaseException:
         file.close()
         raise
+
+
+class _Whole(io.RawIOBase):
+    """A file whose last bytes are known once it has been read."""
+
+    def __init__(self, file: io.FileIO, start: bytes) -> None:
+        self._file = file
+        self._end = start[-len(END_OF_FILE) :]
+        self._is_blocked = start[:16] == END_OF_FILE[:4] + start[4:10] + END_OF_FILE[10:16]
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it ends as BGZF does, where it begins so."""
+        return self._end == END_OF_FILE or not self._is_blocked
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._end = (self._end + data)[-len(END_OF_FILE) :]
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _holds_alignments(start: bytes) -> bool:
@@ -128,3 +230,14 @@ def _holds_alignments(start: bytes) -> bool:
     with contextlib.suppress(zlib.error):
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, 4) == b"BAM\1"
     return False
+
+
+def _missing(data: bytes) -> str:
+    """Of a record of which only these bytes are there."""
+    if len(data) < 4:
+        return f"expected 4 bytes of its size, found {len(data)}"
+    return f"expected {4 + int.from_bytes(data[:4], 'little')} bytes, found {len(data)}"
+
+
+def _let(ordinal: int, name: str) -> None:
+    """What is left behind is a single read."""

@@ -20,7 +20,7 @@ NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
 QUALITY_RANGE, MATE_NAMES, NOT_TAGS, NOT_A_NAME, OTHER_NAME = (
     constant("reads/reads.cu", name) for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
 )
-LONGEST_NAME = constant("reads/reads.cu", "LONGEST_NAME")
+LONGEST_NAME = constant("reads/names.cuh", "LONGEST_NAME")
 
 
 class BadRecord(NamedTuple):

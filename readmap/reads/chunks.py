@@ -85,7 +85,6 @@ class Chunk:
     first_record: the number of the first record in its file, from 0.
     records: how many of each file, at least 1; even where mates alternate.
     buffers: what the parts are views of.
-    collating: what brings mates of one file together, as ByteSource says.
     """
 
     parts: tuple[Bytes, ...]
@@ -95,12 +94,16 @@ class Chunk:
     first_record: int
     records: int
     buffers: tuple[Buffer, ...]
-    collating: str = ""
 
     @property
     def reads(self) -> int:
         """The records of all parts."""
         return self.records * len(self.parts)
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether there is more than a read, or a pair."""
+        return self.records > self.layout.together
 
     def release(self) -> None:
         """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
@@ -137,9 +140,8 @@ class Chunk:
         index, file = places[1]
         number = self.first_record + index + 1
         mate = f"its mate in {self.paths[0]}" if file else f"its mate, record {number - 1},"
-        advice = f" and follow each other: {self.collating} brings them together" if self.collating else ""
         where = f"{self.paths[file]}, record {number} ({second})"
-        return DataError(f"{where}: {mate} is {first}: mates have the same name{advice}")
+        return DataError(f"{where}: {mate} is {first}: mates have the same name")
 
 
 def read_chunks(
@@ -187,7 +189,6 @@ class _Cutter:
         """starts: the first bytes of each source, already read; none of one that is empty."""
         self._layout = layout
         self._format = _format_of(sources, starts)
-        self._collating = sources[0].collating
         self._most = None
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
@@ -228,7 +229,7 @@ class _Cutter:
         first_record = self._files[0].taken
         parts, buffers = zip(*(file.take(records) for file in self._files), strict=True)
         names = tuple(file.name for file in self._files)
-        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers, self._collating)
+        return Chunk(parts, names, self._format, self._layout, first_record, records, buffers)
 
     def _without_mate(self) -> DataError:
         longer = max(self._files, key=lambda file: file.records)

@@ -45,7 +45,7 @@ class Behind(ByteSource):
     """Bytes that have been read of a source, and the source behind them."""
 
     def __init__(self, read: bytes, source: ByteSource) -> None:
-        self.name, self.collating = source.name, source.collating
+        self.name = source.name
         self._read, self._source = read, source
 
     def readinto(self, target: memoryview) -> int:

@@ -14,11 +14,15 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
+from readmap.reads.alignment_chunks import AlignmentChunk
+from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import BUFFERS, Chunk, Layout, read_chunks
 from readmap.reads.parsing import Reads, expect_tags, find_reads
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
+
+AnyChunk = Chunk | AlignmentChunk
 
 #: Below this chunks are not made smaller beforehand: what does not fit is halved when it fails.
 LEAST_CHUNK = 1 << 20
@@ -39,6 +43,11 @@ class RunSummary:
     replaced: int = 0
     seconds: float = 0.0
     waiting: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
+
+    @property
+    def written(self) -> int:
+        """Reads whose records have been written."""
+        return self.reads
 
 
 class Block(NamedTuple):
@@ -75,7 +84,7 @@ class Work(Protocol):
 
 
 def run(
-    paths: Sequence[str | ByteSource],
+    paths: Sequence[str | ByteSource] | AlignmentReads,
     outputs: Sequence[ByteSink],
     work: Work,
     backend: Backend,
@@ -86,14 +95,19 @@ def run(
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
-    paths: of files, or sources that are open already. progress: called behind every block. Those in front of a bad
-    record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
+    paths: of files, or sources that are open already, or alignments that are started. progress: called behind every
+    block. Those in front of a bad record, or of its pair, and of a file that cannot be read are written before the
+    DataError or OSError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
     chunk_bytes = fitting_chunk(backend)
     pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
-    chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
+    chunks: Iterator[AnyChunk]
+    if isinstance(paths, AlignmentReads):
+        chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads)
+    else:
+        chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
     with _Writer(outputs) as writer:
         for block in _blocks(_ahead(chunks, summary), work, backend):
             waited = time.perf_counter()
@@ -114,7 +128,7 @@ def fitting_chunk(backend: Backend) -> int:
     return max(min(backend.chunk_bytes, memory[0] // WORKING_BYTES), LEAST_CHUNK)
 
 
-def _blocks(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[Block]:
+def _blocks(chunks: Iterable[AnyChunk], work: Work, backend: Backend) -> Iterator[Block]:
     """All blocks; those of the records in front of what cannot be read before its error."""
     try:
         for chunk in chunks:
@@ -125,31 +139,37 @@ def _blocks(chunks: Iterable[Chunk], work: Work, backend: Backend) -> Iterator[B
     yield from work.rest()
 
 
-def _chunk_blocks(chunk: Chunk, work: Work, backend: Backend) -> Iterator[Block]:
+def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend) -> Iterator[Block]:
     """The blocks of the chunk's batches, which are released; raises DataError behind those of the last good record."""
     batches = [chunk]
     while batches:
         batch = batches.pop(0)
         begun = False
         try:
-            data = backend.upload(batch.parts)
-            reads = find_reads(data, batch.reads, batch.format.value, backend, batch.layout)
-            if work.comments:
-                reads = expect_tags(reads, backend)
+            reads = _found(batch, work.comments, backend)
             for block in work.blocks(reads) if reads.count else ():
                 begun = True
                 yield block
         except DoesNotFit:
             raise
         except backend.memory_error:
-            if batch.records == batch.layout.together or begun:
+            if not batch.is_divisible or begun:
                 raise
             batches[:0] = batch.halves()
             backend.release_memory()
             continue
-        if reads.bad is not None:
+        if reads.bad is not None and isinstance(batch, Chunk):
             raise batch.error(reads.bad)
         batch.release()
+
+
+def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
+    """The reads of a chunk, as far as they are good; comments: whether they have to be tags, which alignments have."""
+    if isinstance(chunk, AlignmentChunk):
+        return chunk.find(backend)
+    data = backend.upload(chunk.parts)
+    reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
+    return expect_tags(reads, backend) if comments else reads
 
 
 class _Writer:
@@ -190,9 +210,9 @@ class _Writer:
             buffer.release()
 
 
-def _ahead(chunks: Iterator[Chunk], summary: RunSummary) -> Iterator[Chunk]:
+def _ahead(chunks: Iterator[AnyChunk], summary: RunSummary) -> Iterator[AnyChunk]:
     """The chunks, read by a thread of their own while the caller works on the one before."""
-    ready: queue.Queue[Chunk | BaseException | None] = queue.Queue()
+    ready: queue.Queue[AnyChunk | BaseException | None] = queue.Queue()
 
     def read() -> None:
         try:

@@ -251,24 +251,13 @@ def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
     assert not any(int(line.split("\t")[1]) & 1 for line in lines("exact.sam"))
 
 
-def test_pairs_of_a_sorted_bam_are_to_be_collated(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(world, "r1.fq", "r2.fq", "-q", "-o", "sorted.bam", "--sort") == 0
-    search = ["search", "-x", str(world / "ref.fa"), "--device", "cpu", "-q", "-o", "out.sam"]
-    assert main([*search, "sorted.bam"]) == 1
-    assert re.search(
-        r"sorted\.bam, record \d+ \(\w+\): its mate, record \d+, is \w+: mates have the same name and follow each "
-        r"other: samtools collate brings them together\n$",
-        capfd.readouterr().err,
-    )
-    pysam.samtools.collate("-o", "collated.bam", "sorted.bam", catch_stdout=False)
-    assert main([*search, "collated.bam"]) == 0
-    assert len([line for line in lines("out.sam") if not int(line.split("\t")[1]) & 0x900]) == 2 * len(PAIRS)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["r.bam", "r2.fq"], "r.bam holds pairs, and another file of reads is given"),
+        (
+            ["r.bam", "r2.fq"],
+            "r.bam is BAM or CRAM, which holds both mates of pairs, and another file of reads is given: name ",
+        ),
         (
             ["r1.fq", "-I", "300,20", "-P"],
             "-I, -P: only for pairs: give two files of reads, or -p where mates alternate",

@@ -64,6 +64,8 @@ class AlignmentMode:
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
         ]
+        if summary.lost:
+            lines.append(f"{counted(summary.lost, 'read')} mapped as single, since the mates were not found")
         if summary.bases_per_variant:
             lines.append(
                 f"the sample is expected to differ from the reference in one of {summary.bases_per_variant:,} bases"
@@ -91,6 +93,7 @@ class AlignmentMode:
                 "secondary": summary.secondary,
                 "too_short": summary.too_short,
                 "replaced_letters": summary.replaced,
+                **({} if summary.lost is None else {"singles": summary.singles, "lost_mates": summary.lost}),
             },
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
@@ -102,9 +105,11 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
     """Pairs in words, and a warning where they do not show the library's insert size."""
     if summary.insert_sizes is None:
         return []
-    pairs, proper = summary.reads // 2, summary.properly_paired // 2
+    pairs, proper = (summary.reads - summary.singles) // 2, summary.properly_paired // 2
     sizes = "; ".join(map(_in_words, summary.insert_sizes)) or "unknown"
     lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)}), insert size {sizes}"]
+    if summary.singles:
+        lines.append(f"{counted(summary.singles, 'single read')} beside the pairs")
     if not summary.insert_sizes:
         lines.append(
             "warning: the first pairs show no insert size: too few are placed for sure, or their sizes do not gather; "

@@ -80,6 +80,7 @@ def search(context: typer.Context, options: Options) -> None:
 
             sources, layout, most_reads = reads.take(), reads.layout, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
+        reads.account(summary)
         commit_together(sinks)
         for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), report.cost()]:
             report.say(line)

@@ -37,6 +37,9 @@ class PairOptions:
     panel: ClassVar = "Pairs"
 
     interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.")
+    collate: bool = flag(
+        "--collate", "Bring the mates of BAM or CRAM together first, where they are far apart; in $TMPDIR."
+    )
     insert_size: str | None = option(
         "-I --insert-size",
         "Mean and standard deviation of the insert sizes, FR, as 400,60 (default: estimated from the first pairs).",

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from readmap.cli.search.options import Options
-from readmap.errors import UsageError
+from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource
-from readmap.reads.alignment_reads import ALL_TAGS, AlignmentReads, open_reads
+from readmap.reads.alignment_reads import AlignmentReads, open_reads
+from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
+from readmap.search.mapping import MappingSummary
+from readmap.search.stream import RunSummary
 
 #: Lines of a header of the reads that are kept: what has been done to them, and what is known of them.
 KEPT_LINES = ("@PG", "@CO")
@@ -18,43 +21,67 @@ KEPT_LINES = ("@PG", "@CO")
 
 @dataclass
 class OpenReads:
-    """The files of reads, and what they bring along; not frozen: each file of alignments adds to it.
+    """The files of reads, and what they bring along; not frozen: a file of alignments adds to it.
 
-    layout: how mates lie in them.
+    layout: how mates lie in them; those of alignments may lie anywhere.
     header: lines to add to the output's: what is kept of theirs, and those of the options.
     comments: whether the comments of the reads are tags to write.
+    alignments: the file, where it is BAM or CRAM.
     """
 
     layout: Layout
     header: list[str]
     comments: bool
+    alignments: AlignmentReads | None = None
     _sources: list[ByteSource] = field(default_factory=list)
     _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
-    def take(self) -> list[ByteSource]:
-        """One source a file. Those that are no alignments are closed by whoever reads them, in a thread of its own."""
+    def take(self) -> list[ByteSource] | AlignmentReads:
+        """The alignments, or one source a file; closed by whoever reads them, in a thread of its own."""
         self._unread.pop_all()
-        return self._sources
+        return self.alignments or self._sources
+
+    def account(self, summary: RunSummary) -> None:
+        """Tell what the search could not see; raises DataError where not all that was read has been written."""
+        if self.alignments is None:
+            return
+        if isinstance(summary, MappingSummary):
+            summary.lost = self.alignments.lost
+        if summary.written != self.alignments.reads:
+            raise DataError(
+                f"{self.alignments.name}: {self.alignments.reads:,} reads came in, and {summary.written:,} were "
+                "written: this is a bug of readmap"
+            )
 
 
 @contextlib.contextmanager
 def open_all(options: Options, layout: Layout, header: list[str]) -> Iterator[OpenReads]:
-    """The files of reads, open. In the end those of alignments are closed, and the others that have not been taken.
+    """The files of reads, open. In the end what runs for alignments is ended, and what has not been taken is closed.
 
-    layout: that of the options; a file of alignments shows itself whether it holds pairs.
-    header: lines of the options.
+    layout: that of the options. header: lines of the options.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
     reads, tags = OpenReads(layout, [], options.tags.comments), options.tags.keep_tags
     with contextlib.ExitStack() as alignments, reads._unread:
         for path in options.reads:
-            source = open_reads(path, options.resources.workers)
+            source = open_reads(path, options.resources.workers, options.pairs.collate)
             if isinstance(source, AlignmentReads):
-                _begin(alignments.enter_context(source), reads, options)
-            else:
-                reads._unread.enter_context(source)
-                if tags is not None:
-                    raise UsageError(f"--keep-tags: {source.name} is no BAM or CRAM; -C takes tags of FASTQ comments")
+                reads._unread.callback(source.drop)
+                reads.alignments = alignments.enter_context(source)
+                if len(options.reads) > 1:
+                    raise UsageError(
+                        f"{source.name} is BAM or CRAM, which holds both mates of pairs, and another file of reads is "
+                        f"given: name {source.name} alone"
+                    )
+                _begin(source, reads, options)
+                continue
+            reads._unread.enter_context(source)
+            for option, is_given, advice in (
+                ("--keep-tags", tags is not None, "-C takes tags of FASTQ comments"),
+                ("--collate", options.pairs.collate, "two files of reads, or -p, say where its mates are"),
+            ):
+                if is_given:
+                    raise UsageError(f"{option}: {source.name} is no BAM or CRAM; {advice}")
             reads._sources.append(source)
         reads.header += header
         yield reads
@@ -66,10 +93,7 @@ def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
     Where reads are aligned, mates belong together, and tags are kept.
     """
     is_exact, has_group = options.exact.is_exact, options.output.read_group is not None
-    if source.is_paired and not is_exact:
-        if reads.layout is Layout.TWO_FILES:
-            raise UsageError(f"{source.name} holds pairs, and another file of reads is given: name {source.name} alone")
-        reads.layout = Layout.INTERLEAVED
+    reads.layout = Layout.SINGLE if is_exact else Layout.INTERLEAVED
     groups = [line for line in source.header if line.startswith("@RG")]
     if groups and has_group and not options.tags.replace_rg:
         raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")
@@ -78,7 +102,7 @@ def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
     reads.header += [*groups, *(line for line in source.header if line.startswith(KEPT_LINES))]
     tags = () if is_exact else _named_tags(options.tags.keep_tags, ("RG",) if groups else ())
     reads.comments |= bool(tags)
-    source.start(tags)
+    source.start(tags, paired=not is_exact)
 
 
 def _named_tags(names: str | None, always: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,344 @@
+// From the bytes of BAM to its records, and from its primary ones to reads as text.
+//
+// A record is the size of what follows, 32 bytes of fields, the name and a NUL, the CIGAR, the bases in nibbles, their
+// qualities, and tags up to its end. Whatever the bytes are, nothing is read behind the end of the record: it is examined
+// before it is written. Errors meet in one word as in reads.cu.
+#include "common/flags.cuh"
+#include "reads/comments.cuh"
+#include "reads/decimals.cuh"
+#include "reads/names.cuh"
+#include "reads/queries.cuh"
+
+enum BamError {
+    BAD_NAME = 1,
+    BAD_LENGTHS = 2,
+    BAD_PLACE = 3,
+    BAD_TAG = 4,
+    BAD_LETTER = 5,
+    BAD_QUALITY = 6,
+    LONG_READ = 7,
+};
+
+const i64 FIELDS = 36;            // bytes of the fields, with those of the size
+const i64 LEAST_SIZE = 33;        // that a record says of itself: with the NUL of a name
+const i64 MOST_SIZE = 1 << 28;    // so that the text of its tags is below 2^31
+const u8 NO_PHRED = 0xFF;         // the first quality of a read without
+const u8 MOST_PHRED = 93;         // '~' in FASTQ
+const i32 HAS_QUALITY = 1 << 16;  // in Place.marks
+
+HOST_DEVICE i64 i32_at(const u8* bytes) {
+    return (i32)(bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24);
+}
+HOST_DEVICE i64 u16_at(const u8* bytes) { return bytes[0] | bytes[1] << 8; }
+
+// An item is all of them: a record says where the next one begins. found: how many, and where the last one ends. The walk
+// stops at `most`, at a record that is not whole, and at one whose size is none.
+KERNEL void find_records(i64 begin, i64 end, const u8* bytes OF(size), i64* starts OF(most), i64* found OF(2), i64 size,
+                         i64 most) {
+    FOR_EACH(item, begin, end) {
+        i64 at = 0, count = 0;
+        while (count < most && size - at >= 4) {
+            i64 length = i32_at(bytes + at);
+            if (length < LEAST_SIZE || length > minimum(size - at - 4, MOST_SIZE)) break;
+            starts[count++] = at;
+            at += 4 + length;
+        }
+        found[0] = count;
+        found[1] = at;
+    }
+}
+
+// The bytes of an element of an array, or of a value of one element; 0 where the type is none.
+HOST_DEVICE i64 element_bytes(u8 type) {
+    if (type == 'A') return 1;
+    return type == 'f' ? 4 : type == 'd' ? 8 : integer_type(type).bytes;
+}
+
+// The bytes of a tag's value, of which the last is before `end`; -1 where there is no such value.
+HOST_DEVICE i64 value_bytes(u8 type, const u8* value, const u8* end) {
+    i64 size = element_bytes(type);
+    if (type == 'Z' || type == 'H') {
+        while (value + size < end && value[size]) ++size;
+        ++size;  // with its NUL
+    } else if (type == 'B') {
+        if (end - value < 5) return -1;
+        i64 element = *value == 'A' || *value == 'd' ? 0 : element_bytes(*value);
+        if (!element) return -1;
+        size = 5 + element * (i64)(u32)i32_at(value + 1);
+    }
+    return size && size <= end - value ? size : -1;
+}
+
+struct Tag {
+    const u8* name;
+    u8 type;
+    Characters value;  // without the NUL of a text
+};
+
+// The tags of a record, one after the other.
+struct Tags {
+    const u8 *at, *end;
+    bool is_broken;
+
+    // False behind the last one, and where what follows is none.
+    HOST_DEVICE bool next(Tag& tag) {
+        if (at == end) return false;
+        i64 size = end - at < 4 ? -1 : value_bytes(at[2], at + 3, end);
+        if (size < 0) {
+            is_broken = true;
+            return false;
+        }
+        bool is_text = at[2] == 'Z' || at[2] == 'H';
+        tag = Tag{at, at[2], {at + 3, at + 3 + size - is_text}};
+        at += 3 + size;
+        return true;
+    }
+};
+
+// The tags that are kept.
+struct KeptTags {
+    const u8* names OF(2 * count);
+    i64 count;
+    bool all;
+
+    HOST_DEVICE bool holds(const u8* name) const {
+        for (i64 i = 0; i < count && !all; ++i)
+            if (names[2 * i] == name[0] && names[2 * i + 1] == name[1]) return true;
+        return all;
+    }
+};
+
+// Whether a tag may stand in a line.
+HOST_DEVICE bool is_writable(const Tag& tag) {
+    if (!is_letter(tag.name[0]) || !(is_letter(tag.name[1]) || is_digit(tag.name[1]))) return false;
+    if (tag.type == 'A') return *tag.value.begin != ' ' && is_printable(*tag.value.begin);
+    if (tag.type == 'Z') return tag.value.all(is_printable);
+    if (tag.type == 'H') return tag.value.length() % 2 == 0 && tag.value.all(is_hexadecimal);
+    return tag.type != 'd';
+}
+
+HOST_DEVICE i64 integer_at(const u8* value, u8 type) {
+    IntegerType kind = integer_type(type);
+    u64 bits = 0;
+    for (i32 i = 0; i < kind.bytes; ++i) bits |= (u64)value[i] << (8 * i);
+    return (i64)bits > kind.most ? (i64)bits - ((i64)1 << (8 * kind.bytes)) : (i64)bits;
+}
+
+template <class Sink> HOST_DEVICE void put_value(Sink& sink, u8 type, const u8* value) {
+    if (type == 'f') put_float(sink, (u32)i32_at(value));
+    else put_number(sink, integer_at(value, type));
+}
+
+template <class Sink> HOST_DEVICE void put_tag(Sink& sink, const Tag& tag) {
+    bool is_integer = integer_type(tag.type).bytes;
+    sink.put('\t');
+    sink.copy(tag.name, 2);
+    sink.put(':');
+    sink.put(is_integer ? (u8)'i' : tag.type);
+    sink.put(':');
+    if (tag.type == 'B') {
+        u8 type = *tag.value.begin;
+        sink.put(type);
+        for (const u8* at = tag.value.begin + 5; at < tag.value.end; at += element_bytes(type)) {
+            sink.put(',');
+            put_value(sink, type, at);
+        }
+    } else if (is_integer || tag.type == 'f') put_value(sink, tag.type, tag.value.begin);
+    else sink.copy(tag.value.begin, tag.value.length());
+}
+
+// Where the parts of a read lie in the text: its name, kept tags, a newline, its bases and qualities as it was sequenced, and
+// the name of its read group.
+struct Place {
+    i64 start;
+    i32 name_length, header_length, length, group_length, marks,
+        padding;  // marks: HAS_QUALITY, and those of queries.cuh
+
+    HOST_DEVICE i64 group() const { return start + header_length + length * (marks & HAS_QUALITY ? (i64)2 : (i64)1); }
+};
+
+struct BamRecord {
+    const u8 *begin, *end;
+
+    HOST_DEVICE i32 name_bytes() const { return begin[12]; }
+    HOST_DEVICE i64 operations() const { return u16_at(begin + 16); }
+    HOST_DEVICE i32 flag() const { return (i32)u16_at(begin + 18); }
+    HOST_DEVICE i64 length() const { return i32_at(begin + 20); }
+    HOST_DEVICE const u8* name() const { return begin + FIELDS; }
+    HOST_DEVICE const u8* bases() const { return name() + name_bytes() + 4 * operations(); }
+    HOST_DEVICE const u8* phreds() const { return bases() + (length() + 1) / 2; }
+    HOST_DEVICE bool has_quality() const { return length() == 0 || *phreds() != NO_PHRED; }
+    HOST_DEVICE Tags tags() const { return Tags{phreds() + length(), end, false}; }
+    HOST_DEVICE bool is_primary() const { return !(flag() & (SECONDARY | SUPPLEMENTARY)); }
+    HOST_DEVICE i64 short_name() const { return without_mate_number(name(), name_bytes() - 1); }
+    // The value of the tag RG; empty, and null, where there is none.
+    HOST_DEVICE Characters group() const {
+        Tags all = tags();
+        for (Tag tag; all.next(tag);)
+            if (tag.name[0] == 'R' && tag.name[1] == 'G' && tag.type == 'Z') return tag.value;
+        return Characters{nullptr, nullptr};
+    }
+    HOST_DEVICE bool is_named() const {
+        i32 size = name_bytes();
+        if (size == 0 || FIELDS + size > end - begin || name()[size - 1]) return false;
+        for (const u8* at = name(); at < name() + size - 1; ++at)
+            if (*at <= ' ' || *at > '~' || *at == '@') return false;
+        return true;
+    }
+    HOST_DEVICE bool is_placed(i64 contigs) const {
+        for (i64 place = 4; place <= 24; place += 20)  // the read's, and its mate's
+            if (i32_at(begin + place) < -1 || i32_at(begin + place) >= contigs) return false;
+        return true;
+    }
+    HOST_DEVICE bool are_letters() const {
+        const u8* nibbles = bases();
+        i64 count = length();
+        i32 bad = 0;
+        for (i64 i = 0; i < count / 2; ++i) bad |= !(nibbles[i] & 15) | !(nibbles[i] & 240);
+        return !bad && (count % 2 == 0 || nibbles[count / 2] & 240);
+    }
+    HOST_DEVICE bool are_qualities() const {
+        const u8* own = phreds();
+        i64 count = has_quality() ? length() : 0;
+        i32 bad = 0;
+        for (i64 i = 0; i < count; ++i) bad |= own[i] > MOST_PHRED;
+        return !bad;
+    }
+    HOST_DEVICE i32 fault_of_tags(const KeptTags& kept) const {
+        Tags all = tags();
+        for (Tag tag; all.next(tag);)
+            if (is_primary() && kept.holds(tag.name) && !is_writable(tag)) return BAD_TAG;
+        return all.is_broken ? BAD_TAG : 0;
+    }
+    // A BamError, or 0.
+    HOST_DEVICE i32 fault(const KeptTags& kept, i64 contigs, i64 longest_read) const {
+        if (!is_named()) return BAD_NAME;
+        if (length() < 0 || phreds() + length() > end) return BAD_LENGTHS;
+        if (!is_placed(contigs)) return BAD_PLACE;
+        if (i32 fault = fault_of_tags(kept)) return fault;
+        if (!is_primary()) return 0;
+        return length() > longest_read ? LONG_READ : !are_letters() ? BAD_LETTER : !are_qualities() ? BAD_QUALITY : 0;
+    }
+    template <class Sink> HOST_DEVICE void put_header(Sink& sink, const KeptTags& kept) const {
+        sink.copy(name(), name_bytes() - 1);
+        Tags all = tags();
+        for (Tag tag; all.next(tag);)
+            if (kept.holds(tag.name)) put_tag(sink, tag);
+        sink.put('\n');
+    }
+    HOST_DEVICE Place place(i64 start, const KeptTags& kept) const {
+        CountingSink header = {0};
+        put_header(header, kept);
+        Characters group_name = group();
+        i32 marks = (flag() & FAILED_CHECKS ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
+        return Place{start,
+                     (i32)short_name(),
+                     (i32)header.count,
+                     (i32)length(),
+                     group_name.begin ? (i32)group_name.length() : -1,
+                     marks,
+                     0};
+    }
+    // What is written may lie anywhere, for all that a compiler knows: so what is read of the record is read before.
+    HOST_DEVICE void put_bases(u8* out) const {
+        const char* letters = flag() & REVERSED ? "=TGKCYSBAWRDMHVN" : "=ACMGRSVTWYHKDBN";
+        const u8* nibbles = bases();
+        i64 count = length(), step = flag() & REVERSED ? -1 : 1;
+        if (step < 0) out += count - 1;
+        for (i64 i = 0; i < count / 2; ++i, out += 2 * step) {
+            u8 both = nibbles[i];
+            out[0] = (u8)letters[both >> 4];
+            out[step] = (u8)letters[both & 15];
+        }
+        if (count % 2) *out = (u8)letters[nibbles[count / 2] >> 4];
+    }
+    HOST_DEVICE void put_qualities(u8* out) const {
+        const u8* own = phreds();
+        i64 count = length();
+        if (flag() & REVERSED) {
+            for (i64 i = 0; i < count; ++i) out[i] = (u8)(own[count - 1 - i] + '!');
+        } else {
+            for (i64 i = 0; i < count; ++i) out[i] = (u8)(own[i] + '!');
+        }
+    }
+    HOST_DEVICE void put(ByteSink& sink, const KeptTags& kept) const {
+        put_header(sink, kept);
+        put_bases(sink.next);
+        sink.next += length();
+        if (has_quality()) {
+            put_qualities(sink.next);
+            sink.next += length();
+        }
+        Characters name = group();
+        sink.copy(name.begin, name.length());
+    }
+};
+
+HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
+    for (i64 i = 0; i < length; i += 8) {
+        u64 word = 0;
+        for (i64 j = i; j < minimum(i + 8, length); ++j) word = word << 8 | bytes[j];
+        hash = mix(hash + word + 0x9E3779B97F4A7C15ull);
+    }
+    return mix(hash + (u64)length);
+}
+
+// An item is a record; starts has the end of the last one behind the others. lengths: of the text of primary records, 0 of
+// others. hashes: of the name and the read group, which mates have in common.
+KERNEL void examine_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items + 1),
+                            KeptTags kept, u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items),
+                            u64* error OF(1), i64 contigs, i64 longest_read) {
+    FOR_EACH(item, begin, end) {
+        BamRecord record = {bytes + starts[item], bytes + starts[item + 1]};
+        lengths[item] = 0;
+        if (i32 fault = record.fault(kept, contigs, longest_read)) {
+            atomic_min(error, (u64)item << 8 | (u64)fault);
+            continue;
+        }
+        flags[item] = (u16)record.flag();
+        if (!record.is_primary()) continue;
+        Characters group = record.group();
+        hashes[item] =
+            hash_of(hash_of(group.begin ? 1 : 0, record.name(), record.short_name()), group.begin, group.length());
+        Place place = record.place(0, kept);
+        lengths[item] = place.group() + maximum(place.group_length, 0);
+    }
+}
+
+// An item is a primary record, selected[item]; text_ends: the inclusive prefix sum of their lengths.
+KERNEL void write_reads(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(some),
+                        const i64* selected OF(items), const i64* text_ends OF(items), KeptTags kept, u8* text OF(some),
+                        Place* places OF(items)) {
+    FOR_EACH(item, begin, end) {
+        BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
+        i64 start = item ? text_ends[item - 1] : 0;
+        places[item] = record.place(start, kept);
+        ByteSink sink = {text + start};
+        record.put(sink, kept);
+    }
+}
+
+// An item is a read, whose text is copied to its new place.
+KERNEL void copy_reads(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items),
+                       const i64* lengths OF(items), const i64* new_starts OF(items), u8* text OF(some)) {
+    FOR_EACH(item, begin, end) {
+        ByteSink sink = {text + new_starts[item]};
+        sink.copy(bytes + starts[item], lengths[item]);
+    }
+}
+
+HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_length) {
+    bool same = length == other_length;
+    for (i64 i = 0; same && i < length; ++i) same = a[i] == b[i];
+    return same;
+}
+
+// An item is a pair: whether the names and the read groups of its mates are the same.
+KERNEL void compare_mates(i64 begin, i64 end, const u8* first_text OF(some), const Place* first_places OF(items),
+                          const u8* second_text OF(some), const Place* second_places OF(items), u8* same OF(items)) {
+    FOR_EACH(pair, begin, end) {
+        const Place &a = first_places[pair], &b = second_places[pair];
+        same[pair] = are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
+                     are_equal(first_text + a.group(), a.group_length, second_text + b.group(), b.group_length);
+    }
+}

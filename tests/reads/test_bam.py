@@ -1,0 +1,242 @@
+"""BAM's bytes as reads: every tag as htslib prints it, reads turned back, and no bytes that crash what parses them."""
+
+import random
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+
+from readmap.errors import DataError
+from readmap.formats.bgzf import END_OF_FILE, BgzfOutput
+from readmap.formats.output import open_output
+from readmap.reads.alignment_chunks import AlignmentChunk
+from readmap.reads.alignment_reads import AlignmentReads, open_reads
+from readmap.reads.bam import ALL_TAGS, HAS_QUALITY
+from readmap.reads.mates import WINDOW
+
+LETTERS = "=ACMGRSVTWYHKDBN"
+CONTIGS = b"\x01\0\0\0\x02\0\0\0c\0\x64\0\0\0"
+
+
+def record(
+    name: bytes = b"r",
+    flag: int = 4,
+    bases: str = "ACGT",
+    phreds: bytes | None = None,
+    tags: bytes = b"",
+    contig: int = -1,
+    **wrong: int,
+) -> bytes:
+    """A record of BAM; wrong: of what it says of itself, what is not so."""
+    codes = [LETTERS.index(base) for base in bases] + [0] * (len(bases) % 2)
+    nibbles = bytes(high << 4 | low for high, low in zip(codes[::2], codes[1::2], strict=True))
+    qualities = b"\xff" * len(bases) if phreds is None else phreds
+    body = name + b"\0" + nibbles + qualities + tags
+    said = {"size": 32 + len(body), "named": len(name) + 1, "operations": 0, "length": len(bases)} | wrong
+    places = (said["named"], 0, 4680, said["operations"], flag, said["length"], -1, -1, 0)
+    return struct.pack("<iiiBBHHHiiii", said["size"], contig, -1, *places) + body
+
+
+def write(path: Path, *records: bytes, header: bytes = b"") -> Path:
+    """A file of BAM."""
+    output = BgzfOutput(open_output(str(path)), 1)
+    output.write(b"BAM\1" + struct.pack("<i", len(header)) + header + CONTIGS + b"".join(records))
+    output.commit()
+    return path
+
+
+def start(path: Path, tags: tuple[str, ...] = (), *, paired: bool = False, window: int = WINDOW) -> AlignmentReads:
+    source = open_reads(str(path), 2)
+    assert isinstance(source, AlignmentReads)
+    source.start(tags, paired, window)
+    return source
+
+
+def chunks(source: AlignmentReads, chunk_bytes: int = 1 << 20, most: int | None = None) -> list[AlignmentChunk]:
+    """All of them, each with the text of its own."""
+    found = []
+    for chunk in source.chunks(lambda size: np.empty(size, np.uint8), chunk_bytes, most):
+        found.append(AlignmentChunk(chunk.text.copy(), chunk.places.copy(), chunk.paired, chunk.buffer))
+        chunk.release()
+    return found
+
+
+def texts(chunk: AlignmentChunk) -> list[tuple[str, str, str | None]]:
+    """The header, the bases and the qualities of each read."""
+    found = []
+    for place in chunk.places:
+        text, begin = chunk.text.tobytes().decode(), int(place["start"])
+        bases = begin + int(place["header_length"])
+        qualities = bases + int(place["length"])
+        end = qualities + int(place["length"])
+        has_quality = place["marks"] & HAS_QUALITY
+        found.append((text[begin:bases], text[bases:qualities], text[qualities:end] if has_quality else None))
+    return found
+
+
+def read_all(path: Path, *tags: str) -> list[tuple[str, str, str | None]]:
+    return [text for chunk in chunks(start(path, tags)) for text in texts(chunk)]
+
+
+def test_reads_are_as_they_were_sequenced(tmp_path: Path) -> None:
+    """Reverse records are turned back, missing qualities stay missing, and lesser records are left out."""
+    made = (
+        record(b"all", 4, LETTERS[1:], bytes(range(15))),
+        record(b"back", 16, "ACMGRSVTWYHKDBN", bytes(range(15))),
+        record(b"without", 0, "ACG"),
+        record(b"secondary", 256),
+        record(b"supplementary", 2048),
+        record(b"empty", 4, ""),
+        record(b"numbered/2", 0x200 | 0x400 | 4, "A", b"\x5d"),
+        record(b"*", 4, "N", b"\0"),
+    )
+    qualities = "".join(chr(33 + i) for i in range(15))
+    expected = [
+        ("all\n", LETTERS[1:], qualities),
+        ("back\n", "NVHMDRWABSYCKGT", qualities[::-1]),
+        ("without\n", "ACG", None),
+        ("empty\n", "", ""),
+        ("numbered/2\n", "A", "~"),
+        ("*\n", "N", "!"),
+    ]
+    path = write(tmp_path / "made.bam", *made)
+    assert read_all(path) == expected
+    (chunk,) = chunks(start(path))
+    assert [place["name_length"] for place in chunk.places] == [3, 4, 7, 5, 8, 1]
+    assert [place["marks"] & ~HAS_QUALITY for place in chunk.places] == [0, 0, 0, 0, 8, 0]
+
+
+def test_all_tags_are_those_of_samtools(tmp_path: Path) -> None:
+    """Floats of every size and sign, integers of every type, arrays of all, and text."""
+    draw = random.Random(412)
+    floats = [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x7F7FFFFF, 0x00800000, 0x3C23D70A, 0x3C23D709]
+    floats += [struct.unpack("<I", struct.pack("<f", x))[0] for x in (999999.5, 999999, 1e6, 1e-4, 9.99995e-5, 0.1)]
+    floats += [struct.unpack("<I", struct.pack("<f", n / 2**k))[0] for n in range(1, 40, 2) for k in range(0, 24, 3)]
+    floats += [draw.getrandbits(32) & ~(0x7F800000 if i % 7 == 0 else 0) for i in range(4000)]
+    limits = {"c": (-128, 127), "C": (0, 255), "s": (-(2**15), 2**15 - 1), "S": (0, 2**16 - 1)}
+    limits |= {"i": (-(2**31), 2**31 - 1), "I": (0, 2**32 - 1)}
+    formats = {"c": "b", "C": "B", "s": "h", "S": "H", "i": "i", "I": "I"}
+    made = []
+    for number in range(0, len(floats), 20):
+        some = struct.pack("<20I", *(floats + [0] * 20)[number : number + 20])
+        tags = b"".join(b"F%cf" % (65 + i) + some[4 * i : 4 * i + 4] for i in range(20))
+        tags += b"XFBf" + struct.pack("<I", 20) + some + b"XEBf\0\0\0\0"
+        for letter, (low, high) in limits.items():
+            values = [low, high, 0, draw.randint(low, high)]
+            tags += f"X{letter}{letter}".encode() + struct.pack(f"<{formats[letter]}", values[number % 4])
+            tags += f"Y{letter}B{letter}".encode() + struct.pack(f"<I4{formats[letter]}", 4, *values)
+        tags += b"ZAA!ZBZ\0ZCZa b~\0ZDH\0ZEH1AE301\0"
+        made.append(record(b"r%d" % number, tags=tags))
+    path = write(tmp_path / "tags.bam", *made, header=b"@SQ\tSN:c\tLN:100\n")
+    expected = pysam.samtools.view(str(path)).splitlines()  # type: ignore[attr-defined]
+    assert [header.rstrip("\n").split("\t")[1:] for header, *_ in read_all(path, *ALL_TAGS)] == [
+        line.split("\t")[11:] for line in expected
+    ]
+    (header, *_), *_ = read_all(path, "ZB", "FA", "QQ")
+    assert header == "r0\tFA:f:0\tZB:Z:\n"
+
+
+BROKEN = {
+    "size 32": (record(size=32), "expected a size of 33 to 268435456 bytes, found 32"),
+    "size -1": (record(size=-1), "expected a size of 33 to 268435456 bytes, found -1"),
+    "long": (record(size=1000), "record 3: the record is cut short: expected 1004 bytes, found 87"),
+    "no NUL": (record(named=1), "(r): expected a name of '!' to '~' without '@', and a NUL behind it, found b'r'"),
+    "no name": (record(named=0), "(unnamed): expected a name"),
+    "long name": (record(named=255), "expected a name"),
+    "blank": (
+        record(b"a b"),
+        "(a b): expected a name of '!' to '~' without '@', and a NUL behind it, found b'a b\\x00'",
+    ),
+    "at": (record(b"a@b"), "expected a name of '!' to '~' without '@'"),
+    "NUL in name": (record(b"a\0b"), "expected a name of '!' to '~' without '@'"),
+    "negative": (record(length=-1), "(r): expected a number of bases, found -1"),
+    "many bases": (record(length=9), "(r): expected 52 bytes of name, CIGAR, 9 bases and qualities, found 44"),
+    "most bases": (record(length=2**31 - 1), "bytes of name, CIGAR, 2147483647 bases and qualities, found 44"),
+    "many operations": (record(operations=1), "(r): expected 48 bytes of name, CIGAR"),
+    "contig": (record(contig=1), "expected contigs of -1 to 0, found 1 and -1"),
+    "contig -2": (record(contig=-2), "expected contigs of -1 to 0, found -2 and -1"),
+    "equal": (record(bases="AC=T"), "record 3 (r): expected a nucleotide at base 3, found '='"),
+    "quality": (record(phreds=b"\0\0\0\x5e"), "record 3 (r): expected a quality of 0 to 93 at base 4, found 94"),
+    "long read": (record(bases="A" * 10_001), "(r): the read has 10001 bases, at most 10000 are mapped"),
+    "half a tag": (record(tags=b"XX"), "whose value ends within the record, found b'XX' as tag 1"),
+    "tag type": (record(tags=b"XXCaYYd12345678XXq2"), "whose value ends within the record, found b'XXq2' as tag 3"),
+    "no value": (record(tags=b"XXi234"), "found b'XXi234' as tag 1"),
+    "no NUL of tag": (record(tags=b"XXZ234"), "found b'XXZ234' as tag 1"),
+    "array": (record(tags=b"XXBS\xff\xff\xff\xff22"), "found b'XXBS\\xff\\xff\\xff\\xff22' as tag 1"),
+    "array type": (record(tags=b"XXBZ\0\0\0\0"), "found b'XXBZ\\x00\\x00\\x00\\x00' as tag 1"),
+    "tab": (record(tags=b"RGZa\tb\0"), "expected a tag that SAM can hold, found b'RGZa\\tb\\x00' as tag 1"),
+    "tag name": (record(tags=b"R\nZab\0"), None),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_records_are_named(tmp_path: Path, what: str) -> None:
+    """Those before them are read; the message has the file, the record, what was expected and what was found."""
+    broken, message = BROKEN[what]
+    tail = record(b"behind") if what != "long" else record(b"behind", bases="")
+    path = write(tmp_path / "made.bam", record(b"good"), record(b"next", 256), broken, tail)
+    if message is None:
+        assert len(read_all(path, "RG")) == 3
+        return
+    given = start(path, ("RG",)).chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
+    assert [header for header, *_ in texts(next(given))] == ["good\n"]
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        next(given)
+    assert str(error.value).startswith(f"{path}, record 3")
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    path = write(tmp_path / "made.bam", record(b"a"), record(b"b"))
+    data = path.read_bytes()
+    path.write_bytes(data.removesuffix(END_OF_FILE))
+    with pytest.raises(DataError, match=r"made\.bam: the file is cut short: expected BGZF's end-of-file block"):
+        read_all(path)
+    for header, message in (
+        (b"BAM\1", "expected the length of its text, found the end of the data"),
+        (b"BAM\1" + struct.pack("<i", -1), "expected the length of its text, found -1"),
+        (b"BAM\1" + struct.pack("<i", 9) + b"@CO", "expected a text of 9 bytes, found the end of the data after 3"),
+        (b"BAM\1" + struct.pack("<ii", 0, -1), "expected a number of contigs, found -1"),
+        (b"BAM\1" + struct.pack("<iii", 0, 1, 0), "expected the length of the name of contig 1, found 0"),
+        (b"BAM\1" + struct.pack("<iii", 0, 1, 2) + b"ab", "expected a NUL behind the name of contig 1"),
+        (b"BAM\1" + struct.pack("<iii", 0, 2**31 - 1, 2) + b"a\0", "expected the length of contig 1, found the end"),
+    ):
+        output = BgzfOutput(open_output(str(path)), 1)
+        output.write(header)
+        output.commit()
+        with pytest.raises(DataError, match=message):
+            open_reads(str(path))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_altered_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
+    """Whatever the bytes are, there are reads or one line that says why not."""
+    draw = random.Random(seed)
+    tags = b"XAAxXCC\1XSS\1\0XII\1\0\0\0XFf\0\0\1\0XZZtext\0XHH1A\0XBBs\2\0\0\0abcd"
+    refused = []
+    for _ in range(250):
+        made = [
+            record(
+                b"r%d" % i,
+                (4, 16, 77, 141)[i % 4],
+                "ACGTN" * draw.randrange(8),
+                tags=tags[: draw.choice((0, len(tags)))],
+            )
+            for i in range(6)
+        ]
+        data = bytearray(b"".join(made))
+        for _ in range(draw.randrange(1, 5)):
+            place = draw.randrange(len(data))
+            data[place] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, data[place] ^ 1 << draw.randrange(8)))
+        path = write(
+            tmp_path / "made.bam", bytes(data[: draw.choice((len(data), len(data), draw.randrange(len(data))))])
+        )
+        try:
+            source = start(path, ALL_TAGS, paired=bool(draw.randrange(2)))
+            chunks(source, draw.choice((128, 1 << 16)), draw.choice((None, 1, 2)))
+        except DataError as error:
+            refused.append(str(error))
+    assert 0 < len(refused) < 250
+    assert all(re.match(rf"{re.escape(str(path))}[:,] .*$", message) for message in refused)
