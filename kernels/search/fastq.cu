@@ -20,10 +20,7 @@ struct UnmappedReads {
     template <class Sink> HOST_DEVICE void put_header(Sink& sink, i64 record) const {
         const u8* name = texts.bytes + texts.name_starts[record];
         sink.copy(name, texts.name_lengths[record]);
-        if (flags(record) & PAIRED) {
-            sink.put('/');
-            sink.put(record & 1 ? '2' : '1');
-        }
+        if (flags(record) & PAIRED) sink.copy((const u8*)(record & 1 ? "/2" : "/1"), 2);
         Characters comment = comment_of(name);
         if (comment.length()) sink.copy(comment.begin - 1, comment.length() + 1);
         sink.put('\n');
@@ -36,8 +33,7 @@ struct UnmappedReads {
         sink.copy(texts.bytes + texts.sequence_starts[record], lengths[record]);
         sink.put('\n');
         if (quality < 0) return;
-        sink.put('+');
-        sink.put('\n');
+        sink.copy((const u8*)"+\n", 2);
         sink.copy(texts.bytes + quality, lengths[record]);
         sink.put('\n');
     }
