@@ -19,7 +19,13 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
         if (plan.windows[entry] < 0) continue;
         i64 slot = plan.slots[entry];
         const Window& window = windows[plan.windows[entry]];
-        Aligned aligned = extensions.lay(entry, reference, nullptr, queries, slot, window.orientation);
+        Aligned aligned = {&reference,
+                           nullptr,
+                           queries.bases(slot, window.orientation),
+                           queries.mask(slot, window.orientation),
+                           extensions.reference_starts[entry],
+                           extensions.cigar(entry),
+                           extensions.counts[entry]};
         Measure measured = measure(aligned, scoring);
         if (measured.score < plan.least_scores[entry]) {
             alignments.mapqs[entry] = 0;

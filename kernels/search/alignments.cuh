@@ -4,6 +4,8 @@
 #include "index/reference.cuh"
 #include "search/traceback.cuh"
 
+// A read laid on the reference. The pointer is taken in the kernel whose parameter the reference is: where a function did it
+// that had the parameter by reference, the GPU's compiler took what it points to for local memory.
 struct Aligned {
     const Reference* reference;
     const u8* barrier_letters;
@@ -32,16 +34,6 @@ struct Extensions {
     i64* reference_starts OF(entries);
 
     HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - rooms[entry]; }
-    HOST_DEVICE Aligned lay(i64 entry, const Reference& reference, const u8* barrier_letters, const Queries& queries,
-                            i64 slot, i32 orientation) const {
-        return Aligned{&reference,
-                       barrier_letters,
-                       queries.bases(slot, orientation),
-                       queries.mask(slot, orientation),
-                       reference_starts[entry],
-                       cigar(entry),
-                       counts[entry]};
-    }
 };
 
 // What a run's counters take an entry for: a primary one with a place by its MAPQ, and this more in a proper pair; others as

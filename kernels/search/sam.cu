@@ -147,7 +147,13 @@ struct Records {
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
         i32 orientation = alignments.reversed[entry] != (queries.flags[slot] & READ_FLIPPED);
-        Aligned aligned = extensions.lay(entry, reference, barrier_letters, queries, slot, orientation);
+        Aligned aligned = {&reference,
+                           barrier_letters,
+                           queries.bases(slot, orientation),
+                           queries.mask(slot, orientation),
+                           alignments.reference_starts[entry],
+                           extensions.cigar(entry),
+                           extensions.counts[entry]};
         put_number_tag(sink, style.form, 'N', 'M', alignments.edit_distances[entry]);
         put_tag_name(sink, style.form, 'M', 'D', 'Z');
         put_differences(sink, aligned);
