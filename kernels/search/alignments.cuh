@@ -4,8 +4,7 @@
 #include "index/reference.cuh"
 #include "search/traceback.cuh"
 
-// A read laid on the reference. The pointer is taken in the kernel whose parameter the reference is: where a function did it
-// that had the parameter by reference, the GPU's compiler took what it points to for local memory.
+// The kernel takes the reference's address itself: where a function did, the GPU's compiler read it as local memory.
 struct Aligned {
     const Reference* reference;
     const u8* barrier_letters;
