@@ -6,7 +6,6 @@ What is no such record is given as it is: what is wrong with it is found where r
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -31,24 +30,28 @@ def with_four_lines(source: ByteSource, start: bytes) -> ByteSource:
     """
     head = bytearray(max(SEEN_BYTES, len(start)))
     head[: len(start)] = start
-    filled = len(start)
-    with contextlib.suppress(DataError, OSError):  # which is raised again behind what comes before it
+    filled, fault = len(start), None
+    try:
         while count := source.readinto(memoryview(head)[filled:]):
             filled += count
-    read = bytes(head[:filled])
-    if have_four_lines(np.frombuffer(read, np.uint8)[:SEEN_BYTES]):
-        return Behind(read, source)
-    return PieceSource(source.name, four_line_records(source, read))
+    except (DataError, OSError) as error:
+        fault = error
+    whole = _Whole(bytes(head[:filled]), source, fault)
+    if have_four_lines(np.frombuffer(head, np.uint8, filled)[:SEEN_BYTES]):
+        return whole
+    return PieceSource(source.name, four_line_records(whole))
 
 
-class Behind(ByteSource):
-    """Bytes that have been read of a source, and the source behind them."""
+class _Whole(ByteSource):
+    """Bytes that have been read of a source, and behind them the source, or the fault that ended it."""
 
-    def __init__(self, read: bytes, source: ByteSource) -> None:
+    def __init__(self, read: bytes, source: ByteSource, fault: DataError | OSError | None) -> None:
         self.name = source.name
-        self._read, self._source = read, source
+        self._read, self._source, self._fault = read, source, fault
 
     def readinto(self, target: memoryview) -> int:
+        if not self._read and self._fault:
+            raise self._fault
         if not self._read:
             return self._source.readinto(target)
         count = min(len(self._read), len(target))
@@ -74,33 +77,35 @@ def have_four_lines(data: NDArray[np.uint8]) -> bool:
     return bool(is_regular.all())
 
 
-def four_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:
-    """The records in four lines each, in pieces. start: what has been read of the source. Raises what it raises."""
+def four_line_records(source: ByteSource) -> Generator[bytes, None, None]:
+    """The records in four lines each, in pieces. Raises what the source raises, behind what came before it."""
     piece: list[bytes] = []
     size = 0
-    for lines in _records(_lines(source, start)):
-        piece += lines
-        size += sum(map(len, lines))
-        if size >= PIECE_BYTES:
-            yield b"".join(piece)
-            piece, size = [], 0
+    fault = None
+    try:
+        for lines in _records(_lines(source)):
+            piece += lines
+            size += sum(map(len, lines))
+            if size >= PIECE_BYTES:
+                yield b"".join(piece)
+                piece, size = [], 0
+    except (DataError, OSError) as error:
+        fault = error
     if piece:
         yield b"".join(piece)
+    if fault:
+        raise fault
 
 
-def _lines(source: ByteSource, start: bytes) -> Iterator[bytes]:
+def _lines(source: ByteSource) -> Iterator[bytes]:
     """With their line breaks, which the last one may lack."""
     target = bytearray(PIECE_BYTES)
-    rest = start
-    while True:
-        lines = rest.split(b"\n")
+    rest = b""
+    while count := source.readinto(memoryview(target)):
+        lines = (rest + target[:count]).split(b"\n")
         rest = lines.pop()
         for line in lines:
             yield line + b"\n"
-        count = source.readinto(memoryview(target))
-        if not count:
-            break
-        rest += target[:count]
     if rest:
         yield rest
 

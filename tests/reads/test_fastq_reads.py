@@ -1,3 +1,4 @@
+import errno
 import gzip
 import random
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.errors import DataError
+from readmap.formats.compression import ByteSource
 from readmap.reads import fastq_reads
 from readmap.reads.chunks import read_chunks
-from readmap.reads.fastq_reads import have_four_lines
+from readmap.reads.fastq_reads import have_four_lines, with_four_lines
 
 Record = tuple[str, str, str]
 
@@ -112,3 +114,31 @@ def test_what_is_no_record_is_given_as_it_is(tmp_path: Path, broken: bytes, rais
         collect()
     assert lines[:4] == [b"@r1", b"AC", b"+", b"II"]
     assert lines[4:8] == broken.split(b"\n")[:4]
+
+
+class Faulty(ByteSource):
+    """A file that cannot be read once, and then can be read on: what was to come between is lost."""
+
+    name = "x.fq"
+
+    def __init__(self, *pieces: bytes | None) -> None:
+        self._pieces = list(pieces)
+
+    def readinto(self, target: memoryview) -> int:
+        piece = self._pieces.pop(0) if self._pieces else b""
+        if piece is None:
+            raise OSError(errno.EIO, "Input/output error", self.name)
+        target[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("record", [b"@r\nAC\n+\nII\n", b"@r\nA\nC\n+\nII\n"])
+def test_a_fault_at_the_beginning_is_not_forgotten(record: bytes) -> None:
+    source = with_four_lines(Faulty(record[2:], None, record), record[:2])
+    target = bytearray(100)
+    assert target[: source.readinto(memoryview(target))] == b"@r\nAC\n+\nII\n"
+    with pytest.raises(OSError, match="Input/output error"):
+        source.readinto(memoryview(target))
