@@ -51,6 +51,7 @@ class AlignmentChunk:
             count,
             None,
             self.paired,
+            bool((places["marks"] & READ_ABSENT).any()),
         )
 
     @property

@@ -44,6 +44,7 @@ class Reads:
         count: reads in front of the first bad record, or of the first pair that is not good.
         bad: that record; None where all are good.
         paired: whether reads have mates.
+        has_singles: whether some of those mates are absent.
     """
 
     bytes: Array
@@ -56,6 +57,7 @@ class Reads:
     count: int
     bad: BadRecord | None
     paired: bool
+    has_singles: bool = False
 
     @property
     def together(self) -> int:
@@ -143,8 +145,8 @@ def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
 
 
 def absent_reads(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of the reads are absent, bool [reads] on the host; none is where reads have no mates."""
-    if not reads.paired:
+    """Which of the reads are absent, bool [reads] on the host."""
+    if not reads.has_singles:
         return np.zeros(reads.count, np.bool_)
     absent: np.ndarray[Any, np.dtype[np.bool_]] = (backend.to_host(reads.marks) & READ_ABSENT) > 0
     return absent
