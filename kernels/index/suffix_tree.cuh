@@ -61,7 +61,7 @@ struct Walk {
     }
     HOST_DEVICE void step(const Edge* edges) {
         const Edge edge = edges[next];
-        place = (i64)edge.start - depth;
+        place = maximum((i64)edge.start - depth, (i64)0);  // of a tree's own edges never below
         low = edge.left;
         i64 before = depth;
         depth += edge.length;
@@ -81,6 +81,6 @@ struct Walk {
         Reader text(reference.words, place);
         for (i32 i = 0; i < pattern.length; i += 32)
             if ((pattern.at(i) ^ text.next()) & first_bases(pattern.length - i)) return none;
-        return Ranks{low, bound < 0 ? tree.suffix_count : (i64)tree.edges[bound].left};
+        return Ranks{low, maximum(low, bound < 0 ? tree.suffix_count : (i64)tree.edges[bound].left)};
     }
 };

@@ -133,7 +133,7 @@ def _make_index(options: Options, target: Path, report: Report) -> dict[str, Any
         )
         ready = report.seconds
         show("writing")
-        built.write(target, options.force)
+        built.write(target, options.force, options.threads)
         seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
     record = _index_record(built, target)
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
@@ -154,7 +154,7 @@ def _make_database(options: Options, target: Path, report: Report) -> dict[str, 
         )
         ready = report.seconds
         show("writing")
-        built.write(target, options.force)
+        built.write(target, options.force, options.threads)
     seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
     record = database_record(built, target)
     report.say(

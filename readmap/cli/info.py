@@ -15,7 +15,6 @@ from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
 from readmap.cli.common.wording import in_bytes, printable, table
-from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
@@ -69,7 +68,7 @@ def info(context: typer.Context, options: Options) -> None:
     index = Index.open(path)
     with Report(context.obj, options.report) as report:
         if options.check:
-            _check(path, index, options.threads, report)
+            _check(index, options.threads, report)
         record = _record(index, path) | {"checked": options.check}
         if options.report.prints:
             _show(record, None if options.contigs else LISTED)
@@ -85,7 +84,7 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
     if options.check:
         with report.progress() as show:
             show("verifying checksums")
-            in_background(lambda: database_folder.KIND.verify_checksums(path))
+            in_background(lambda: database.check(open_backend("cpu", options.threads)))
     files = sizes(path)
     record = database_record(database, path) | {"files": files, "checked": options.check}
     if options.report.prints:
@@ -102,11 +101,9 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
     report.finish(record)
 
 
-def _check(path: Path, index: Index, threads: int | None, report: Report) -> None:
+def _check(index: Index, threads: int | None, report: Report) -> None:
     with report.progress() as show:
-        show("verifying checksums")
-        folder.KIND.verify_checksums(path)
-        show("verifying the order of the suffixes" + (" and the tree" if index.nodes else ""))
+        show("verifying checksums and the order of the suffixes" + (" and the tree" if index.nodes else ""))
         in_background(lambda: index.check(open_backend("cpu", threads)))
 
 

@@ -56,6 +56,7 @@ def scan(
     given = _sequences("query", queries, opened.molecule)
     devices = [partial(open_backend, name, threads) for name in device_names(device, gpus)]
     with DevicePool(opened, devices) as pool:
+        pool.do(lambda: opened.check(pool.backend))
         return [scanned.hits for scanned in Scan(opened, costs, limits, pool)(given)]
 
 

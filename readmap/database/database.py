@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend import Backend
+from readmap.backend.checksums import checksums_of
 from readmap.database import folder as database_folder
+from readmap.database.bounds import PADDING, expect_sound
 from readmap.database.letters import LETTERS, PAD, codes_of
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
+from readmap.formats.array_folder import StoredArrays
 from readmap.reads.sequences import Sequences, read_guessed, read_sequences
-
-#: Codes of PAD behind the last letter, which kernels may read.
-PADDING = 64
 
 #: Letters that are put in order together: their indices stay in the cache.
 BLOCK_LETTERS = 1 << 16
@@ -70,6 +71,8 @@ class Database:
         titles: by the number in the file, as the names are.
         molecule: what the sequences are.
         source: the FASTA file, as it was named.
+        stored: the folder it was opened from, to which its arrays are held before a scan; None where it was built, or
+            is not to be checked.
     """
 
     codes: NDArray[np.uint8]
@@ -79,6 +82,7 @@ class Database:
     titles: Titles
     molecule: Alphabet
     source: str
+    stored: StoredArrays | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, sequences: Sequences, molecule: Alphabet | str, source: str = "") -> Database:
@@ -90,18 +94,32 @@ class Database:
         return cls(codes, starts, lengths, order, Titles.of(sequences.titles), Alphabet(molecule), source)
 
     @classmethod
-    def open(cls, path: str | Path) -> Database:
-        """The database in a folder, mapped into memory; raises DatabaseFolderError where it is not whole."""
-        source, molecule, arrays = database_folder.read(Path(path))
-        titles = Titles(arrays["titles"], arrays["title_offsets"])
-        return cls(arrays["codes"], arrays["starts"], arrays["lengths"], arrays["order"], titles, molecule, source)
+    def open(cls, path: str | Path, check: bool = True) -> Database:
+        """The database in a folder, mapped into memory; raises DatabaseFolderError where it is not whole.
 
-    def write(self, path: str | Path, force: bool = False) -> None:
-        """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`."""
+        check: whether a scan holds its arrays to their checksums first. Without it a database that was damaged may do
+            anything.
+        """
+        source, molecule, stored = database_folder.read(Path(path))
+        arrays, kept = stored.arrays, stored if check else None
+        titles = Titles(arrays["titles"], arrays["title_offsets"])
+        codes, starts, lengths, order = (arrays[name] for name in ("codes", "starts", "lengths", "order"))
+        return cls(codes, starts, lengths, order, titles, molecule, source, kept)
+
+    def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
+        """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`.
+
+        threads: for the checksums; default, the processors that this process may use.
+        """
         arrays = {name: getattr(self, name) for name in ("codes", "starts", "lengths", "order")}
         arrays |= {"titles": self.titles.text, "title_offsets": self.titles.offsets}
         facts = {"source": self.source, "molecule": str(self.molecule)}
-        database_folder.KIND.write(Path(path), facts, arrays, force)
+        database_folder.KIND.write(Path(path), facts, arrays, checksums_of(arrays, threads), force)
+
+    def check(self, backend: Backend) -> None:
+        """Raise DatabaseFolderError where it was opened from a folder that is to be checked, and was altered there."""
+        if self.stored:
+            expect_sound(self.stored, backend)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -181,16 +199,16 @@ def build_database(
     return Database.of(sequences, molecule, fasta)
 
 
-def open_database(path: str, threads: int = 1, molecule: Alphabet | None = None) -> Database:
+def open_database(path: str, threads: int = 1, molecule: Alphabet | None = None, check: bool = True) -> Database:
     """The database in a folder, or that of a FASTA file, read into memory.
 
-    molecule: what it must hold; None is what it does.
+    molecule: what it must hold; None is what it does. check: as of Database.open.
     Raises DatabaseFolderError where the folder is no whole database, DataError where it holds something else or the
     file cannot be understood, and OSError from reading.
     """
     if not Path(path).is_dir():
         return build_database(path, threads, molecule)
-    database = Database.open(path)
+    database = Database.open(path, check)
     if molecule not in (None, database.molecule):
         raise DataError(f"{path}: expected a database of {molecule} sequences, found one of {database.molecule} ones")
     return database

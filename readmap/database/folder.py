@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from readmap.database.bounds import expect_shapes
 from readmap.errors import DatabaseFolderError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.array_folder import Arrays, FolderKind
+from readmap.formats.array_folder import FolderKind, StoredArrays
 
-KIND = FolderKind("database", 1, DatabaseFolderError)
+KIND = FolderKind("database", 2, DatabaseFolderError)
 
 ENDING = ".readmapdb"
 
@@ -21,10 +22,15 @@ def default_folder(fasta: str) -> Path:
     return Path(fasta.removesuffix(".gz") + ENDING)
 
 
-def read(path: Path) -> tuple[str, Alphabet, Arrays]:
-    """The source, the molecule and the arrays, mapped. Version, sizes and headers are checked, checksums are not."""
-    record, arrays = KIND.read(path, ARRAYS)
+def read(path: Path) -> tuple[str, Alphabet, StoredArrays]:
+    """The source, the molecule and the arrays, mapped; raises DatabaseFolderError where they do not fit each other.
+
+    What the large arrays hold is not looked at.
+    """
+    stored = KIND.read(path, ARRAYS)
     try:
-        return str(record["source"]), Alphabet(record["molecule"]), arrays
+        source, molecule = str(stored.record["source"]), Alphabet(stored.record["molecule"])
     except (KeyError, ValueError) as error:
         raise KIND.damaged(path, error) from error
+    expect_shapes(stored)
+    return source, molecule, stored

@@ -1,4 +1,4 @@
-"""A folder of plain .npy arrays with a manifest of their sizes and checksums, written whole or not at all."""
+"""A folder of plain .npy arrays with a manifest of their shapes and checksums, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import os
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
 from readmap.formats.replacing import folder_beside, replace_folder, restore
@@ -22,6 +24,37 @@ PREFIX = "readmap "
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Record = dict[str, Any]
+
+#: Of each array the checksums of its blocks, uint64 [blocks].
+Checksums = Mapping[str, NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
+class StoredArrays:
+    """The arrays of a folder, mapped, and the manifest that says what they were when they were written."""
+
+    kind: FolderKind
+    path: Path
+    record: Record
+    arrays: Arrays
+
+    def wrong(self, name: str, found: str) -> ReadmapError:
+        """To be raised where an array is not as it must be; found: what is wrong, behind its file's name."""
+        return self.kind.error(f"{self.path}: {name}.npy {found}; {self.kind.build_again}")
+
+    def expect_array(self, name: str, dtypes: Sequence[type[np.generic]], *shape: int) -> None:
+        """Raise where an array has another shape, or none of the dtypes."""
+        array = self.arrays[name]
+        if array.dtype not in dtypes or array.shape != shape or not array.flags.c_contiguous:
+            expected = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+            raise self.wrong(name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}")
+
+    def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
+        """Raise where a block of an array does not have the checksum with which it was written."""
+        expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found)
+        if sums != expected:
+            altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
+            raise self.wrong(name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on")
 
 
 @dataclass(frozen=True)
@@ -69,26 +102,34 @@ class FolderKind:
             )
 
     def write(
-        self, path: Path, facts: Record, arrays: Arrays, force: bool, lists: Mapping[str, Any] | None = None
+        self,
+        path: Path,
+        facts: Record,
+        arrays: Arrays,
+        checksums: Checksums,
+        force: bool,
+        lists: Mapping[str, Any] | None = None,
     ) -> None:
         """Write a folder whole, or leave what is there; raises where `path` exists, unless `force`.
 
-        facts, lists: what the manifest holds before and behind its entries of the arrays.
+        facts, lists: what the manifest holds before and behind its entries of the arrays. checksums: of each array.
         """
         self.refuse_existing(path, force)
         target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
         try:
             with folder_beside(target) as temporary:
-                self._fill(temporary, facts, arrays, lists)
+                self._fill(temporary, facts, arrays, checksums, lists)
                 replace_folder(temporary, target)
         except OSError as error:
             # NumPy keeps the reason to itself.
             reason = error.strerror or "not all could be written (a full disk, a quota)"
             raise OSError(error.errno, f"{reason}, while writing the {self.noun}", str(path)) from error
 
-    def _fill(self, folder: Path, facts: Record, arrays: Arrays, lists: Mapping[str, Any] | None) -> None:
+    def _fill(
+        self, folder: Path, facts: Record, arrays: Arrays, checksums: Checksums, lists: Mapping[str, Any] | None
+    ) -> None:
         """Write the arrays and the manifest into an empty folder."""
-        entries = {name: _save(folder / f"{name}.npy", array) for name, array in arrays.items()}
+        entries = {name: _save(folder / f"{name}.npy", array, checksums[name]) for name, array in arrays.items()}
         record = {
             "format": PREFIX + self.noun,
             "version": self.version,
@@ -100,28 +141,22 @@ class FolderKind:
         (folder / MANIFEST).write_text(json.dumps(record, indent=1))
         os.chmod(folder, 0o777 & ~_umask())
 
-    def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[Record, Arrays]:
-        """The manifest and the arrays `names`, and those of `optional` that it has, mapped.
+    def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
+        """The arrays `names`, and those of `optional` that the manifest has, mapped.
 
-        Version, sizes and headers are checked, checksums are not.
+        Version, sizes and headers are checked; what the arrays hold is not.
         """
         record = self._manifest(path)
         try:
             held = [*names, *(name for name in optional if name in record["arrays"])]
-            return record, {name: self._mapped(path, name, record["arrays"][name]) for name in held}
+            arrays = {name: self._mapped(path, name, record["arrays"][name]) for name in held}
+            return StoredArrays(self, path, record, arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise self.damaged(path, error) from error
 
-    def verify_checksums(self, path: Path) -> None:
-        """Raise where an array's bytes are not those that were written."""
-        for name, entry in self._manifest(path)["arrays"].items():
-            found = _checksum(path / f"{name}.npy")
-            if found != entry["blake2b"]:
-                raise self.error(f"{path}: {name}.npy was altered: checksum {found}, expected {entry['blake2b']}")
-
     def damaged(self, path: Path, error: Exception) -> ReadmapError:
         """To be raised where the manifest lacks something."""
-        return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self._build_again}")
+        return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.build_again}")
 
     def _manifest(self, path: Path) -> Record:
         """The contents of manifest.json, as they were written."""
@@ -138,20 +173,20 @@ class FolderKind:
             raise self.error(f"{path}: {MANIFEST} is not that of a {PREFIX}{self.noun}")
         if record.get("version") != self.version:
             raise self.error(
-                f"{path} has format version {record.get('version')}, expected {self.version}; {self._build_again}"
+                f"{path} has format version {record.get('version')}, expected {self.version}; {self.build_again}"
             )
         if record.get("blake2b") != _digest(record):
-            raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self._build_again}")
+            raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.build_again}")
         return record
 
     def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
         """One array, its size and header held against the manifest's entry."""
         file = path / f"{name}.npy"
         if not file.is_file():
-            raise self.error(f"{path}: {name}.npy is missing; {self._build_again}")
+            raise self.error(f"{path}: {name}.npy is missing; {self.build_again}")
         size = file.stat().st_size
         if size != entry["bytes"]:
-            raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self._build_again}")
+            raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.build_again}")
         try:
             array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
         except (ValueError, SyntaxError, tokenize.TokenError) as error:  # what NumPy's header parser lets through
@@ -163,7 +198,8 @@ class FolderKind:
         return array
 
     @property
-    def _build_again(self) -> str:
+    def build_again(self) -> str:
+        """The way out, in words, where a folder cannot be used."""
         return f"build the {self.noun} again"
 
     def _other_kind(self, path: Path) -> str:
@@ -181,14 +217,14 @@ def sizes(path: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in sorted(path.iterdir())}
 
 
-def _save(file: Path, array: np.ndarray[Any, Any]) -> Record:
+def _save(file: Path, array: np.ndarray[Any, Any], checksums: NDArray[np.uint64]) -> Record:
     """Writes an array, and returns the manifest's entry of it."""
     np.save(file, array)
     return {
         "dtype": str(array.dtype),
         "shape": list(array.shape),
         "bytes": file.stat().st_size,
-        "blake2b": _checksum(file),
+        "checksums": _in_hex(checksums),
     }
 
 
@@ -198,9 +234,8 @@ def _digest(record: Record) -> str:
     return hashlib.blake2b(json.dumps(others, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def _checksum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+def _in_hex(checksums: NDArray[np.uint64]) -> list[str]:
+    return [f"{checksum:016x}" for checksum in checksums.tolist()]
 
 
 def _umask() -> int:

@@ -9,7 +9,9 @@ from enum import StrEnum
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.index.reference import DeviceReference, Reference
+from readmap.formats.array_folder import StoredArrays
+from readmap.index.bounds import expect_sound
+from readmap.index.reference import REFERENCE_ARRAYS, DeviceReference, Reference
 from readmap.index.suffix_array import Suffixes
 from readmap.index.suffix_tree import ENTRY_BYTES, Edges, tree_entries
 
@@ -41,6 +43,8 @@ class HostIndex:
         prefix_table: as the index's, for `table_bases` bases; for 0 bases, [0, suffixes], where none is wanted.
         edges: as the index's; an empty root's where the tree is not wanted.
         entry_bases: those that the table of a tree's entries is to resolve.
+        stored: the folder that the arrays come from, to which they are held once they are on the device; None where
+            they are not to be checked.
     """
 
     reference: Reference
@@ -49,6 +53,7 @@ class HostIndex:
     table_bases: int
     edges: Edges
     entry_bases: int
+    stored: StoredArrays | None
 
     @property
     def nbytes(self) -> int:
@@ -58,20 +63,32 @@ class HostIndex:
         return self.reference.nbytes + entries + sum(int(array.nbytes) for array in arrays)
 
     def to_device(self, backend: Backend) -> DeviceIndex:
-        """The same on a device, or on the CPU in memory."""
+        """The same on a device, or on the CPU in memory.
+
+        Raises IndexFolderError where it was altered since it was written, or would lead kernels out of their arrays.
+        """
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
-        edges = backend.hold(self.edges)
+        reference = self.reference.to_device(backend)
+        suffixes, table, edges = map(backend.hold, (self.suffixes, self.prefix_table, self.edges))
+        letters = backend.to_device(self.reference.barrier_letters)
+        if self.stored:
+            held = {name: array for name, array in vars(reference).items() if name in REFERENCE_ARRAYS}
+            held |= {"barrier_letters": letters, "suffix_array": suffixes}
+            for name, own, array in (("prefix_table", self.prefix_table, table), ("edges", self.edges, edges)):
+                if own is self.stored.arrays.get(name):  # and not what stands for one that is not wanted
+                    held[name] = array
+            expect_sound(self.stored, held, reference, backend)
         return DeviceIndex(
             self.reference,
-            self.reference.to_device(backend),
-            backend.hold(self.suffixes),
-            backend.hold(self.prefix_table),
+            reference,
+            suffixes,
+            table,
             self.table_bases,
             edges,
             tree_entries(edges, self.entry_bases, backend),
             self.entry_bases,
-            backend.to_device(self.reference.barrier_letters),
+            letters,
             ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),
         )
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from readmap.errors import IndexFolderError, UsageError
-from readmap.formats.array_folder import Arrays, FolderKind
-from readmap.formats.fasta import Contig
+from readmap.formats.array_folder import FolderKind, StoredArrays
+from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.replacing import restore_all
+from readmap.index.bounds import expect_shapes
+from readmap.index.reference import REFERENCE_ARRAYS
+from readmap.index.suffix_array import MOST_TABLE_BASES
 
-KIND = FolderKind("index", 1, IndexFolderError)
+KIND = FolderKind("index", 2, IndexFolderError)
 
 #: The environment variable that names the index where a command's options do not.
 VARIABLE = "READMAP_INDEX"
@@ -58,11 +63,40 @@ def _of_name(name: str, origin: str) -> Path:
     raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
 
 
-def read(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> tuple[int, str, tuple[Contig, ...], Arrays]:
-    """The bases that the prefix table resolves, the source, the contigs, and the arrays as FolderKind reads them."""
-    record, arrays = KIND.read(path, names, optional)
+@dataclass(frozen=True)
+class StoredIndex:
+    """What the folder of an index holds: its arrays, and of its manifest the facts that Index has as attributes."""
+
+    arrays: StoredArrays
+    contigs: tuple[Contig, ...]
+    table_bases: int
+    source: str
+
+
+def read(path: Path) -> StoredIndex:
+    """The index in a folder, its arrays mapped; raises IndexFolderError where it is not whole, or no array fits it.
+
+    What the large arrays hold is not looked at.
+    """
+    stored = KIND.read(path, (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
     try:
-        contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in record["contigs"])
-        return int(record["table_bases"]), str(record["source"]), contigs, arrays
+        contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.record["contigs"])
+        bases, source = int(stored.record["table_bases"]), str(stored.record["source"])
+        _expect_contigs(contigs)
+        if not 1 <= bases <= MOST_TABLE_BASES:
+            raise ValueError(f"a prefix table of {bases} bases")
     except (KeyError, TypeError, ValueError) as error:
         raise KIND.damaged(path, error) from error
+    expect_shapes(stored, contigs, bases)
+    return StoredIndex(stored, contigs, bases, source)
+
+
+def _expect_contigs(contigs: Sequence[Contig]) -> None:
+    """Raise ValueError where contigs cannot be those of a reference."""
+    if not contigs or len({contig.name for contig in contigs}) < len(contigs):
+        raise ValueError("no contigs, or two of one name")
+    for contig in contigs:
+        if not CONTIG_NAME.fullmatch(contig.name.encode("utf-8", "surrogateescape")):
+            raise ValueError(f"{contig.name!r} is no contig's name")
+        if not re.fullmatch("[0-9a-f]{32}", contig.md5):
+            raise ValueError(f"{contig.md5!r} is no MD5")

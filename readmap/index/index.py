@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.checksums import checksums_of
 from readmap.errors import BackendError, IndexFolderError
+from readmap.formats.array_folder import StoredArrays
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
 from readmap.index import folder
+from readmap.index.bounds import expect_sound
 from readmap.index.device import DeviceIndex, HostIndex, Structure
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
@@ -46,6 +49,8 @@ class Index:
         table_bases: the bases that the table resolves.
         edges: uint32 [4 * nodes, 4], the suffix tree; see kernels/index/suffix_tree.cuh. None where only the array is.
         source: the FASTA file it was made from, as it was named.
+        stored: the folder it was opened from, to which its arrays are held when they are loaded on a device; None
+            where it was built, or is not to be checked.
     """
 
     reference: Reference
@@ -54,20 +59,36 @@ class Index:
     table_bases: int
     edges: Edges | None
     source: str
+    stored: StoredArrays | None = field(default=None, repr=False, compare=False)
     _held: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @classmethod
-    def open(cls, path: str | Path) -> Index:
-        """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole."""
-        needed, optional = (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges")
-        bases, source, contigs, arrays = folder.read(Path(path), needed, optional)
-        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=contigs)
-        return cls(reference, arrays["suffix_array"], arrays.get("prefix_table"), bases, arrays.get("edges"), source)
+    def open(cls, path: str | Path, check: bool = True) -> Index:
+        """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole.
 
-    def write(self, path: str | Path, force: bool = False) -> None:
-        """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`."""
+        check: whether its arrays are held to their checksums, and to what keeps kernels inside them, each time they
+            are loaded on a device. Without it an index that was damaged may do anything.
+        """
+        found = folder.read(Path(path))
+        arrays = found.arrays.arrays
+        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=found.contigs)
+        return cls(
+            reference,
+            arrays["suffix_array"],
+            arrays.get("prefix_table"),
+            found.table_bases,
+            arrays.get("edges"),
+            found.source,
+            found.arrays if check else None,
+        )
+
+    def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
+        """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`.
+
+        threads: for the checksums; default, the processors that this process may use.
+        """
         arrays = {name: getattr(self.reference, name) for name in REFERENCE_ARRAYS}
         arrays["suffix_array"] = self.suffixes
         for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
@@ -75,10 +96,17 @@ class Index:
                 arrays[name] = array
         facts = {"source": self.source, "table_bases": self.table_bases}
         contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
-        folder.KIND.write(Path(path), facts, arrays, force, {"contigs": contigs})
+        folder.KIND.write(Path(path), facts, arrays, checksums_of(arrays, threads), force, {"contigs": contigs})
 
     def check(self, backend: Backend) -> None:
-        """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it."""
+        """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it.
+
+        The arrays of one that was opened are held to their checksums before.
+        """
+        if self.stored:
+            held = {name: backend.to_device(array) for name, array in self.stored.arrays.items()}
+            expect_sound(self.stored, held, self.reference.to_device(backend), backend)
+            del held
         rank = first_disorder(self.reference, self.suffixes, backend)
         if rank is not None:
             raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
@@ -104,7 +132,7 @@ class Index:
             if self.edges is None:
                 raise _missing("suffix tree", "tree")
             edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
-        return HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases)
+        return HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases, self.stored)
 
     def to_device(
         self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True

@@ -15,6 +15,9 @@ from readmap.formats.fasta import Contig, Fasta
 #: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
 PAD_BASES = 16_384
 
+#: Where the last barrier ends, which is everything behind the reference.
+BEHIND = int(np.iinfo(np.int64).max // 2)
+
 #: Letters to what the suffix sorter reads: 0 a barrier, 1..4 A, C, G, T.
 _CODES = np.zeros(256, np.uint8)
 _CODES[np.frombuffer(b"ACGT", np.uint8)] = [1, 2, 3, 4]
@@ -136,8 +139,18 @@ def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
     return reference, text
 
 
+def packed_words(length: int) -> int:
+    """The words of a packed reference of so many places."""
+    return (length + PAD_BASES) // 32 + 1
+
+
+def barrier_words(length: int) -> int:
+    """The words of the bitmap of barriers, a bit for 64 places."""
+    return (length + PAD_BASES) // 64 // 64 + 1
+
+
 def _packed(text: Bytes, backend: Backend) -> Any:
-    words = backend.empty((len(text) + PAD_BASES) // 32 + 1, np.uint64)
+    words = backend.empty(packed_words(len(text)), np.uint64)
     backend.launch(_PACK, len(words), codes=backend.to_device(text), words=words, length=len(text))
     return words
 
@@ -150,16 +163,15 @@ def _barriers(text: Bytes, letters: Bytes) -> tuple[Integers, Integers, Bytes]:
     starts = places[first]
     last = np.flatnonzero(np.append(first[1:], True))
     ends = places[last] + 1
-    behind = np.iinfo(np.int64).max // 2
     return (
         np.append(starts, len(text)).astype(np.int64),
-        np.append(ends, behind).astype(np.int64),
+        np.append(ends, BEHIND).astype(np.int64),
         np.append(which[first], 0).astype(np.uint8),
     )
 
 
 def _blocks(starts: Integers, ends: Integers, length: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    count = ((length + PAD_BASES) // 64 // 64 + 1) * 64
+    count = barrier_words(length) * 64
     change = np.zeros(count + 1, np.int32)
     np.add.at(change, starts >> 6, 1)
     np.add.at(change, np.minimum(((ends - 1) >> 6) + 1, count), -1)

@@ -280,7 +280,7 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "-q"]) == 0
     assert main(["info"]) == 0
     captured = capfd.readouterr()
-    assert "ref.fa.readmap (format 1, made from ref.fa)" in captured.out
+    assert "ref.fa.readmap (format 2, made from ref.fa)" in captured.out
     assert "184 in 23 contigs" in captured.out
     assert "HLA*01:02:19 " in captured.out
     assert "HLA*01:02:20 " not in captured.out
@@ -347,7 +347,7 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     expected = {
         "schema": 1,
         "database": "db.fa.readmapdb",
-        "format_version": 1,
+        "format_version": 2,
         "source": name,
         "molecule": "protein",
         "sequences": 3,
@@ -431,7 +431,7 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
         assert main(["info", named]) == 0
         captured = capfd.readouterr()
         assert (
-            "db.fa.readmapdb (format 1, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n"
+            "db.fa.readmapdb (format 2, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n"
             in captured.out
         )
         assert re.search(r"^codes\.npy +\d+ bytes$", captured.out, re.MULTILINE)
@@ -453,7 +453,9 @@ def test_damage_of_a_database_is_reported(capfd: pytest.CaptureFixture[str]) -> 
     Path("db.fa").write_text(PROTEINS)
     assert main(["index", "--database", "db.fa", "-q"]) == 0
     codes = Path("db.fa.readmapdb/codes.npy")
-    codes.write_bytes(codes.read_bytes()[:-1] + b"\0")
+    data = bytearray(codes.read_bytes())
+    data[128] ^= 1
+    codes.write_bytes(data)
     assert main(["info", "db.fa.readmapdb", "-q"]) == 0
     assert "codes.npy was altered" in failure(capfd, "info", "db.fa.readmapdb", "--check", code=1)
     codes.unlink()

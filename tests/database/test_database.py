@@ -13,6 +13,7 @@ import pytest
 from examples import fasta, index_of
 from protein_examples import LETTERS, proteins, sequences_of
 
+from readmap.backend.checksums import checksums_of
 from readmap.database import database
 from readmap.database import folder as database_folder
 from readmap.database.database import PADDING, Database, build_database, open_database
@@ -240,7 +241,9 @@ def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) 
     found = Database.open(path)
     arrays: dict[str, Any] = {name: getattr(found, name) for name in ARRAYS}
     arrays |= {"titles": found.titles.text, "title_offsets": found.titles.offsets}
-    database_folder.KIND.write(tmp_path / "x", {"source": "x", "molecule": "sugar"}, arrays, False)
+    database_folder.KIND.write(
+        tmp_path / "x", {"source": "x", "molecule": "sugar"}, arrays, checksums_of(arrays), False
+    )
     with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged \('sugar' is not a valid Alphabet\)"):
         Database.open(tmp_path / "x")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from readmap.cli.common.options import choice
+from readmap.cli.common.options import choice, flag
 from readmap.cli.common.wording import printable
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
@@ -32,6 +32,15 @@ def molecule_option() -> Any:
         (AUTO, *Alphabet),
         DATABASES,
         AUTO,
+    )
+
+
+def no_check_option(noun: str, panel: str | None = None) -> Any:
+    """--no-check; noun: what is not checked."""
+    return flag(
+        "--no-check",
+        f"Do not check whether the {noun} was altered or damaged: nothing is promised where it was.",
+        panel,
     )
 
 

@@ -50,7 +50,8 @@ def scan(context: typer.Context, options: Options) -> None:
         devices = _devices(options.resources)
         with report.progress() as show:
             show(f"reading {printable(options.database)}")
-            database = open_database(options.database, workers, molecule_of(options.molecule))
+            molecule = molecule_of(options.molecule)
+            database = open_database(options.database, workers, molecule, not options.no_check)
             scores, limits = options.scores, _limits(options, database)
             costs = costs_of(
                 database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
@@ -62,6 +63,7 @@ def scan(context: typer.Context, options: Options) -> None:
             with DevicePool(database, devices) as pool:
                 # Of no index: the types that its suffixes decide are any.
                 pool.do(lambda: pool.backend.prepare((), report.say))
+                pool.do(lambda: database.check(pool.backend))
                 run = ScanRun(Scan(database, costs, limits, pool), queries)
                 run.write(records, outputs, show)
         commit_together(list(outputs.values()))

@@ -11,7 +11,7 @@ import typer
 from readmap.backend.cpu import available_processors
 from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
-from readmap.cli.common.folders import molecule_option
+from readmap.cli.common.folders import DATABASES, molecule_option, no_check_option
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import PANEL, device_option, gpu_memory_option, threads_option
@@ -124,6 +124,7 @@ class Options:
     database: str = argument("DB", "A database of readmap index --database, or FASTA likewise.")
     scores: ScoreOptions
     molecule: str = molecule_option()
+    no_check: bool = no_check_option("database", DATABASES)
     hits: HitOptions
     output: OutputOptions
     resources: Resources

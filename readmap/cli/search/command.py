@@ -54,7 +54,7 @@ def search(context: typer.Context, options: Options) -> None:
     refuse_inside(
         path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
     )
-    index = Index.open(path)
+    index = Index.open(path, not options.no_check)
     mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
     with (
         Report(context.obj, options.report) as report,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from readmap.cli.common import resources
+from readmap.cli.common.folders import no_check_option
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, flag, number, option, parse_size, score, size
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.errors import UsageError
@@ -256,6 +257,7 @@ class Options:
         "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
         "INDEX",
     )
+    no_check: bool = no_check_option("index")
     output: OutputOptions
     records: RecordOptions
     tags: TagOptions

@@ -1,0 +1,93 @@
+"""What must hold of a stored index's arrays for every kernel to stay inside them, and whether they were altered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.checksums import block_checksums
+from readmap.backend.compilation.declarations import constant
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.array_folder import StoredArrays
+from readmap.formats.fasta import Contig
+from readmap.index.reference import BEHIND, DeviceReference, barrier_words, packed_words
+from readmap.index.suffix_array import NOWHERE
+from readmap.index.suffix_tree import EDGES_A_NODE
+
+_SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes", grouped=True), Kernel("index/bounds", "bound_prefix_table")
+_EDGES, _BLOCKS = Kernel("index/bounds", "bound_edges"), Kernel("index/bounds", "bound_barrier_blocks")
+_PART = constant("index/bounds.cu", "PART")
+
+_BASES = np.frombuffer(b"ACGT", np.uint8)
+
+
+def expect_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases: int) -> None:
+    """Raise where an array has another dtype or shape than the contigs ask for, or where these do not lie as they must.
+
+    Looks into the few arrays that have an element for each contig or each run of ambiguous bases, and no other.
+    """
+    arrays = stored.arrays
+    stored.expect_array("contig_starts", [np.int64], len(contigs) + 1)
+    starts = arrays["contig_starts"]
+    if starts[0] != 0 or (starts[1:] <= starts[:-1]).any():
+        raise stored.wrong("contig_starts", "does not rise from 0")
+    if (np.diff(starts) - 1).tolist() != [contig.length for contig in contigs]:
+        raise stored.wrong("contig_starts", "contradicts the contigs' lengths")
+    length = int(starts[-1])
+    stored.expect_array("words", [np.uint64], packed_words(length))
+    stored.expect_array("barrier_blocks", [np.uint64], barrier_words(length))
+    barred = _expect_barriers(stored, length)
+    stored.expect_array("suffix_array", [np.uint32, np.uint64], length - barred)
+    if "prefix_table" in arrays:
+        stored.expect_array("prefix_table", [arrays["suffix_array"].dtype.type], 4**table_bases + 1)
+    if "edges" in arrays:
+        nodes = max(len(arrays["edges"]) // EDGES_A_NODE if arrays["edges"].ndim else 0, 1)
+        stored.expect_array("edges", [np.uint32], nodes * EDGES_A_NODE, 4)
+
+
+def _expect_barriers(stored: StoredArrays, length: int) -> int:
+    """The places inside barriers. Raises where these overlap, or leave a contig's end open."""
+    arrays = stored.arrays
+    count = max(arrays["barrier_starts"].size, 1)
+    for name, dtype in (("barrier_starts", np.int64), ("barrier_ends", np.int64), ("barrier_letters", np.uint8)):
+        stored.expect_array(name, [dtype], count)
+    starts, ends, letters = (arrays[f"barrier_{what}"] for what in ("starts", "ends", "letters"))
+    if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
+        raise stored.wrong("barrier_starts", "holds intervals that overlap, or are none")
+    if (starts[-1], ends[-1]) != (length, BEHIND):
+        raise stored.wrong("barrier_ends", f"does not end with everything behind the reference's {length:,} places")
+    between, last = letters == 0, arrays["contig_starts"][1:] - 1
+    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(ends[between], [*(last + 1), BEHIND]):
+        raise stored.wrong("barrier_letters", "marks other places than those between contigs as such")
+    known = np.frombuffer(Alphabet.NUCLEOTIDES.table, np.uint8)[letters] == letters
+    if not (between | (known & ~np.isin(letters, _BASES))).all():
+        raise stored.wrong("barrier_letters", "holds what is no letter of an ambiguous base")
+    return int((ends - starts)[:-1].sum())
+
+
+def expect_sound(stored: StoredArrays, held: Mapping[str, Array], reference: DeviceReference, backend: Backend) -> None:
+    """Raise where an array was altered since it was written, or holds what would lead a kernel out of another.
+
+    held: arrays of `stored` on the device, by their names; `expect_shapes` was before.
+    """
+    for name, array in held.items():
+        stored.expect_checksums(name, block_checksums(array, backend))
+    length, suffixes = int(stored.arrays["contig_starts"][-1]), len(stored.arrays["suffix_array"])
+
+    def expect(name: str, kernel: Kernel, items: int, **arguments: object) -> None:
+        wrong = backend.full(1, -1, np.int64).view(np.uint64)
+        backend.launch(kernel, items, wrong=wrong, **arguments)
+        if (first := int(backend.to_host(wrong)[0])) != NOWHERE:
+            raise stored.wrong(name, f"cannot be what it should be at element {first:,}")
+
+    expect("barrier_blocks", _BLOCKS, len(reference.barrier_blocks), reference=reference)
+    order, size = held["suffix_array"], {"suffix_count": suffixes}
+    expect("suffix_array", _SUFFIXES, -(-suffixes // _PART), suffixes=order, length=length, **size)
+    if "prefix_table" in held:
+        table = held["prefix_table"]
+        expect("prefix_table", _TABLE, len(table), table=table, last=len(table) - 1, **size)
+    if "edges" in held:
+        edges = held["edges"]
+        expect("edges", _EDGES, len(edges), edges=edges, nodes=len(edges) // EDGES_A_NODE, length=length, **size)

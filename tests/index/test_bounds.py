@@ -1,0 +1,154 @@
+"""An index whose arrays would lead a kernel out of them is refused, though its checksums are right; others are safe."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import index_of, random_bases
+
+from readmap.backend import open_backend
+from readmap.backend.checksums import checksums_of
+from readmap.errors import IndexFolderError
+from readmap.index import folder
+from readmap.index.device import Structure
+from readmap.index.index import Index
+from readmap.index.reference import BEHIND
+
+CONTIGS = {"one": random_bases(random.Random(1), 9000, "ACGTACGTN"), "two": "R" + "ACCGT" * 1200}
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+Change = Callable[[Arrays], object]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["32 bits", "64 bits"])
+def index(request: pytest.FixtureRequest) -> Index:
+    return index_of(CONTIGS, request.param, "both")
+
+
+def stored(index: Index, path: Path, change: Change, facts: dict[str, Any] | None = None) -> Path:
+    """The folder of an index with other arrays, its checksums theirs."""
+    index.write(path / "right.readmap")
+    found = folder.read(path / "right.readmap")
+    arrays = {name: np.array(array) for name, array in found.arrays.arrays.items()}
+    change(arrays)
+    contigs = [[contig.name, contig.length, contig.md5] for contig in found.contigs]
+    known = {"source": "x", "table_bases": found.table_bases, "contigs": contigs} | (facts or {})
+    folder.KIND.write(path / "x.readmap", known, arrays, checksums_of(arrays), False)
+    return path / "x.readmap"
+
+
+def put(name: str, place: int | tuple[int, int], value: int) -> Change:
+    return lambda arrays: arrays[name].__setitem__(place, value)
+
+
+def replaced(name: str, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Change:
+    return lambda arrays: arrays.update({name: change(arrays[name])})
+
+
+LENGTH = sum(len(bases) + 1 for bases in CONTIGS.values())
+WRONG_SHAPES = {
+    "contig_starts.npy does not rise from 0": put("contig_starts", 0, 1),
+    "contig_starts.npy contradicts the contigs' lengths": put("contig_starts", 1, 9002),
+    r"contig_starts.npy holds int32 \[3\], expected int64 \[3\]": replaced(
+        "contig_starts", lambda a: a.astype(np.int32)
+    ),
+    r"words.npy holds uint64 \[98\d\], expected uint64": replaced("words", lambda a: a[:-1]),
+    r"words.npy holds int64 \[98\d\], expected uint64": replaced("words", lambda a: a.view(np.int64)),
+    r"barrier_blocks.npy holds uint64 \[1, 8\], expected uint64 \[8\]": replaced(
+        "barrier_blocks", lambda a: a.reshape(1, -1)
+    ),
+    r"barrier_ends.npy holds int64 \[\d+\], expected int64": replaced("barrier_ends", lambda a: a[:-1]),
+    r"barrier_starts.npy holds float64 \[\d+\], expected int64": replaced(
+        "barrier_starts", lambda a: a.view(np.float64)
+    ),
+    "barrier_starts.npy holds intervals that overlap, or are none": put("barrier_starts", 1, 0),
+    "barrier_starts.npy holds intervals that overlap, or are none ": put("barrier_starts", 0, -1),
+    "barrier_ends.npy does not end with everything behind": put("barrier_ends", -1, BEHIND - 1),
+    "barrier_letters.npy marks other places than those between contigs": put("barrier_letters", 0, 0),
+    "barrier_letters.npy holds what is no letter of an ambiguous base": put("barrier_letters", 0, ord("\n")),
+    "barrier_letters.npy holds what is no letter of an ambiguous base ": put("barrier_letters", 0, ord("A")),
+    r"suffix_array.npy holds uint\d+ \[\d+\], expected uint32 or uint64": replaced("suffix_array", lambda a: a[1:]),
+    r"suffix_array.npy holds uint8 \[\d+\], expected uint32 or uint64": replaced(
+        "suffix_array", lambda a: a.astype(np.uint8)
+    ),
+    r"prefix_table.npy holds uint\d+ \[\d+\], expected": replaced("prefix_table", lambda a: a[:-1]),
+    r"prefix_table.npy holds uint\d\d \[16385\], expected uint\d\d \[16385\]": replaced(
+        "prefix_table", lambda a: a.astype(np.uint64 if a.itemsize == 4 else np.uint32)
+    ),
+    r"edges.npy holds uint32 \[\d+, 4\], expected uint32": replaced("edges", lambda a: a[:-1]),
+    r"edges.npy holds uint32 \[4, \d+\], expected uint32": replaced("edges", lambda a: np.ascontiguousarray(a.T)),
+    r"edges.npy holds uint32 \[0, 4\], expected uint32 \[4, 4\]": replaced("edges", lambda a: a[:0]),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_SHAPES)
+def test_what_opening_refuses(index: Index, tmp_path: Path, message: str) -> None:
+    path = stored(index, tmp_path, WRONG_SHAPES[message])
+    with pytest.raises(IndexFolderError, match=rf"x\.readmap: {message.strip()}.*; build the index again"):
+        Index.open(path, check=False)
+
+
+WRONG_ELEMENTS: dict[str, tuple[str, int, Change]] = {
+    "a place behind the reference": ("suffix_array", 4100, put("suffix_array", 4100, LENGTH)),
+    "the last place": ("suffix_array", -1, put("suffix_array", -1, 2**32 - 1)),
+    "a table that falls": ("prefix_table", 100, put("prefix_table", 99, 14_000)),
+    "a table that begins late": ("prefix_table", 0, put("prefix_table", 0, 1)),
+    "a table that ends late": ("prefix_table", -1, put("prefix_table", -1, 2**32 - 1)),
+    "an edge behind the reference": ("edges", 9, put("edges", (9, 0), LENGTH)),
+    "an edge's length": ("edges", 9, put("edges", (9, 1), 2**32 - 1)),
+    "a node that is not there": ("edges", 9, put("edges", (9, 2), 2**31)),
+    "a rank behind the array": ("edges", -1, put("edges", (-1, 3), LENGTH)),
+    "a bit too many": (
+        "barrier_blocks",
+        2,
+        lambda arrays: np.bitwise_xor.at(arrays["barrier_blocks"], 2, np.uint64(2)),
+    ),
+    "a bit too few": ("barrier_blocks", 0, put("barrier_blocks", 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ELEMENTS)
+def test_what_loading_refuses(backends: str, index: Index, tmp_path: Path, name: str) -> None:
+    array, element, change = WRONG_ELEMENTS[name]
+    path, backend = stored(index, tmp_path, change), open_backend(backends)
+    element %= len(np.load(path / f"{array}.npy"))
+    with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
+        Index.open(path).to_device(backend, Structure.BOTH)
+    with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
+        Index.open(path).check(backend)
+
+
+def test_an_edge_to_a_node_has_a_base_at_least(backends: str, index: Index, tmp_path: Path) -> None:
+    """Else a walk would not end."""
+    inner = int(np.flatnonzero(index.edges[:, 2])[3])  # type: ignore[index]
+    path = stored(index, tmp_path, put("edges", (inner, 1), 0))
+    with pytest.raises(IndexFolderError, match=rf"edges\.npy cannot be what it should be at element {inner}"):
+        Index.open(path).to_device(open_backend(backends), Structure.TREE)
+
+
+def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> None:
+    path, backend = stored(index, tmp_path, put("edges", (9, 2), 2**31)), open_backend("cpu")
+    Index.open(path).to_device(backend, Structure.ARRAY)
+    with pytest.raises(IndexFolderError, match=r"edges\.npy"):
+        Index.open(path).to_device(backend, Structure.TREE)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"table_bases": 13}, "a prefix table of 13 bases"),
+        ({"table_bases": 0}, "a prefix table of 0 bases"),
+        ({"contigs": []}, "no contigs, or two of one name"),
+        ({"contigs": [["a", 9000, "0" * 32], ["a", 6001, "0" * 32]]}, "no contigs, or two of one name"),
+        ({"contigs": [["a", 9000, "0" * 32], ["b\n", 6001, "0" * 32]]}, r"'b\\n' is no contig's name"),
+        ({"contigs": [["a", 9000, "0" * 32], ["b", 6001, "x"]]}, "'x' is no MD5"),
+        ({"contigs": [["a", 9000], ["b", 6001]]}, "not enough values"),
+    ],
+)
+def test_what_the_manifest_must_hold(index: Index, tmp_path: Path, facts: dict[str, Any], message: str) -> None:
+    path = stored(index, tmp_path, lambda arrays: None, facts)
+    with pytest.raises(IndexFolderError, match=rf"manifest\.json is damaged \(.*{message}.*\); build the index again"):
+        Index.open(path)
