@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
 from readmap.errors import DataError
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
-from readmap.pairwise.matrix import Best, Matrix
+from readmap.pairwise.matrix import CHUNK, Best, Matrix
 from readmap.pairwise.sweep import Borders, SpecialLines, Swept
 
 _STATE, _RESULT = "state.npz", "alignment.npz"
@@ -51,24 +52,63 @@ class Checkpoint:
             return None
         with _kept(path) as kept:
             self._expect(str(kept["name"]))
-            return PairAlignments(
-                *(self._matrix.backend.to_device(kept[field.name]) for field in fields(PairAlignments))
-            )
+            ends = _array(kept, "operation_ends", np.int64, 1)
+            # A column is a letter of one sequence or of both.
+            count = _in_range(ends[0], 0, self._matrix.rows + self._matrix.columns)
+            found = {name: _array(kept, name, np.int64, 1) for name in _PLACES}
+            scores, operations = _array(kept, "scores", np.int32, 1), _array(kept, "operations", np.uint32, count)
+            arrays = found | {"scores": scores, "operation_ends": ends, "operations": operations}
+            return PairAlignments(**{name: self._matrix.backend.to_device(array) for name, array in arrays.items()})
 
     def load(self) -> Resumed | None:
         """The state that is kept, on the device; None where there is none. Raises DataError where it is another's."""
         if not (path := self._folder / _STATE).exists():
             return None
-        backend = self._matrix.backend
+        matrix, backend = self._matrix, self._matrix.backend
         with _kept(path) as state:
             self._expect(str(state["name"]))
-            steps, first = Steps(*map(int, state["steps"])), Best(*map(int, state["first"]))
-            count, most = int(state["slabs"]), int(state["most"])
-            row_h, row_f = (backend.to_device(state[row]) for row in ("row_h", "row_f"))
-        if steps.row % self._matrix.strip or steps.slab % self._matrix.strip:
-            raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
-        slabs = [_slab(self._folder / _file(number), backend) for number in range(count)]
+            steps = Steps(*map(int, _array(state, "steps", np.int64, 3)))
+            if steps.row % matrix.strip or steps.slab % matrix.strip:
+                raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
+            self._expect_steps(steps)
+            count = _in_range(_array(state, "slabs", np.int64), 1, -(-matrix.rows // steps.slab))
+            most = _in_range(_array(state, "most", np.int64), 0, int(np.iinfo(np.int32).max))
+            first = self._first(_array(state, "first", np.int64, 3), min(count * steps.slab, matrix.rows))
+            row_h, row_f = (backend.to_device(_array(state, row, np.int32, matrix.columns)) for row in _ROWS)
+        slabs = [self._slab(number, steps) for number in range(count)]
         return Resumed(steps, slabs, row_h, row_f, most, first)
+
+    def _expect_steps(self, steps: Steps) -> None:
+        """Raise ValueError where no grid has these steps."""
+        least = CHUNK + self._matrix.lanes if self._keeps else 1
+        whole = steps.row if self._keeps else 1
+        _in_range(steps.row, 1, steps.slab)
+        _in_range(steps.column, min(least, self._matrix.columns), 1 << 62)
+        _in_range(steps.slab % whole, 0, 0)
+
+    def _first(self, first: NDArray[np.int64], rows: int) -> Best:
+        """The first best cell, which is none as yet, or in the rows that were swept. Raises ValueError."""
+        score = _in_range(first[0], 0, int(np.iinfo(np.int32).max))
+        least = 0 if score else -1
+        return Best(
+            score,
+            _in_range(first[1], least, rows - 1 if score else -1),
+            _in_range(first[2], least, self._matrix.columns - 1 if score else -1),
+        )
+
+    def _slab(self, number: int, steps: Steps) -> Slab:
+        matrix, backend = self._matrix, self._matrix.backend
+        none = backend.empty((0, 0), np.int32)
+        with _kept(self._folder / _file(number)) as kept:
+            if not self._keeps:
+                return Slab(none, none, Swept(None, 0, SpecialLines(none, none, none, none)))
+            rows, columns = min(steps.slab, matrix.rows - number * steps.slab), matrix.columns
+            above, across = (rows - 1) // steps.row, (columns - 1) // steps.column
+            shapes = ((above, columns), (above, columns), (across, rows + 1), (across, rows))
+            lines = (_array(kept, name, np.int32, *shape) for name, shape in zip(_KEPT, shapes, strict=True))
+            swept = Swept(None, 0, SpecialLines(*map(backend.to_device, lines)))
+            above_h, above_f = (backend.to_device(_array(kept, name, np.int32, columns)) for name in _ABOVE)
+            return Slab(above_h, above_f, swept)
 
     def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
         """Keep the grid's last slab, and where the sweep is behind it."""
@@ -128,6 +168,8 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 
 _KEPT = tuple(field.name for field in fields(SpecialLines))
+_ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
+_PLACES = ("query_starts", "query_ends", "target_starts", "target_ends")
 
 
 def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
@@ -141,13 +183,22 @@ def _kept(path: Path) -> Iterator[Any]:
     try:
         with np.load(path) as kept:
             yield kept
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error
 
 
-def _slab(path: Path, backend: Backend) -> Slab:
-    with _kept(path) as kept:
-        arrays = {name: backend.to_device(kept[name]) for name in kept.files}
-    none = backend.empty((0, 0), np.int32)
-    swept = Swept(None, 0, SpecialLines(*(arrays.get(name, none) for name in _KEPT)))
-    return Slab(arrays.get("above_h", none), arrays.get("above_f", none), swept)
+def _array(kept: Any, name: str, dtype: type[np.generic], *shape: int) -> NDArray[Any]:
+    """An array of a file. Raises ValueError where it has another dtype or shape, before it takes any memory."""
+    with kept.zip.open(f"{name}.npy") as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{name} is of a format that was not written")
+        if np.lib.format.read_array_header_1_0(member) != (shape, False, np.dtype(dtype)):
+            raise ValueError(f"{name} has another dtype or shape")
+    array: NDArray[Any] = kept[name]
+    return array
+
+
+def _in_range(number: Any, least: int, most: int) -> int:
+    if not least <= int(number) <= most:
+        raise ValueError(f"{number} is not in the range {least} to {most}")
+    return int(number)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.errors import DataError
+from readmap.errors import DataError, InternalError
 from readmap.formats.words import in_words
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
@@ -78,16 +78,24 @@ def _compare_long(
     cells: _Cells,
 ) -> Results:
     """The better alignment of one query, on its strands, with one target; numbers: theirs."""
-    found = []
+    found, taken_up = [], None
     for is_reverse, query in ways.items():
         own = settings
         if settings.checkpoint:
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
-            own = replace(settings, checkpoint=settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}"))
+            kept = settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}")
+            own, taken_up = replace(settings, checkpoint=kept), kept if kept.exists() else taken_up
         alignments = aligners.align_long(query.letters, target.letters, own, backend, cells.report)
         cells.add(len(query.letters) * len(target.letters))
         found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
-    return _checked(found, settings.scores, Mode.LOCAL)
+    try:
+        return _checked(found, settings.scores, Mode.LOCAL)
+    except InternalError as error:
+        if taken_up is None:
+            raise
+        raise DataError(
+            f"{taken_up}: expected work on this comparison, found what contradicts it ({error}): remove the folder"
+        ) from error
 
 
 def compare_pairs(

@@ -1,0 +1,135 @@
+"""The folder of an interrupted comparison: another's work, or what was altered, is an error or comes to the same end."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import random_bases
+
+from readmap.backend import Backend, open_backend
+from readmap.errors import DataError
+from readmap.pairwise import grid, long_pairs
+from readmap.pairwise.comparison import compare_all
+from readmap.pairwise.parameters import Scores, Settings
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
+
+
+class Interrupted(Exception):
+    """In the middle of a sweep."""
+
+
+@pytest.fixture
+def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    """Small tiles and slabs, so that small matrices have several of them."""
+    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
+    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    opened = open_backend(backends, threads=1)
+    opened.groups = opened.resident_groups = 1  # slabs of few rows
+    return opened
+
+
+class Comparing:
+    """A comparison in a folder, which can be interrupted."""
+
+    def __init__(self, backend: Backend, folder: Path, score_only: bool = False) -> None:
+        self.backend = backend
+        text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 20_000)
+        texts = text, text[:900] + random_bases(random.Random(1), 40) + text[900:]
+        self.sides = [Sequences.of([b"a"], [np.frombuffer(side.encode(), np.uint8)]) for side in texts]
+        self.settings = Settings(Scores(), score_only=score_only, checkpoint=folder)
+        self.folder = folder / "1-1-forward"
+
+    def run(self, slabs: int | None = None) -> tuple[int, list[int]]:
+        """The score and the operations; slabs: after which it is interrupted."""
+        told = 0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal told
+            told += 1
+            if told == slabs:
+                raise Interrupted
+
+        (found,) = compare_all(*self.sides, self.settings, Strand.FORWARD, self.backend, progress)
+        return int(found.alignments.scores[0]), found.alignments.operations.tolist()
+
+    def change(self, file: str, arrays: dict[str, Any]) -> None:
+        """Write a file of the folder anew, whole, with other arrays."""
+        with np.load(self.folder / file) as kept:
+            np.savez(self.folder / file, **dict(kept) | arrays)
+
+    def kept(self, file: str) -> dict[str, Any]:
+        with np.load(self.folder / file) as kept:
+            return dict(kept)
+
+
+@pytest.mark.parametrize("score_only", [False, True], ids=["alignment", "score"])
+@pytest.mark.parametrize("file", ["state.npz", "slab-1.npz", "alignment.npz"])
+def test_another_shape_or_dtype_is_refused(backend: Backend, tmp_path: Path, file: str, score_only: bool) -> None:
+    comparing = Comparing(backend, tmp_path, score_only)
+    right = comparing.run()
+    if file != "alignment.npz":
+        (comparing.folder / "alignment.npz").unlink()
+        with pytest.raises(Interrupted):
+            comparing.run(slabs=2)
+    arrays = comparing.kept(file)
+    changed = {name: array for name, array in arrays.items() if name != "name"}
+    if score_only and file == "slab-1.npz":
+        assert not changed
+        return
+    for name, array in changed.items():
+        for other in (array.astype(np.int16), array.reshape(1, *array.shape), np.append(array, array.reshape(-1)[:1])):
+            comparing.change(file, arrays | {name: other})
+            if array.size or other.shape != array.shape:
+                with pytest.raises(DataError, match=f"{file}: expected what a comparison keeps, found something else"):
+                    comparing.run()
+    comparing.change(file, arrays)
+    assert comparing.run() == right
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("slabs", 0), ("slabs", 7777), ("most", -1), ("steps", [0, 0, 0]), ("steps", [-256, -256, 500])]
+    + [("steps", [2**40, 2**40 - 256, 500]), ("first", [5, -1, -1]), ("first", [5, 2**40, 5]), ("first", [-1, -1, -1])],
+)
+def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, value: int | list[int]) -> None:
+    comparing = Comparing(backend, tmp_path)
+    with pytest.raises(Interrupted):
+        comparing.run(slabs=2)
+    comparing.change("state.npz", {name: np.array(value)})
+    with pytest.raises(DataError, match=r"1-1-forward.*: expected (what a comparison keeps|work of \w+), found"):
+        comparing.run()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_scores_end_in_an_error_or_in_an_alignment(backend: Backend, tmp_path: Path, seed: int) -> None:
+    """Whatever numbers a slab holds: what comes out scores what it says, or nothing does."""
+    comparing, rng = Comparing(backend, tmp_path), np.random.default_rng(seed)
+    with pytest.raises(Interrupted):
+        comparing.run(slabs=3)
+    for file in ("state.npz", "slab-0.npz", "slab-1.npz", "slab-2.npz"):
+        arrays = comparing.kept(file)
+        reach = int(rng.choice([3, 1000, 2**31 - 1]))
+        for name in rng.choice([name for name in arrays if arrays[name].dtype == np.int32], 3):
+            arrays[name] = rng.integers(-reach, reach, arrays[name].shape, np.int32)
+        comparing.change(file, arrays)
+    try:
+        score, _ = comparing.run()
+        assert score > 0
+    except DataError as error:
+        assert "1-1-forward: expected work on this comparison, found what contradicts it" in str(error)
+
+
+def test_an_alignment_that_contradicts_the_sequences(backend: Backend, tmp_path: Path) -> None:
+    comparing = Comparing(backend, tmp_path)
+    score, _ = comparing.run()
+    for name, value in (("scores", [score + 1]), ("query_starts", [-5]), ("target_ends", [2**40])):
+        kept = comparing.kept("alignment.npz")
+        comparing.change("alignment.npz", {name: np.array(value, kept[name].dtype)})
+        with pytest.raises(DataError, match=r"1-1-forward: expected work on this comparison, .*: remove the folder"):
+            comparing.run()
+        comparing.change("alignment.npz", kept)
+    assert comparing.run()[0] == score
