@@ -1,4 +1,4 @@
-"""The folder of an interrupted comparison: another's work, or what was altered, is an error or comes to the same end."""
+"""The folder of an interrupted comparison: what was altered there is an error, or comes to a right end."""
 
 import random
 from pathlib import Path
@@ -90,11 +90,20 @@ def test_another_shape_or_dtype_is_refused(backend: Backend, tmp_path: Path, fil
     assert comparing.run() == right
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("slabs", 0), ("slabs", 7777), ("most", -1), ("steps", [0, 0, 0]), ("steps", [-256, -256, 500])]
-    + [("steps", [2**40, 2**40 - 256, 500]), ("first", [5, -1, -1]), ("first", [5, 2**40, 5]), ("first", [-1, -1, -1])],
-)
+IMPOSSIBLE: list[tuple[str, int | list[int]]] = [
+    ("slabs", 0),
+    ("slabs", 7777),
+    ("most", -1),
+    ("steps", [0, 0, 0]),
+    ("steps", [-256, -256, 500]),
+    ("steps", [2**40, 2**40 - 256, 500]),
+    ("first", [5, -1, -1]),
+    ("first", [5, 2**40, 5]),
+    ("first", [-1, -1, -1]),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
 def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, value: int | list[int]) -> None:
     comparing = Comparing(backend, tmp_path)
     with pytest.raises(Interrupted):
@@ -116,11 +125,12 @@ def test_any_scores_end_in_an_error_or_in_an_alignment(backend: Backend, tmp_pat
         for name in rng.choice([name for name in arrays if arrays[name].dtype == np.int32], 3):
             arrays[name] = rng.integers(-reach, reach, arrays[name].shape, np.int32)
         comparing.change(file, arrays)
+    message = ""
     try:
-        score, _ = comparing.run()
-        assert score > 0
+        assert comparing.run()[0] > 0
     except DataError as error:
-        assert "1-1-forward: expected work on this comparison, found what contradicts it" in str(error)
+        message = str(error)
+    assert not message or "1-1-forward: expected work on this comparison, found what contradicts it" in message
 
 
 def test_an_alignment_that_contradicts_the_sequences(backend: Backend, tmp_path: Path) -> None:
