@@ -109,7 +109,7 @@ def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, val
     with pytest.raises(Interrupted):
         comparing.run(slabs=2)
     comparing.change("state.npz", {name: np.array(value)})
-    with pytest.raises(DataError, match=r"1-1-forward.*: expected (what a comparison keeps|work of \w+), found"):
+    with pytest.raises(DataError, match=r"1-1-forward.*: expected (what a comparison keeps|work of \S+), found"):
         comparing.run()
 
 
