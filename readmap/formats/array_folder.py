@@ -22,6 +22,9 @@ from readmap.formats.replacing import folder_beside, replace_folder, restore
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
 
+#: What NumPy's parser of headers lets through.
+_UNREADABLE = (ValueError, SyntaxError, OverflowError, RecursionError, MemoryError, tokenize.TokenError)
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 Record = dict[str, Any]
 
@@ -165,7 +168,7 @@ class FolderKind:
             record = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise self.error(f"{path} {self.why_not(path)}") from None
-        except ValueError as error:  # no JSON, or no text
+        except (ValueError, RecursionError) as error:  # no JSON, or no text
             raise self.error(f"{path}: {MANIFEST} is damaged: {error}") from error
         if not isinstance(record, dict) or record.get("format") != PREFIX + self.noun:
             if self._other_kind(path):
@@ -182,6 +185,8 @@ class FolderKind:
     def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
         """One array, its size and header held against the manifest's entry."""
         file = path / f"{name}.npy"
+        if not isinstance(entry["checksums"], list):
+            raise TypeError(f"{name} has no list of checksums")
         if not file.is_file():
             raise self.error(f"{path}: {name}.npy is missing; {self.build_again}")
         size = file.stat().st_size
@@ -189,7 +194,7 @@ class FolderKind:
             raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.build_again}")
         try:
             array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
-        except (ValueError, SyntaxError, tokenize.TokenError) as error:  # what NumPy's header parser lets through
+        except _UNREADABLE as error:
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
             raise self.error(
@@ -206,7 +211,7 @@ class FolderKind:
         """The other kind of readmap's folders that a manifest names; "" where it names none, or cannot be read."""
         try:
             record = json.loads((path / MANIFEST).read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return ""
         name = record.get("format") if isinstance(record, dict) else None
         return name if isinstance(name, str) and name.startswith(PREFIX) and name != PREFIX + self.noun else ""

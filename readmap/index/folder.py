@@ -85,7 +85,7 @@ def read(path: Path) -> StoredIndex:
         _expect_contigs(contigs)
         if not 1 <= bases <= MOST_TABLE_BASES:
             raise ValueError(f"a prefix table of {bases} bases")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise KIND.damaged(path, error) from error
     expect_shapes(stored, contigs, bases)
     return StoredIndex(stored, contigs, bases, source)

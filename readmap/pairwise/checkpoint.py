@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -167,6 +168,10 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         ) from None
 
 
+#: What NumPy, zipfile and zlib raise where a file is none of ours.
+_UNREADABLE: tuple[type[Exception], ...] = (ValueError, TypeError, KeyError, EOFError, SyntaxError, OverflowError)
+_UNREADABLE += (RecursionError, NotImplementedError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+
 _KEPT = tuple(field.name for field in fields(SpecialLines))
 _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
 _PLACES = ("query_starts", "query_ends", "target_starts", "target_ends")
@@ -183,7 +188,7 @@ def _kept(path: Path) -> Iterator[Any]:
     try:
         with np.load(path) as kept:
             yield kept
-    except (ValueError, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error
 
 

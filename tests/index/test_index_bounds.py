@@ -146,6 +146,7 @@ def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> No
         ({"contigs": [["a", 9000, "0" * 32], ["b\n", 6001, "0" * 32]]}, r"'b\\n' is no contig's name"),
         ({"contigs": [["a", 9000, "0" * 32], ["b", 6001, "x"]]}, "'x' is no MD5"),
         ({"contigs": [["a", 9000], ["b", 6001]]}, "not enough values"),
+        ({"contigs": [["a", float("inf"), "0" * 32], ["b", 6001, "0" * 32]]}, "infinity"),
     ],
 )
 def test_what_the_manifest_must_hold(index: Index, tmp_path: Path, facts: dict[str, Any], message: str) -> None:

@@ -16,6 +16,7 @@ from examples import fasta, index_of, random_bases
 
 from readmap.backend import open_backend
 from readmap.errors import DataError, IndexFolderError, UsageError
+from readmap.formats import array_folder
 from readmap.index import folder, suffix_tree
 from readmap.index.device import Structure
 from readmap.index.index import Index, build_index
@@ -230,6 +231,33 @@ def test_altered_manifest(path: Path) -> None:
 @pytest.mark.parametrize("name", ["source", "table_bases", "arrays", "contigs"])
 def test_manifest_without_an_entry(path: Path, name: str) -> None:
     rewrite_manifest(path, lambda manifest: manifest.pop(name))
+    with pytest.raises(IndexFolderError, match=r"manifest\.json"):
+        Index.open(path)
+
+
+def test_manifest_without_checksums(path: Path) -> None:
+    """Its own checksum is right."""
+    for value in (None, 5):
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["arrays"]["words"]["checksums"] = value
+        manifest["blake2b"] = array_folder._digest(manifest)
+        (path / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged \(words has no list of checksums\)"):
+            Index.open(path)
+
+
+@pytest.mark.parametrize("header", [b"(" * 5000, b"{'descr': '<u8', 'fortran_order': False, 'shape': (%d,)}" % 10**40])
+def test_a_header_that_numpy_does_not_read(path: Path, header: bytes) -> None:
+    file = path / "words.npy"
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    size = file.stat().st_size
+    file.write_bytes(data.ljust(size, b" ")[:size])
+    with pytest.raises(IndexFolderError, match=r"words\.npy is not an array"):
+        Index.open(path)
+
+
+def test_manifest_of_brackets(path: Path) -> None:
+    (path / "manifest.json").write_text("[" * 100_000)
     with pytest.raises(IndexFolderError, match=r"manifest\.json"):
         Index.open(path)
 
