@@ -89,6 +89,23 @@ def test_records_are_what_their_alignments_say(world: World) -> None:
     assert re.search(r"\t\d+M\d+I\d+M\t", tags)
 
 
+@pytest.mark.parametrize(("letter", "expected"), [("N", "81N0^TTGACGC81"), ("T", "81^TTTGACG0C81")])
+def test_a_difference_beside_a_deletion(tmp_path: Path, backends: str, letter: str, expected: str) -> None:
+    """A mismatch goes behind the deletion, where that costs nothing; an ambiguous letter costs less and stays in front.
+
+    Either way 0 bases are equal between the two.
+    """
+    draw, backend = random.Random(84), open_backend(backends)
+    left, right = random_bases(draw, 80) + "C", "G" + random_bases(draw, 80)
+    contigs = {"one": f"{random_bases(draw, 100)}{left}{letter}TTGACGC{right}{random_bases(draw, 100)}"}
+    read = Read("x", f"{left}A{right}", "I" * 163)
+    (tmp_path / "reads.fq").write_bytes(fastq([read]))
+    map_files([tmp_path / "reads.fq"], index_of(contigs).to_device(backend), backend, tmp_path / "out")
+    (line,) = (tmp_path / "out").read_text().splitlines()
+    check_read([line], read, contigs, Scoring())
+    assert f"MD:Z:{expected}\t" in line
+
+
 def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
     reads = [dataclasses.replace(read, quality=None) for read in READS]
     (tmp_path / "reads.fa").write_bytes(fasta_reads(reads))

@@ -54,11 +54,13 @@ def find(
     effort: Effort,
     batch: Batch | None = None,
     parts: Sequence[tuple[int, int]] | None = None,
+    most: int = SPLIT_WINDOWS,
 ) -> list[Found]:
     """In the order of the reads.
 
     batch: of the reads, by default a new one, of which the windows are replaced.
-    parts: begin and end by read, of what is searched of its canonical form; what that finds is added to the windows.
+    parts: begin and end by read, of what is searched of its canonical form; what that finds is added to the windows,
+        up to `most` of them.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
     slots, effort = batch.queries.slot_of, dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
@@ -70,7 +72,7 @@ def find(
     seeds = find_seeds(selection, batch, context)
     diagonals = find_diagonals(selection, seeds, batch, context)
     if parts:
-        add_diagonals(slots, diagonals, SPLIT_WINDOWS, batch, context)
+        add_diagonals(slots, diagonals, most, batch, context)
     else:
         join_diagonals(slots, diagonals, batch, context)
     kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
@@ -302,6 +304,29 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
         added += most - old
     assert added > 0
     assert wider > 0
+
+
+@pytest.mark.parametrize("most", [5, SPLIT_WINDOWS, WINDOWS])
+@pytest.mark.parametrize("copies", [0, 3, SPLIT_WINDOWS - 1, SPLIT_WINDOWS, 30])
+def test_the_best_windows_of_a_part_are_added_as_far_as_there_is_room(backends: str, copies: int, most: int) -> None:
+    """Copies of the read's left half take windows first; the right half has more copies than there is room for."""
+    generator = random.Random(55)
+    left, right = random_bases(generator, 60), random_bases(generator, 60)
+    others = [substitute(generator, right, changes) for changes in range(6) for _ in range(5)]
+    generator.shuffle(others)
+    units, effort = [left] * copies + others, dataclasses.replace(EVERY, shortest_seed=14)
+    context = context_of(["".join(unit + random_bases(generator, 140) for unit in units)], backends)
+    for read in (left + right, reverse_complement(left + right)):
+        halves = [(0, 60), (60, 120)] if canonical(read) == left + right else [(60, 120), (0, 60)]
+        batch = batch_of([read] * 2, context)  # a window too many of the one would be the other's
+        before = find([read] * 2, context, 1, effort, batch, [halves[0]] * 2, most)
+        after = find([read] * 2, context, 1, effort, batch, [halves[1]] * 2, most)
+        for first, second in zip(before, after, strict=True):
+            taken = min(copies, most)
+            best = [sorted(found.diagonals["score"].tolist(), reverse=True) for found in (first, second)]
+            assert scored(first) == best[0][:taken]
+            assert scored(second) == best[0][:taken] + best[1][: most - taken]
+            assert len(second.windows) == most
 
 
 @pytest.mark.parametrize(
