@@ -95,8 +95,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     bool is_last;             // strip of the region
     i64 special;              // row of rows_h that its last row is, -1 for none
     i32 next_kept;            // of the columns that are to be kept, the first that not all lanes have left
-    bool open = true,
-         lettered = false;  // whether a column behind the chunk's first is no letter; all of the window are
+    bool open = true;         // whether a column behind the chunk's first is no letter
+    bool lettered = false;    // whether all columns of the window are letters
     i32 goal = 0;
     Found best = {0, 0, 0};
     Chunk* chunk;
