@@ -35,13 +35,23 @@ KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes OF(size), i64* co
     }
 }
 
+// The highest bit of each byte that is a newline, and no other bit.
+HOST_DEVICE u64 newlines_of(u64 bytes) {
+    const u64 low = 0x7F7F7F7F7F7F7F7Full;
+    u64 others = bytes ^ 0x0A0A0A0A0A0A0A0Aull;
+    return ~(((others & low) + low) | others | low);
+}
+
 // line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
 KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes OF(size), const i64* ends OF(items),
                           i64* line_ends OF(some), i64 size) {
     FOR_EACH(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
-        i64 next = block ? ends[block - 1] : 0;
-        for (i64 i = block * BLOCK_BYTES; i < last; ++i)
+        i64 next = block ? ends[block - 1] : 0, i = block * BLOCK_BYTES;
+        for (; i + 8 <= last; i += 8)
+            for (u64 marks = newlines_of(eight_bytes(bytes + i)); marks; marks &= marks - 1)
+                line_ends[next++] = i + count_ones((marks & -marks) - 1) / 8;
+        for (; i < last; ++i)
             if (bytes[i] == '\n') line_ends[next++] = i;
     }
 }
