@@ -4,8 +4,8 @@
                                              ^ cut: behind the last line whose number is a multiple of four
     buffer 2   @r3 ACGG + IIII  @r4 ...        the tail, copied to the front of the next buffer
 
-A FASTQ record is four lines and nothing else: '@' is a quality too, so it never locates a record. The records
-are checked where they are parsed, not here.
+A FASTQ record is four lines: '@' is a quality too, so it never locates a record. From one with other lines on, the
+file is normalised first. All else is checked where records are parsed, not here.
 
 Of two files a chunk has as many records of both, so that mates are together. What one of them has more stays in its
 buffer for the next chunk, unless it is little: then it is copied to the front of another buffer, as a tail is.
@@ -28,12 +28,11 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, open_bytes
-from readmap.formats.lines import LineIndex
+from readmap.formats.lines import line_ends
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.fasta_reads import two_line_records
-from readmap.reads.fastq_reads import with_four_lines
 from readmap.reads.record_file import RecordFile, read_start
 
 Bytes = NDArray[np.uint8]
@@ -77,9 +76,9 @@ class Chunk:
     """Whole records of one file, or as many of each of two, in their order.
 
     parts: uint8 [nbytes] of each file, views of the buffers: each starts at a record and ends with the newline of its
-        last one. A record is `format.value` lines: FASTQ's as in the file, so that a line may end with CR LF; FASTA's
-        are normalised to a header line and one sequence line, which is empty where there is no sequence, both without
-        CR before LF.
+        last one. A record is `format.value` lines: FASTQ's as in the file where it has four there, so that a line may
+        end with CR LF; FASTA's are normalised to a header line and one sequence line, which is empty where there is no
+        sequence, both without CR before LF.
     paths: what messages call the files.
     format, layout: of the records.
     first_record: the number of the first record in its file, from 0.
@@ -116,7 +115,7 @@ class Chunk:
         There must be at least two reads, or two pairs.
         """
         half = self.records // 2 // self.layout.together * self.layout.together
-        cuts = [LineIndex(part).end(half * self.format.value) for part in self.parts]
+        cuts = [int(line_ends(part)[half * self.format.value - 1]) + 1 for part in self.parts]
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
         for buffer in self.buffers:
@@ -162,8 +161,8 @@ def read_chunks(
     many read or inflate a file. The iterator waits while all buffers, at least 2 a file, are in chunks that have not
     been released.
     Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
-    last FASTQ record is incomplete, blank lines stand between records, gzip is broken, two files are not of one
-    format, or a read has no mate; and OSError from reading.
+    last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
+    from reading.
     """
     files = layout.files
     with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files)) as pool:
@@ -194,11 +193,10 @@ class _Cutter:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
         self._files = []
         for source, start in zip(sources, starts, strict=True):
-            if start.startswith(b">"):
+            is_fasta = start.startswith(b">")
+            if is_fasta:
                 source, start = PieceSource(source.name, two_line_records(source, start)), b""
-            elif start:
-                source, start = with_four_lines(source, start), b""
-            self._files.append(RecordFile(source, start, self._format.value, pool))
+            self._files.append(RecordFile(source, start, self._format.value, pool, is_fasta))
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, then the error where there is one."""

@@ -1,7 +1,8 @@
-"""FASTQ whose sequences have several lines, or that has blank lines between records, normalised to four lines a record.
+"""FASTQ of four lines a record, and what has others: it is normalised to them, from the first such record on.
 
-It is read as kseq does: a sequence goes on up to the line that begins with '+', its qualities until they are as many.
-What is no such record is given as it is: what is wrong with it is found where records are parsed.
+A record is read as kseq does: a sequence goes on up to the line that begins with '+', its qualities until they are as
+many, and blank lines between records are none. What is no such record is given as it is: what is wrong with it is found
+where records are parsed.
 """
 
 from __future__ import annotations
@@ -12,78 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource
-from readmap.formats.lines import CARRIAGE_RETURN, LINE_BREAKS, NEWLINE
+from readmap.formats.compression import ByteSource
+from readmap.formats.lines import LINE_BREAKS
 
 #: What is read and given at a time.
 PIECE_BYTES = 1 << 19
 
+#: What is longer is no record: whatever the file is, it is not held as a whole.
+MOST_BYTES = 1 << 24
 
-#: The beginning of a file that shows whether its records have four lines each.
-SEEN_BYTES = 1 << 18
 
+def count_regular(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
+    """How many records from the first on are header, bases, '+' and as many qualities, a line each.
 
-def with_four_lines(source: ByteSource, start: bytes) -> ByteSource:
-    """FASTQ as it is where the records that it begins with have four lines each; else it is normalised.
-
-    start: the first bytes of `source`, already read; it is to be closed.
+    data: uint8 [nbytes]. ends: int64 [records, 4], the offsets of the newlines of all four lines of each.
     """
-    head = bytearray(max(SEEN_BYTES, len(start)))
-    head[: len(start)] = start
-    filled, fault = len(start), None
-    try:
-        while count := source.readinto(memoryview(head)[filled:]):
-            filled += count
-    except (DataError, OSError) as error:
-        fault = error
-    whole = _Whole(bytes(head[:filled]), source, fault)
-    if have_four_lines(np.frombuffer(head, np.uint8, filled)[:SEEN_BYTES]):
-        return whole
-    return PieceSource(source.name, four_line_records(whole))
+    if not len(ends):
+        return 0
+    starts = np.zeros(len(ends), np.int64)
+    starts[1:] = ends[:-1, 3] + 1
+    is_regular = (data[starts] == ord("@")) & (data[ends[:, 1] + 1] == ord("+"))
+    is_regular &= ends[:, 1] - ends[:, 0] == ends[:, 3] - ends[:, 2]
+    return len(ends) if is_regular.all() else int(np.argmin(is_regular))
 
 
-class _Whole(ByteSource):
-    """Bytes that have been read of a source, and behind them the source, or the fault that ended it."""
+def four_line_records(
+    start: bytes, source: ByteSource, fault: DataError | OSError | None = None
+) -> Generator[bytes, None, None]:
+    """The records in four lines each, in pieces.
 
-    def __init__(self, read: bytes, source: ByteSource, fault: DataError | OSError | None) -> None:
-        self.name = source.name
-        self._read, self._source, self._fault = read, source, fault
-
-    def readinto(self, target: memoryview) -> int:
-        if not self._read and self._fault:
-            raise self._fault
-        if not self._read:
-            return self._source.readinto(target)
-        count = min(len(self._read), len(target))
-        target[:count], self._read = self._read[:count], self._read[count:]
-        return count
-
-    def close(self) -> None:
-        self._source.close()
-
-
-def have_four_lines(data: NDArray[np.uint8]) -> bool:
-    """Whether the whole records that some FASTQ begins with are header, bases, '+' and as many qualities, a line each.
-
-    data: uint8 [nbytes].
+    start: the first bytes of the source, already read. fault: raised instead of reading on.
+    Raises what the source raises, behind what came before it.
     """
-    ends = np.flatnonzero(data == NEWLINE)
-    ends = ends[: len(ends) // 4 * 4]
-    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
-    lengths = ends - starts
-    lengths -= (lengths > 0) & (data[ends - 1] == CARRIAGE_RETURN)
-    headers, separators = data[starts[::4]], data[starts[2::4]]
-    is_regular = (headers == ord("@")) & (separators == ord("+")) & (lengths[1::4] == lengths[3::4])
-    return bool(is_regular.all())
-
-
-def four_line_records(source: ByteSource) -> Generator[bytes, None, None]:
-    """The records in four lines each, in pieces. Raises what the source raises, behind what came before it."""
     piece: list[bytes] = []
     size = 0
-    fault = None
     try:
-        for lines in _records(_lines(source)):
+        for lines in _records(_lines(_pieces(start, source, fault))):
             piece += lines
             size += sum(map(len, lines))
             if size >= PIECE_BYTES:
@@ -97,17 +62,27 @@ def four_line_records(source: ByteSource) -> Generator[bytes, None, None]:
         raise fault
 
 
-def _lines(source: ByteSource) -> Iterator[bytes]:
-    """With their line breaks, which the last one may lack."""
+def _pieces(start: bytes, source: ByteSource, fault: DataError | OSError | None) -> Iterator[bytes]:
+    for begin in range(0, len(start), PIECE_BYTES):
+        yield start[begin : begin + PIECE_BYTES]
+    if fault:
+        raise fault
     target = bytearray(PIECE_BYTES)
-    rest = b""
     while count := source.readinto(memoryview(target)):
-        lines = (rest + target[:count]).split(b"\n")
-        rest = lines.pop()
+        yield bytes(target[:count])
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """With their line breaks, which the last one may lack."""
+    begun: list[bytes] = []
+    for piece in pieces:
+        *lines, rest = piece.split(b"\n")
         for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest
+            yield b"".join([*begun, line, b"\n"])
+            begun = []
+        begun.append(rest)
+    if any(begun):
+        yield b"".join(begun)
 
 
 def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
@@ -115,20 +90,24 @@ def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     for header in lines:
         if not header.strip(LINE_BREAKS):
             continue
-        given, bases, qualities = [header], b"", b""
+        given, bases, qualities = [header], [], []
+        size = 0
         for line in lines:
             given.append(line)
-            if line.startswith((b"+", b"@")):
+            size += len(line)
+            if line.startswith((b"+", b"@")) or size > MOST_BYTES:
                 break
-            bases += line.rstrip(LINE_BREAKS)
+            bases.append(line.rstrip(LINE_BREAKS))
         separator = given[-1].rstrip(LINE_BREAKS)
+        missing = sum(map(len, bases))
         for line in lines if separator.startswith(b"+") else ():
             given.append(line)
-            qualities += line.rstrip(LINE_BREAKS)
-            if len(qualities) >= len(bases):
+            qualities.append(line.rstrip(LINE_BREAKS))
+            missing -= len(qualities[-1])
+            if missing <= 0:
                 break
-        if not header.startswith(b"@") or not separator.startswith(b"+") or len(bases) != len(qualities):
+        if not header.startswith(b"@") or not qualities or missing:
             yield given
             yield from ([line] for line in lines)
             return
-        yield [header.rstrip(LINE_BREAKS), b"\n", bases, b"\n", separator, b"\n", qualities, b"\n"]
+        yield [header.rstrip(LINE_BREAKS), b"\n", *bases, b"\n", separator, b"\n", *qualities, b"\n"]

@@ -1,13 +1,14 @@
-"""A file of reads whose records have a fixed number of lines, as far as it has been read."""
+"""A file of reads whose records have a fixed number of lines, or are made to have it, as far as it has been read."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, describe_start
-from readmap.formats.lines import LINE_BREAKS, NEWLINE, LineIndex, end_of_text
+from readmap.formats.compression import ByteSource, PieceSource, describe_start
+from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text, line_ends
 from readmap.reads import bad_records
+from readmap.reads.fastq_reads import count_regular, four_line_records
 
 Bytes = NDArray[np.uint8]
 
@@ -16,28 +17,35 @@ class RecordFile:
     """The whole records that have been read and not been taken, in a buffer of the pool.
 
     Where they are low, `turn` and then `read`, until that is done, find more; so several files can be read in turns.
+    From the first record of FASTQ on that does not have four lines, the file is read as four_line_records gives it.
 
     name: what messages call the file.
     taken: records that have been taken.
-    records: how many there are to be taken.
     error: what is wrong behind them, once all of the file has been read that is to be.
     """
 
-    def __init__(self, source: ByteSource, start: bytes, lines_a_record: int, pool: BufferPool) -> None:
-        """start: the first bytes of the source, already read."""
+    def __init__(
+        self, source: ByteSource, start: bytes, lines_a_record: int, pool: BufferPool, is_normalised: bool
+    ) -> None:
+        """start: the first bytes of the source, already read. is_normalised: whether no record has other lines."""
         self.name = source.name
         self.taken = 0
-        self.records = 0
         self.error: DataError | OSError | None = None
         self._source = source
         self._lines_a_record = lines_a_record
+        self._is_normalised = is_normalised
         self._pool = pool
         self._buffer: Buffer | None = None
         self._data: Bytes = np.frombuffer(start, np.uint8)
         self._begin, self._filled = 0, len(start)
-        self._lines = LineIndex(self._data[:0])
-        self._lines_taken = 0
+        # The offsets of the last newlines of those that are to be taken, int64 [records].
+        self._ends = np.empty(0, np.int64)
         self._is_at_end = False
+
+    @property
+    def records(self) -> int:
+        """How many there are to be taken."""
+        return len(self._ends)
 
     def is_low(self, least: int) -> bool:
         """Whether to read on: fewer than `least` records are there, or so little that it is cheap to copy."""
@@ -73,9 +81,8 @@ class RecordFile:
         """The bytes of the first `records` records, and their buffer, which is held for whoever uses them."""
         assert self._buffer is not None
         begin, self._begin = self._begin, self._end(records)
-        self._lines_taken += records * self._lines_a_record
+        self._ends = self._ends[records:]
         self.taken += records
-        self.records -= records
         self._buffer.hold()
         return self._data[begin : self._begin], self._buffer
 
@@ -90,39 +97,30 @@ class RecordFile:
             self._buffer = None
 
     def _end(self, records: int) -> int:
-        return self._lines.end(self._lines_taken + records * self._lines_a_record)
+        return int(self._ends[records - 1]) + 1 if records else self._begin
 
     def _find_records(self) -> None:
         if self._is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
-        self._lines, self._lines_taken = LineIndex(self._data[: self._filled]), 0
-        whole = self._lines.total // self._lines_a_record
-        tail = self._data[self._end(whole) : self._filled]
-        self.records = self._without_blank_records(whole)
-        if self.records < whole:
-            self.error = self.error or self._behind_blank_records(tail)
-            self._is_at_end = True
-        elif self._is_at_end and end_of_text(tail):
+        data, lines = self._data[: self._filled], self._lines_a_record
+        ends = line_ends(data)
+        whole = len(ends) // lines
+        ends = ends[: whole * lines].reshape(whole, lines)
+        count = whole if self._is_normalised else count_regular(data, ends)
+        self._ends = ends[:count, -1]
+        tail = data[self._end(count) :]
+        is_cut = self._is_at_end and end_of_text(tail) > 0
+        if not self._is_normalised and (count < whole or is_cut):
+            self._normalise(tail.tobytes())
+        elif is_cut:
             self.error = self.error or self._truncated(tail.tobytes())
 
-    def _without_blank_records(self, records: int) -> int:
-        """How many of the records are left without those at their end that are nothing but blank lines."""
-        last = self._end(max(records - 1, 0))
-        if not records or not self._data[last : last + 2].tobytes().startswith((b"\n", b"\r\n")):
-            return records
-        end = end_of_text(self._data[: self._end(records)])
-        text_lines = self._lines.count_before(end) + 1 if end else 0
-        return -(-text_lines // self._lines_a_record)
-
-    def _behind_blank_records(self, tail: Bytes) -> DataError | OSError | None:
-        """Blank records end a file; between records they are an error."""
-        try:
-            if not end_of_text(tail) and _is_blank(self._source):
-                return None
-        except (DataError, OSError) as error:
-            return error
-        return DataError(f"{self.name}, record {self.taken + self.records + 1}: expected '@', found a blank line")
+    def _normalise(self, start: bytes) -> None:
+        """Have all that is behind the records that there are read as of any lines. start: what has been read of it."""
+        self._source = PieceSource(self.name, four_line_records(start, self._source, self.error))
+        self._filled -= len(start)
+        self._is_normalised, self._is_at_end, self.error = True, False, None
 
     def _truncated(self, tail: bytes) -> DataError:
         lines = tail.rstrip(LINE_BREAKS).split(b"\n")
@@ -145,12 +143,3 @@ def read_start(source: ByteSource) -> bytes:
     raise DataError(
         f"{source.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {describe_start(start)}"
     )
-
-
-def _is_blank(source: ByteSource) -> bool:
-    """Whether nothing but line breaks is left."""
-    block = bytearray(1 << 16)
-    while count := source.readinto(memoryview(block)):
-        if block[:count].strip(LINE_BREAKS):
-            return False
-    return True

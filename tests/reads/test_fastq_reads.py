@@ -1,20 +1,27 @@
 import errno
 import gzip
+import itertools
+import os
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chunk_examples import read as read_chunk_by_chunk
 from examples import random_bases, random_quality
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource
+from readmap.formats.compression import ByteSource, PieceSource
+from readmap.formats.lines import line_ends
 from readmap.reads import fastq_reads
-from readmap.reads.chunks import read_chunks
-from readmap.reads.fastq_reads import have_four_lines, with_four_lines
+from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.fastq_reads import count_regular, four_line_records
+from readmap.reads.parsing import find_reads
 
 Record = tuple[str, str, str]
 
@@ -62,21 +69,117 @@ def test_any_lines(
     assert [line.rstrip(b"\r").decode() for line in read(path, chunk_bytes)] == expected
 
 
+def of_any_lines(record: bytes, number: int) -> bytes:
+    """A record of four lines in some others: 6, 8, 5 or 4 and blank ones; in pairs of both kinds 4 times as many."""
+    header, bases, separator, quality = record.splitlines()
+    first, rest = slice(None, 1), slice(1, None)
+    lines = (
+        [header, bases[first], bases[rest], separator, quality[first], quality[rest]],
+        [header, bases[first], bases[rest], b"", separator, quality[first], quality[rest], b""],
+        [header, bases, separator, quality[first], quality[rest]],
+        [b"", b"", b"", b"", header, bases, separator, quality],
+    )[number % 4]
+    return b"\n".join([*lines, b""])
+
+
+RECORDS = [f"@r{i}\n{'ACGT' * i:.{2 + i}}\n+\n{'@' * (2 + i)}\n".encode() for i in range(2, 22)]
+FILE = b"".join(RECORDS)
+
+
+@pytest.mark.parametrize("first", range(len(RECORDS)))
+def test_irregular_from_a_record_on(tmp_path: Path, first: int) -> None:
+    """Wherever the chunks end: that record alone, it and those behind, and every second one of them."""
+    path = tmp_path / "x.fq"
+    for step in (1, 2, len(RECORDS)):
+        for shift in range(4):
+            others = {i: of_any_lines(RECORDS[i], i + shift) for i in range(first, len(RECORDS), step)}
+            data = b"".join(others.get(i, record) for i, record in enumerate(RECORDS))
+            path.write_bytes(data if shift else gzip.compress(data[:100]) + gzip.compress(data[100:]))
+            for size in (1, 50, 130, 131, 132, 133, 300, 1 << 20):
+                found = read_chunk_by_chunk([path], size)
+                assert (found.parts, found.error) == ([FILE], "")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("first", range(0, len(RECORDS), 3))
+def test_only_one_of_two_files_is_irregular(tmp_path: Path, side: int, first: int) -> None:
+    for step in (1, 3, len(RECORDS)):
+        pair = [FILE, FILE]
+        others = {i: of_any_lines(RECORDS[i], i) for i in range(first, len(RECORDS), step)}
+        pair[side] = b"".join(others.get(i, record) for i, record in enumerate(RECORDS))
+        paths = [tmp_path / "x_1.fq", tmp_path / "x_2.fq"]
+        for path, data in zip(paths, pair, strict=True):
+            path.write_bytes(data)
+        for size in (1, 66, 133, 500, 1 << 20):
+            for batch_reads in (None, 6):
+                found = read_chunk_by_chunk(paths, size, batch_reads, Layout.TWO_FILES)
+                assert (found.parts, found.error) == ([FILE, FILE], "")
+        (tmp_path / "x.fq").write_bytes(pair[side])
+        for size in (1, 66, 133, 500, 1 << 20):
+            found = read_chunk_by_chunk([tmp_path / "x.fq"], size, None, Layout.INTERLEAVED)
+            assert (found.parts, found.error) == ([FILE], "")
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 18])
+@pytest.mark.parametrize("size", [1, 100, 1 << 20])
 @pytest.mark.parametrize(
-    ("data", "is_regular"),
+    ("broken", "complaint"),
     [
-        (b"", True),
-        (b"@r\nAC\n+\nII\n", True),
-        (b"@r\r\nAC\r\n+\r\nII\r\n@s\r\n\r\n+\r\n\r\n", True),
-        (b"@r\nAC\n+\nII\n@s\nA", True),
-        (b"@r\nAC\n+\nII\n\n@s\nA\n+\nI\n", False),
-        (b"@r\nA\nC\n+\nI\nI\n", False),
-        (b"\n@r\nAC\n+\nII\n", False),
-        (b"@r\nAC\n+\nIII\n", False),
+        (b"@bad\nACGT\n-\nIIII\n", "(bad): expected a line that begins with '+', found '-'"),
+        (b"@bad\nACGT\n+\nIII\n", "(bad): quality has 3 characters, sequence has 4"),
+        (b"bad\nACGT\n+\nIIII\n", ": expected a header that begins with '@', found 'bad'"),
+        (b"@bad\nAC!T\n+\nIIII\n", "(bad): expected a nucleotide at base 3, found '!'"),
+        (b"@bad\nAC\n!T\n+\nIIII\n", "(bad): expected a nucleotide at base 3, found '!'"),
     ],
 )
-def test_which_files_have_four_lines(data: bytes, is_regular: bool) -> None:
-    assert have_four_lines(np.frombuffer(data, np.uint8)) is is_regular
+def test_faults_have_the_number_of_their_record(
+    tmp_path: Path, first: int, size: int, broken: bytes, complaint: str
+) -> None:
+    """With records of other lines before it and without."""
+    path, backend = tmp_path / "x.fq", CpuBackend(1)
+    for before in (b"".join(RECORDS[:19]), b"".join(map(of_any_lines, RECORDS[:19], range(first, first + 19)))):
+        path.write_bytes(b"".join(RECORDS[:first]) + before + broken + FILE)
+        good, error = 0, ""
+        for chunk in read_chunks([str(path)], lambda size: np.empty(size, np.uint8), size):
+            reads = find_reads(backend.to_device(chunk.parts[0]), chunk.reads, 4, backend)
+            good += reads.count
+            if reads.bad is not None:
+                error = str(chunk.error(reads.bad))
+                break
+            chunk.release()
+        assert good == first + 19
+        assert error == f"{path}, record {first + 20}{' ' if complaint[0] == '(' else ''}{complaint}"
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    """There is no way back in it, and it gives as much as it has."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    data = FILE * 500 + b"".join(map(of_any_lines, RECORDS, range(20))) * 500 + FILE * 500
+    writer = threading.Thread(target=path.write_bytes, args=(data,))
+    writer.start()
+    found = read_chunk_by_chunk([path], 20_000)
+    writer.join()
+    assert (found.parts, found.error) == ([FILE * 1500], "")
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (b"", 0),
+        (b"@r\nAC\n+\nII\n", 1),
+        (b"@r\r\nAC\r\n+\r\nII\r\n@s\r\n\r\n+\r\n\r\n", 2),
+        (b"@r\nAC\n+\nII\n@s\nA", 1),
+        (b"@r\nAC\n+\nII\n\n@s\nA\n+\nI\n", 1),
+        (b"@r\nA\nC\n+\nI\nI\n", 0),
+        (b"\n@r\nAC\n+\nII\n", 0),
+        (b"@r\nAC\n+\nIII\n@r\nAC\n+\nII\n", 0),
+    ],
+)
+def test_which_records_have_four_lines(data: bytes, count: int) -> None:
+    array = np.frombuffer(data, np.uint8)
+    ends = line_ends(array)
+    assert count_regular(array, ends[: len(ends) // 4 * 4].reshape(-1, 4)) == count
 
 
 def test_pieces_and_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,9 +239,17 @@ class Faulty(ByteSource):
 
 
 @pytest.mark.parametrize("record", [b"@r\nAC\n+\nII\n", b"@r\nA\nC\n+\nII\n"])
-def test_a_fault_at_the_beginning_is_not_forgotten(record: bytes) -> None:
-    source = with_four_lines(Faulty(record[2:], None, record), record[:2])
-    target = bytearray(100)
-    assert target[: source.readinto(memoryview(target))] == b"@r\nAC\n+\nII\n"
+def test_a_fault_is_not_forgotten(record: bytes) -> None:
+    chunks = read_chunks([Faulty(record, None, record)], lambda size: np.empty(size, np.uint8), 1 << 20)
+    assert next(chunks).parts[0].tobytes() == b"@r\nAC\n+\nII\n"
     with pytest.raises(OSError, match="Input/output error"):
-        source.readinto(memoryview(target))
+        next(chunks)
+
+
+def test_what_never_ends_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not held as a whole: FASTA, say, behind the FASTQ of a file."""
+    monkeypatch.setattr(fastq_reads, "MOST_BYTES", 1000)
+    lines = itertools.chain([b"@r\n"], itertools.repeat(b"ACGT\n"))
+    pieces = four_line_records(b"", PieceSource("x.fq", (line for line in lines)))
+    assert next(pieces).startswith(b"@r\nACGT\nACGT\nACGT\n")
+    pieces.close()
