@@ -24,6 +24,7 @@ class Found:
     records: list[int] = field(default_factory=list)
     formats: set[Format] = field(default_factory=set)
     error: str = ""
+    warnings: list[str] = field(default_factory=list)
 
 
 def read(
@@ -35,8 +36,9 @@ def read(
 ) -> Found:
     """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
     found, positions = Found([b""] * layout.files), dict[tuple[str, ...], int]()
+    warn, given = found.warnings.append, list(map(str, paths))
     try:
-        for chunk in read_chunks(list(map(str, paths)), allocate, size, batch_reads, threads, layout=layout):
+        for chunk in read_chunks(given, allocate, size, batch_reads, threads, layout=layout, warn=warn):
             least = 2 if layout.paired else 1
             assert chunk.layout is layout
             assert set(chunk.paths) <= set(map(str, paths))

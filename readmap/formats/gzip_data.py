@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 from isal import igzip_lib
 
 from readmap.errors import DataError
+from readmap.formats.bgzf import END_OF_FILE
 
 File = io.RawIOBase | io.BufferedIOBase
 Item = TypeVar("Item")
@@ -38,13 +39,17 @@ MOST_THREADS = 4
 IsalError = cast(type[Exception], igzip_lib.IsalError)
 
 
+class UnmarkedEnd(DataError):
+    """Blocked gzip without its end-of-file block: it may be cut short between blocks, but some programs write none."""
+
+
 def inflate(file: File, name: str, head: bytes, threads: int) -> Generator[bytes, None, None]:
     """The contents of gzip data in pieces of 1 byte to 1 MiB, in order.
 
     head: the first 18 bytes of the data, or more, or all there are, already read from `file`. name: for messages.
     threads: the most that inflate blocked gzip; of other gzip one thread inflates ahead if there are several.
     Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
-    pieces before that place. Closing the generator ends the threads.
+    pieces before that place; UnmarkedEnd behind all of them. Closing the generator ends the threads.
     """
     if _block_length(head, 0):
         return _inflate_blocks(file, name, head, min(threads, MOST_THREADS))
@@ -74,7 +79,7 @@ def _inflate_members(file: File, name: str, data: bytes, done: int) -> Generator
             if member.needs_input:
                 data = data or read_up_to(file, READ_BYTES)
                 if not data:
-                    raise DataError(f"{name}: unexpected end of the compressed data after {done:,} inflated bytes")
+                    raise DataError(_broken_off(name, done))
             try:
                 piece = member.decompress(data, PIECE_BYTES)
             except IsalError as error:
@@ -117,17 +122,22 @@ def _inflate_blocks(file: File, name: str, data: bytes, threads: int) -> Generat
                 yield piece
             if reason:
                 raise _corrupt(name, done, reason)
-    yield from _inflate_members(file, name, _next_member(file, name, groups.rest), done)
+    rest = _next_member(file, name, groups.rest)
+    if not rest and not groups.is_marked:
+        raise UnmarkedEnd(f"{_broken_off(name, done)}: BGZF's end-of-file block is missing")
+    yield from _inflate_members(file, name, rest, done)
 
 
 class _BlockGroups:
     """An iterable of groups of whole blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
 
     rest: behind the last group, what was read and is no whole block.
+    is_marked: whether the last block is that which ends a file.
     """
 
     def __init__(self, file: File, data: bytes) -> None:
         self.rest = data
+        self.is_marked = False
         self._file = file
 
     def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:
@@ -139,6 +149,7 @@ class _BlockGroups:
             self.rest = data[ends[-1] :]
             if len(ends) == 1:
                 return
+            self.is_marked = data[ends[-2] : ends[-1]] == END_OF_FILE
             yield data, ends
 
 
@@ -191,6 +202,10 @@ def _ahead(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _broken_off(name: str, done: int) -> str:
+    return f"{name}: unexpected end of the compressed data after {done:,} inflated bytes"
 
 
 def _corrupt(name: str, done: int, reason: str) -> DataError:

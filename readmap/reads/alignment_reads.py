@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.bgzf import END_OF_FILE
 from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
 from readmap.formats.gzip_data import GZIP_MAGIC, inflate, read_up_to
 from readmap.formats.samtools_input import SamtoolsInput
@@ -62,8 +61,8 @@ class AlignmentReads:
         try:
             if self._samtools:
                 start = read_up_to(self._samtools, START_BYTES)
-            self._file = self._samtools or _Whole(file, start)
-            self._source = PieceSource(name, inflate(self._file, name, start, threads), self._file)
+            inflated = self._samtools or file
+            self._source = PieceSource(name, inflate(inflated, name, start, threads), inflated)
             self._contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             if self._samtools:
@@ -157,8 +156,6 @@ class AlignmentReads:
             raise fault
         if filled > begin:
             raise self._error(f": the record is cut short: {_missing(data[begin:filled].tobytes())}")
-        if isinstance(self._file, _Whole) and not self._file.has_end:
-            raise DataError(f"{self.name}: the file is cut short: expected BGZF's end-of-file block, found none")
 
     def _read(self, count: int) -> bytes:
         """So many bytes of what is inflated, or fewer at the end."""
@@ -199,29 +196,6 @@ def open_reads(path: str, threads: int = 1, collate: bool = False) -> ByteSource
     except BaseException:
         file.close()
         raise
-
-
-class _Whole(io.RawIOBase):
-    """A file whose last bytes are known once it has been read."""
-
-    def __init__(self, file: io.FileIO, start: bytes) -> None:
-        self._file = file
-        self._end = start[-len(END_OF_FILE) :]
-        self._is_blocked = start[:16] == END_OF_FILE[:4] + start[4:10] + END_OF_FILE[10:16]
-
-    @property
-    def has_end(self) -> bool:
-        """Whether it ends as BGZF does, where it begins so."""
-        return self._end == END_OF_FILE or not self._is_blocked
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self._end = (self._end + data)[-len(END_OF_FILE) :]
-        return data
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 def _holds_alignments(start: bytes) -> bool:

@@ -151,15 +151,16 @@ def read_chunks(
     threads: int = 1,
     buffers: int = BUFFERS,
     layout: Layout = Layout.SINGLE,
+    warn: Callable[[str], None] | None = None,
 ) -> Iterator[Chunk]:
     """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
 
     paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most
-    `buffers` times for each of the files that are read
-    together, and again for a record that is longer than a buffer. chunk_bytes: the size of their buffers together,
-    which bounds a chunk. batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how
-    many read or inflate a file. The iterator waits while all buffers, at least 2 a file, are in chunks that have not
-    been released.
+    `buffers` times for each of the files that are read together, and again for a record that is longer than a buffer.
+    chunk_bytes: the size of their buffers together, which bounds a chunk. batch_reads: the most reads a chunk, but for
+    a pair, which is never divided. threads: how many read or inflate a file. warn: called where blocked gzip has no
+    end-of-file block behind its last record; without it, and within a record, that is an error. The iterator waits
+    while all buffers, at least 2 a file, are in chunks that have not been released.
     Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
     last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
     from reading.
@@ -171,7 +172,7 @@ def read_chunks(
                 sources = [stack.enter_context(open_bytes(path, threads)) for path in paths[first : first + files]]
                 starts = [read_start(source) for source in sources]
                 if any(starts):
-                    yield from _Cutter(sources, starts, layout, pool, batch_reads).chunks()
+                    yield from _Cutter(sources, starts, layout, pool, batch_reads, warn).chunks()
 
 
 class _Cutter:
@@ -184,9 +185,11 @@ class _Cutter:
         layout: Layout,
         pool: BufferPool,
         batch_reads: int | None,
+        warn: Callable[[str], None] | None,
     ) -> None:
         """starts: the first bytes of each source, already read; none of one that is empty."""
         self._layout = layout
+        self._warn = warn
         self._format = _format_of(sources, starts)
         self._most = None
         if batch_reads:
@@ -210,6 +213,10 @@ class _Cutter:
         if any(file.records for file in self._files):
             raise self._without_mate()
         for file in self._files:
+            if file.doubt and not self._warn:
+                raise file.doubt
+            if file.doubt and self._warn:
+                self._warn(f"{file.doubt}, which some programs do not write")
             file.release()
 
     def _read_on(self) -> int:
@@ -232,6 +239,8 @@ class _Cutter:
     def _without_mate(self) -> DataError:
         longer = max(self._files, key=lambda file: file.records)
         shorter = min(self._files, key=lambda file: file.records)
+        if shorter.doubt:
+            return shorter.doubt
         lonely = f"record {longer.taken + 1} ({longer.next_name()}) has no mate"
         if longer is shorter:
             return DataError(f"{longer.name} has {counted(longer.taken + 1, 'record')}, an odd number: {lonely}")

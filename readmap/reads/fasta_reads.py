@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.compression import ByteSource
+from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE, last_line_start
 
 # Small enough for all that is computed of a piece to stay in the cache.
@@ -17,15 +18,19 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
     """The records as header line and sequence line, in pieces of whole records.
 
     Line breaks inside a sequence are dropped; without a sequence its line is empty. CR before LF goes as well.
-    start: the first bytes of `source`, already read; they begin with '>'. Raises what `source` raises.
+    start: the first bytes of `source`, already read; they begin with '>'. Raises what `source` raises; UnmarkedEnd
+    behind all records, as the last one may be whole.
     """
     raw = np.empty(max(PIECE_BYTES, 2 * len(start)), np.uint8)
     raw[: len(start)] = np.frombuffer(start, np.uint8)
     filled = len(start)
-    is_at_end = False
+    is_at_end, doubt = False, None
     while not is_at_end:
         # One byte is kept for the newline that the file's last line may lack.
-        count = source.readinto(raw.data[filled:-1])
+        try:
+            count = source.readinto(raw.data[filled:-1])
+        except UnmarkedEnd as error:
+            count, doubt = 0, error
         filled += count
         is_at_end = not count
         if is_at_end and raw[filled - 1] != NEWLINE:
@@ -38,6 +43,8 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
             filled -= end
         elif filled == len(raw) - 1:
             raw = np.concatenate([raw, np.empty_like(raw)])
+    if doubt:
+        raise doubt
 
 
 def _to_two_lines(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:

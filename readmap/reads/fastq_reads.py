@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
+from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS
 
 #: What is read and given at a time.
@@ -73,41 +74,58 @@ def _pieces(start: bytes, source: ByteSource, fault: DataError | OSError | None)
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """With their line breaks, which the last one may lack."""
+    """With their line breaks, which the last one may lack. Raises what `pieces` raises, behind all of them."""
     begun: list[bytes] = []
-    for piece in pieces:
-        *lines, rest = piece.split(b"\n")
-        for line in lines:
-            yield b"".join([*begun, line, b"\n"])
-            begun = []
-        begun.append(rest)
+    fault = None
+    try:
+        for piece in pieces:
+            *lines, rest = piece.split(b"\n")
+            for line in lines:
+                yield b"".join([*begun, line, b"\n"])
+                begun = []
+            begun.append(rest)
+    except (DataError, OSError) as error:
+        fault = error
     if any(begun):
         yield b"".join(begun)
+    if fault:
+        raise fault
 
 
 def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Four lines of each record; from one that is none on, all lines as they are."""
+    """Four lines of each record; from one that is none on, all lines as they are. Raises what `lines` raises."""
     for header in lines:
         if not header.strip(LINE_BREAKS):
             continue
-        given, bases, qualities = [header], [], []
-        size = 0
-        for line in lines:
-            given.append(line)
-            size += len(line)
-            if line.startswith((b"+", b"@")) or size > MOST_BYTES:
-                break
-            bases.append(line.rstrip(LINE_BREAKS))
-        separator = given[-1].rstrip(LINE_BREAKS)
-        missing = sum(map(len, bases))
-        for line in lines if separator.startswith(b"+") else ():
-            given.append(line)
-            qualities.append(line.rstrip(LINE_BREAKS))
-            missing -= len(qualities[-1])
-            if missing <= 0:
-                break
-        if not header.startswith(b"@") or not qualities or missing:
+        try:
+            given, record = _record(header, lines)
+        except UnmarkedEnd as error:  # within a record, which is cut short for sure
+            raise DataError(str(error)) from None
+        if not record:
             yield given
             yield from ([line] for line in lines)
             return
-        yield [header.rstrip(LINE_BREAKS), b"\n", *bases, b"\n", separator, b"\n", *qualities, b"\n"]
+        yield record
+
+
+def _record(header: bytes, lines: Iterator[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """The lines of a record that begins so, as they are and as four; none are the four where it is none."""
+    given, bases, qualities = [header], [], []
+    size = 0
+    for line in lines:
+        given.append(line)
+        size += len(line)
+        if line.startswith((b"+", b"@")) or size > MOST_BYTES:
+            break
+        bases.append(line.rstrip(LINE_BREAKS))
+    separator = given[-1].rstrip(LINE_BREAKS)
+    missing = sum(map(len, bases))
+    for line in lines if separator.startswith(b"+") else ():
+        given.append(line)
+        qualities.append(line.rstrip(LINE_BREAKS))
+        missing -= len(qualities[-1])
+        if missing <= 0:
+            break
+    if not header.startswith(b"@") or not qualities or missing:
+        return given, []
+    return given, [header.rstrip(LINE_BREAKS), b"\n", *bases, b"\n", separator, b"\n", *qualities, b"\n"]

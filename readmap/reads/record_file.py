@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, describe_start
+from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text, line_ends
 from readmap.reads import bad_records
 from readmap.reads.fastq_reads import count_regular, four_line_records
@@ -22,6 +23,7 @@ class RecordFile:
     name: what messages call the file.
     taken: records that have been taken.
     error: what is wrong behind them, once all of the file has been read that is to be.
+    doubt: that something may be missing behind them, then.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class RecordFile:
         self.name = source.name
         self.taken = 0
         self.error: DataError | OSError | None = None
+        self.doubt: UnmarkedEnd | None = None
         self._source = source
         self._lines_a_record = lines_a_record
         self._is_normalised = is_normalised
@@ -115,6 +118,8 @@ class RecordFile:
             self._normalise(tail.tobytes())
         elif is_cut:
             self.error = self.error or self._truncated(tail.tobytes())
+        elif isinstance(self.error, UnmarkedEnd):
+            self.doubt, self.error = self.error, None
 
     def _normalise(self, start: bytes) -> None:
         """Have all that is behind the records that there are read as of any lines. start: what has been read of it."""

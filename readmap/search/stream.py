@@ -35,12 +35,14 @@ class RunSummary:
     Attributes:
         reads: records read.
         replaced: ambiguous letters of reads other than N, written as N.
+        warnings: what may be wrong with the files of reads, in words.
         seconds: since the first chunk was asked for; waiting: of these, how long the computing thread waited for the
             reader and for the writer.
     """
 
     reads: int = 0
     replaced: int = 0
+    warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
     waiting: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
 
@@ -107,7 +109,10 @@ def run(
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads)
     else:
-        chunks = read_chunks(paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout)
+        warn = summary.warnings.append
+        chunks = read_chunks(
+            paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout, warn=warn
+        )
     with _Writer(outputs) as writer:
         for block in _blocks(_ahead(chunks, summary), work, backend):
             waited = time.perf_counter()

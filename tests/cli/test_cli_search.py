@@ -11,6 +11,7 @@ from typing import Any
 
 import pysam
 import pytest
+from bgzf_examples import EOF_BLOCK, blocked
 from commands import standard_input
 
 from readmap.cli import main
@@ -219,6 +220,24 @@ def test_alternate_contigs_are_reported(demo_index: Path, few_reads: str, capfd:
         assert run("search", few_reads, "-x", name, "-o", "/dev/null") == 0
         assert "warning: ref.fa.alt names alternate contigs" in capfd.readouterr().err
     assert alternates_beside(Path("elsewhere.readmap"), "ref.fa.gz") == "ref.fa.alt"
+
+
+def test_reads_that_may_be_cut_short_are_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Behind a record they are mapped, as sequencers' programs write such files; nothing else changes."""
+    data = b"@a\nACGT\n+\nIIII\n" * 9
+    Path("whole.gz").write_bytes(blocked(data))
+    Path("cut.gz").write_bytes(blocked(data).removesuffix(EOF_BLOCK))
+    outputs = []
+    for name, warned in (("whole.gz", False), ("cut.gz", True)):
+        assert run("search", name, "-x", demo_index) == 0
+        found = capfd.readouterr()
+        outputs.append(records(found.out))
+        assert ("warning: cut.gz: unexpected end of the compressed data after 135 inflated" in found.err) is warned
+    assert outputs[0] == outputs[1]
+    Path("cut.gz").write_bytes(blocked(data[:-3]).removesuffix(EOF_BLOCK))
+    assert run("search", "cut.gz", "-x", demo_index, "-o", "out.sam") == 1
+    assert "error: cut.gz: unexpected end of the compressed data after 132 inflated bytes" in capfd.readouterr().err
+    assert not Path("out.sam").exists()
 
 
 def test_header_lines_of_the_user(demo_index: Path, few_reads: str) -> None:

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
+from bgzf_examples import BLOCK, EOF_BLOCK, blocked
 from commands import standard_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,21 +21,8 @@ from readmap.formats.compression import ByteSource, PieceSource, describe_start,
 from readmap.formats.gzip_data import READ_BYTES
 
 TEXT = b"".join(b"@r%d\nACGTTGCA%d\n+\nIIIIFFFF%d\n" % (i, i % 7, i * i % 9973) for i in range(20_000))
-BLOCK = 65280
-EOF_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 
 ThreadCount = pytest.mark.parametrize("threads", [1, 4])
-
-
-def blocked(data: bytes, block: int = BLOCK) -> bytes:
-    """What bgzip writes."""
-    blocks = []
-    for start in range(0, len(data), block):
-        piece = data[start : start + block]
-        body = zlib.compress(piece, 1, -15)
-        head = struct.pack("<4sIBBH2sHH", b"\x1f\x8b\x08\x04", 0, 0, 255, 6, b"BC", 2, len(body) + 25)
-        blocks.append(head + body + struct.pack("<II", zlib.crc32(piece), len(piece)))
-    return b"".join(blocks) + EOF_BLOCK
 
 
 def with_header(data: bytes, flags: int) -> bytes:
@@ -98,7 +86,6 @@ CONTENTS = {
     "blocked": blocked(TEXT),
     "small blocks": blocked(TEXT, 999),
     "two blocked": blocked(TEXT[:100_000]) + blocked(TEXT[100_000:]),
-    "blocked without its end": blocked(TEXT)[: -len(EOF_BLOCK)],
     "blocked, padded": blocked(TEXT) + bytes(700),
     "blocked, then gzip": blocked(TEXT[:200_000]) + gzip.compress(TEXT[200_000:]),
     "gzip, then blocked": gzip.compress(TEXT[:1000]) + blocked(TEXT[1000:]),
@@ -143,6 +130,20 @@ def zlib_prefix(data: bytes) -> int:
         count += len(member.decompress(data))
         data = member.unused_data
     return count - 1000
+
+
+@ThreadCount
+@pytest.mark.parametrize("tail", [b"", bytes(700)], ids=["end", "zeros"])
+@pytest.mark.parametrize("blocks", [1, 3, None])
+def test_blocks_without_their_end(opened: Opener, blocks: int | None, tail: bytes, threads: int) -> None:
+    """A file that is cut between two blocks says so, and so does one that was written so."""
+    text = TEXT if blocks is None else TEXT[: blocks * BLOCK]
+    data, message = drain_to_fault(opened(blocked(text).removesuffix(EOF_BLOCK) + tail, threads))
+    assert data == text
+    assert message.endswith(
+        f"reads.fq.gz: unexpected end of the compressed data after {len(text):,} inflated bytes: "
+        "BGZF's end-of-file block is missing"
+    )
 
 
 @ThreadCount

@@ -212,7 +212,9 @@ def test_all_before_the_fault_is_read(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.bam").write_bytes((folder / "reads.bam").read_bytes()[:-28])
     given = start(tmp_path / "cut.bam").chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
     assert len(next(given).places) == len(READS)
-    with pytest.raises(DataError, match=r"cut\.bam: the file is cut short: expected BGZF's end-of-file block"):
+    with pytest.raises(
+        DataError, match=r"cut\.bam: unexpected end of the compressed data .*: BGZF's end-of-file block is missing"
+    ):
         next(given)
 
 

@@ -192,7 +192,9 @@ def test_broken_files(tmp_path: Path) -> None:
     path = write(tmp_path / "made.bam", record(b"a"), record(b"b"))
     data = path.read_bytes()
     path.write_bytes(data.removesuffix(END_OF_FILE))
-    with pytest.raises(DataError, match=r"made\.bam: the file is cut short: expected BGZF's end-of-file block"):
+    with pytest.raises(
+        DataError, match=r"made\.bam: unexpected end of the compressed data after 110 inflated bytes: BGZF's end"
+    ):
         read_all(path)
     for header, message in (
         (b"BAM\1", "expected the length of its text, found the end of the data"),
@@ -208,6 +210,19 @@ def test_broken_files(tmp_path: Path) -> None:
         output.commit()
         with pytest.raises(DataError, match=message):
             open_reads(str(path))
+
+
+@pytest.mark.parametrize("end", [b"", END_OF_FILE])
+def test_a_record_that_is_cut(tmp_path: Path, end: bytes) -> None:
+    """Between two blocks it is the file that is cut short; what has its end-of-file block was written so."""
+    cut = record(b"b")[:-7]
+    path = write(tmp_path / "made.bam", record(b"a"), cut)
+    path.write_bytes(path.read_bytes().removesuffix(END_OF_FILE) + end)
+    given = start(path).chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
+    assert len(next(given).places) == 1
+    message = f"record 2: the record is cut short: expected {len(cut) + 7} bytes" if end else "BGZF's end-of-file block"
+    with pytest.raises(DataError, match=message):
+        next(given)
 
 
 @pytest.mark.parametrize("seed", range(4))

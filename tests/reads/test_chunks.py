@@ -9,14 +9,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from bgzf_examples import EOF_BLOCK, blocked
 from chunk_examples import Found, allocate, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from readmap.errors import DataError
 from readmap.formats import lines
 from readmap.reads import fasta_reads
-from readmap.reads.chunks import Chunk, Format, read_chunks
+from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
 
@@ -150,6 +152,33 @@ def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, thr
     # The last record may go on where the file breaks off.
     assert result.parts[0] == b">a\nACGT\n" * 19
     assert "unexpected end" in result.error
+
+
+@pytest.mark.parametrize("size", [33, 1 << 20])
+@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
+@pytest.mark.parametrize("record", [RECORD, EMPTY_READ, b"@r1\nAC\nGT\n+\nII\nII\n", b">r\nACGT\n"])
+def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout: Layout, size: int) -> None:
+    """Behind a record it is a warning, as some programs write it so; within one, or in front of a mate, an error."""
+    missing = "BGZF's end-of-file block is missing"
+    for records in (2, 3):
+        for cut in range(len(record)):
+            data = record * records + record[:cut]
+            path.write_bytes(blocked(data, 7).removesuffix(EOF_BLOCK))
+            found = read([path], size, layout=layout)
+            said = f"{path}: unexpected end of the compressed data after {len(data)} inflated bytes: {missing}"
+            # A last line may lack its line break, and nobody knows of FASTA whether its record is whole.
+            is_fasta = record.startswith(b">")
+            is_whole = cut in (0, len(record) - 1) if record != EMPTY_READ else cut == 0
+            whole = records + (cut > 0 and (is_whole or is_fasta))
+            if layout is Layout.INTERLEAVED and whole % 2:
+                whole, is_whole = whole - 1, False
+            elif is_fasta:
+                is_whole = True
+            assert found.warnings == ([f"{said}, which some programs do not write"] if is_whole else [])
+            assert found.error == ("" if is_whole else said.replace(f"{path.parent}/", ""))
+            assert found.parts[0].count(record[:1]) == whole
+            with pytest.raises(DataError, match=missing):
+                _ = [chunk.release() for chunk in read_chunks([str(path)], allocate, size, layout=layout)]
 
 
 def slow_fastq(data: bytes) -> list[bytes]:

@@ -82,7 +82,8 @@ def search(context: typer.Context, options: Options) -> None:
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
         commit_together(sinks)
-        for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), report.cost()]:
+        warnings = [f"warning: {warning}" for warning in summary.warnings]
+        for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), *warnings, report.cost()]:
             report.say(line)
         files = {"index": printable(str(path)), "reads": [*map(printable, options.reads)]}
         files |= {name: printable(sink.name) for name, sink in outputs.items()}
