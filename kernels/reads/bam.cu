@@ -178,9 +178,10 @@ struct BamRecord {
             if (tag.name[0] == 'R' && tag.name[1] == 'G' && tag.type == 'Z') return tag.value;
         return Characters{nullptr, nullptr};
     }
+    // As SAM has names of reads: [!-?A-~]{1,254}.
     HOST_DEVICE bool is_named() const {
         i32 size = name_bytes();
-        if (size == 0 || FIELDS + size > end - begin || name()[size - 1]) return false;
+        if (size < 2 || FIELDS + size > end - begin || name()[size - 1]) return false;
         for (const u8* at = name(); at < name() + size - 1; ++at)
             if (*at <= ' ' || *at > '~' || *at == '@') return false;
         return true;

@@ -145,6 +145,10 @@ BROKEN = {
     "long": (record(size=1000), "record 3: the record is cut short: expected 1004 bytes, found 87"),
     "no NUL": (record(named=1), "(r): expected a name of '!' to '~' without '@', and a NUL behind it, found b'r'"),
     "no name": (record(named=0), "(unnamed): expected a name"),
+    "empty name": (
+        record(b""),
+        "(unnamed): expected a name of '!' to '~' without '@', and a NUL behind it, found b'\\x00'",
+    ),
     "long name": (record(named=255), "expected a name"),
     "blank": (
         record(b"a b"),
@@ -186,6 +190,19 @@ def test_broken_records_are_named(tmp_path: Path, what: str) -> None:
     with pytest.raises(DataError, match=re.escape(message)) as error:
         next(given)
     assert str(error.value).startswith(f"{path}, record 3")
+
+
+def test_names_are_those_of_sam(tmp_path: Path) -> None:
+    """As FASTQ's are: any other byte would break the line of the record."""
+    for byte in range(256):
+        path = write(tmp_path / "made.bam", record(bytes([byte])), record(bytes([byte]) * 254), record(b"r", 256))
+        if re.fullmatch(rb"[!-?A-~]", bytes([byte])):
+            assert [header for header, *_ in read_all(path)] == [f"{chr(byte)}\n", f"{chr(byte) * 254}\n"]
+            continue
+        with pytest.raises(DataError, match=r"(?s)record 1 \(.*\): expected a name of '!' to '~' without '@'"):
+            read_all(path)
+    with pytest.raises(DataError, match=r"record 2 \(a b\): expected a name"):  # of a record that is not mapped, too
+        read_all(write(tmp_path / "made.bam", record(), record(b"a b", 256)))
 
 
 def test_broken_files(tmp_path: Path) -> None:
