@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
+from readmap.formats.replacing import folder_beside
+
 PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
+
+#: What the folders for temporary files are called after.
+SCRATCH = "readmap.samtools"
 
 #: A note on a line of its own, and what stands in front of a complaint: the function or the command that it comes from.
 NOTE = re.compile(r"\[(M::|bam_sort_core\] merging)")
@@ -39,21 +44,27 @@ class Samtools:
     ) -> None:
         """stdout: what else it writes to, as subprocess takes it. folder: where it runs, if not where the caller does.
 
-        environment: variables beside the caller's.
+        arguments: {scratch} in them stands for a folder in $TMPDIR, which is the command's own for temporary files; it
+        goes in the end, that of a killed run when the next command begins. environment: variables beside the caller's.
         """
         self._command = command
-        # A pipe that nobody reads meanwhile would fill up.
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            # -P: the folder of the program holds modules that are no program's business.
-            [sys.executable, "-P", str(PROGRAM), str(os.getpid()), command, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=self._messages,
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            process_group=0,  # Ctrl-C is for the caller, who may have to end other things first
-        )
+        with contextlib.ExitStack() as resources:
+            scratch = str(resources.enter_context(folder_beside(SCRATCH, tempfile.gettempdir())))
+            # A pipe that nobody reads meanwhile would fill up.
+            self._messages = resources.enter_context(tempfile.TemporaryFile())
+            arguments = tuple(argument.replace("{scratch}", scratch) for argument in arguments)
+            self._process = subprocess.Popen(
+                # -P: the folder of the program holds modules that are no program's business.
+                [sys.executable, "-P", str(PROGRAM), str(os.getpid()), command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=self._messages,
+                cwd=folder,
+                # pysam has a temporary file of its own.
+                env={**os.environ, "TMPDIR": scratch, **(environment or {})},
+                process_group=0,  # Ctrl-C is for the caller, who may have to end other things first
+            )
+            self._resources = resources.pop_all()
         self.input = cast(IO[bytes], self._process.stdin)
         self.output = cast(IO[bytes], self._process.stdout)
         # Python's pipes do not bear that two threads close them at the same time.
@@ -87,14 +98,15 @@ class Samtools:
         self._process.kill()
 
     def close(self) -> None:
-        """Kills the command, where it has not ended, and closes the pipes; from any thread, and more than once."""
+        """Kills the command, where it has not ended, and frees what it had; from any thread, and more than once."""
         self._process.kill()
         self._process.wait()
         with self._closing:
-            for file in (self._process.stdin, self._process.stdout, self._messages):
+            for file in (self._process.stdin, self._process.stdout):
                 if file is not None:
                     with contextlib.suppress(BrokenPipeError):
                         file.close()
+            self._resources.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import select
-import tempfile
 import threading
 import time
 
@@ -24,18 +23,10 @@ class SamtoolsInput(io.RawIOBase):
     """The standard output of a command that reads a file; closing it ends the command."""
 
     def __init__(self, file: io.FileIO, name: str, start: bytes, command: str, *arguments: str) -> None:
-        """file: closed in the end. name: what messages call it. start: what has been read of it.
-
-        arguments: {scratch} in them stands for a folder for temporary files, in $TMPDIR, which goes in the end.
-        """
+        """file: closed in the end. name: what messages call it. start: what has been read of it."""
         self._name = name
         self._command = command
-        self._resources = contextlib.ExitStack()
-        if any("{scratch}" in argument for argument in arguments):
-            made = tempfile.TemporaryDirectory(".tmp", ".readmap.", ignore_cleanup_errors=True)
-            folder = self._resources.enter_context(made)
-            arguments = tuple(argument.replace("{scratch}", folder) for argument in arguments)
-        self._samtools = self._resources.enter_context(Samtools(command, *arguments))
+        self._samtools = Samtools(command, *arguments)
         self._waits_for_file = True
         self._last_taken = time.monotonic()
         threading.Thread(target=self._feed, args=(file, start), name="readmap-feed", daemon=True).start()
@@ -67,7 +58,7 @@ class SamtoolsInput(io.RawIOBase):
 
     def close(self) -> None:
         """Ends the command, and removes its files; by whoever reads, or when nobody does."""
-        self._resources.close()
+        self._samtools.close()
         super().close()
 
     def _feed(self, file: io.FileIO, start: bytes) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 DRAW = random.Random(431)
 GENOME = random_bases(DRAW, 20_000)
 LENGTH = 80
+ROOT = Path(__file__).resolve().parents[2]
 
 #: A record: its name, flag, bases, qualities and read group.
 Line = tuple[str, int, str, str, str]
@@ -232,6 +234,34 @@ def test_collate(
     assert not list(Path("tmp").iterdir())
 
 
+def test_what_a_killed_collation_left_is_removed_by_the_next(reference: str) -> None:
+    """The folder for temporary files of samtools; that of a run that goes on stays."""
+    scratch, path = Path("tmp").resolve(), Path(write(Path("sorted.bam"), COLLATED, "coordinate"))
+    scratch.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "readmap", "search", "-x", reference, "--device=cpu", "--collate", "-q", "-o"]
+    whole = functools.partial(subprocess.run, [*command, "out.sam", path], env=environment, check=True)
+    folders: Callable[[], set[Path]] = lambda: set(scratch.glob(".*"))  # noqa: E731
+    left = folders()
+    for _ in range(2):
+        with subprocess.Popen([*command, "killed.sam", "-"], stdin=subprocess.PIPE, env=environment) as process:
+            assert process.stdin is not None
+            process.stdin.write(path.read_bytes()[:5000])
+            process.stdin.flush()
+            for _ in range(600):
+                if folders() - left:
+                    break
+                time.sleep(0.05)
+            left = folders()
+            assert len(left) == 1
+            whole()
+            assert folders() == left
+            process.kill()
+    assert folders() == left
+    whole()
+    assert not list(scratch.iterdir())
+
+
 def test_collate_is_for_alignments(reference: str, capfd: pytest.CaptureFixture[str]) -> None:
     Path("reads.fq").write_text("@a\nA\n+\nI\n")
     assert search(reference, "reads.fq", "--collate") == 2
@@ -274,7 +304,7 @@ def test_samtools_ends_with_its_parent(tmp_path: Path) -> None:
         "from readmap.formats.samtools import Samtools; import time\n"
         "child = Samtools('view', '-'); print(child._process.pid, flush=True); time.sleep(60)"
     )
-    root = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    root = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=root) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
