@@ -12,6 +12,9 @@ import time
 from readmap.errors import DataError
 from readmap.formats.samtools import Samtools
 
+#: Where samtools keeps letters of references by their MD5. Without a REF_PATH older ones ask a server for them as well.
+KEPT = os.path.expanduser("~/.cache/hts-ref/%2s/%2s/%s")
+
 #: Seconds without a byte in or out, and without work, from which on a command is taken to stand still.
 STILL_SECONDS = 300.0
 
@@ -26,7 +29,7 @@ class SamtoolsInput(io.RawIOBase):
         """file: closed in the end. name: what messages call it. start: what has been read of it."""
         self._name = name
         self._command = command
-        self._samtools = Samtools(command, *arguments)
+        self._samtools = Samtools(command, *arguments, environment={"REF_PATH": os.environ.get("REF_PATH") or KEPT})
         self._waits_for_file = True
         self._last_taken = time.monotonic()
         threading.Thread(target=self._feed, args=(file, start), name="readmap-feed", daemon=True).start()

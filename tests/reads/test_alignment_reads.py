@@ -1,6 +1,7 @@
 """BAM and CRAM as reads: the same records as from FASTQ, the tags and header lines that are kept, and broken files."""
 
 import gzip
+import hashlib
 import os
 import random
 import re
@@ -19,6 +20,7 @@ from test_bam import chunks, start, texts
 
 from readmap.cli import main
 from readmap.errors import DataError
+from readmap.formats import samtools_input
 from readmap.formats.compression import ByteSource
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 
@@ -242,6 +244,22 @@ def test_standard_input(folder: Path, name: str) -> None:
     expected = records(folder, "expected.sam")
     for done in (piped, redirected):
         assert [line for line in done.stdout.decode().splitlines() if not line.startswith("@")] == expected
+
+
+def test_no_server_is_asked_for_a_reference(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """samtools looks for it where REF_PATH says, and without that only where it has kept it."""
+    monkeypatch.delenv("REF_PATH", raising=False)
+    monkeypatch.delenv("REF_CACHE", raising=False)
+    assert search(folder, "reads.fq", str(tmp_path / "aligned.cram")) == 0
+    for letters in GENOME.values():
+        digest = hashlib.md5(letters.upper().encode()).hexdigest()
+        kept = tmp_path / digest[:2] / digest[2:4] / digest[4:]
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(letters.upper())
+    monkeypatch.setattr(samtools_input, "KEPT", f"{tmp_path}/%2s/%2s/%s")
+    assert search(folder, str(tmp_path / "aligned.cram"), "none.sam") == 0, capfd.readouterr().err
 
 
 def test_cram_that_needs_a_reference(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
