@@ -1,5 +1,6 @@
 """The wheel and the sdist hold what they should, the wheel works outside the checkout, and the type check has teeth."""
 
+import json
 import os
 import pathlib
 import random
@@ -8,10 +9,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 
 import pysam
 import pytest
+from packaging.requirements import Requirement
 from session import Once
 
 from readmap.backend.compilation import cache
@@ -63,6 +66,32 @@ def test_wheel_holds_the_package_and_the_kernels(wheel: pathlib.Path) -> None:
     published = {f"readmap/database/published/{name}" for name in ("BLOSUM62", "proteins.tsv", "nucleotides.tsv")}
     assert kernels | published | files_under("readmap", (".py", ".typed")) <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"readmap"}
+
+
+def test_wheel_has_a_bill_of_its_materials(wheel: pathlib.Path) -> None:
+    """Of readmap, and of all that pyproject.toml asks for; where PEP 770 wants it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = wheel.name.split("-")[1]
+    with zipfile.ZipFile(wheel) as archive:
+        bom = json.loads(archive.read(f"readmap-{version}.dist-info/sboms/readmap.cdx.json"))
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
+    own = bom["metadata"]["component"]
+    assert (own["name"], own["version"], own["purl"]) == ("readmap", version, f"pkg:pypi/readmap@{version}")
+    assert own["licenses"] == [{"expression": project["license"]}]
+    needed = {"": project["dependencies"], **project["optional-dependencies"]}
+    asked = {(extra, Requirement(line)) for extra, lines in needed.items() for line in lines}
+    told = {
+        (each["name"].removeprefix("readmap:requirement").lstrip(":"), Requirement(each["value"])): component
+        for component in bom["components"]
+        for each in component["properties"]
+    }
+    assert told.keys() == asked
+    for (_, requirement), component in told.items():
+        assert (component["name"], component["purl"]) == (requirement.name, f"pkg:pypi/{requirement.name}")
+        is_needed = requirement in map(Requirement, project["dependencies"])
+        assert component["scope"] == ("required" if is_needed else "optional")
+    (dependencies,) = bom["dependencies"]
+    assert dependencies == {"ref": own["bom-ref"], "dependsOn": [each["bom-ref"] for each in bom["components"]]}
 
 
 def test_wheel_built_from_the_sdist_is_the_same(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
