@@ -16,8 +16,8 @@ FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
 #: The ID of readmap's @PG where no other has it.
 PROGRAM = "readmap"
 
-#: A comment, or fields whose names have two characters.
-LINE = re.compile(r"@CO\t.*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\t]+)+")
+#: A comment, or fields whose names have two characters; a control character would end a line, or all of the text.
+LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f]+)+")
 
 
 def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, command_line: str) -> list[str]:

@@ -75,6 +75,9 @@ def test_lines_of_an_option() -> None:
         r"@rg\tID:a",
         r"@RG\t\tID:a",
         "@CO\ta\n@CO\tb",
+        "@RG\tID:a\n@RG\tID:b",
+        "@CO\ta\0b",
+        "@PG\tID:a\r",
         r"@RGID:a",
     ):
         with pytest.raises(UsageError, match="expected a line such as"):
