@@ -199,11 +199,15 @@ def open_reads(path: str, threads: int = 1, collate: bool = False) -> ByteSource
 
 
 def _holds_alignments(start: bytes) -> bool:
-    if not start.startswith(GZIP_MAGIC):
-        return start.startswith(CRAM_MAGIC)
+    if start.startswith(CRAM_MAGIC):
+        return True
+    found = b""
     with contextlib.suppress(zlib.error):
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, 4) == b"BAM\1"
-    return False
+        while start.startswith(GZIP_MAGIC) and len(found) < 4:  # a block may be empty, or hold less
+            member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            found += member.decompress(start, 4 - len(found))
+            start = member.unused_data
+    return found == b"BAM\1"
 
 
 def _missing(data: bytes) -> str:

@@ -101,6 +101,14 @@ def test_other_files_are_read_as_they_are(folder: Path, tmp_path: Path) -> None:
             assert read_all(source) == data
 
 
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_bam_may_begin_with_a_small_block(folder: Path, tmp_path: Path, cut: int) -> None:
+    data = gzip.decompress((folder / "reads.bam").read_bytes())
+    (tmp_path / "cut.bam").write_bytes(gzip.compress(data[:cut]) + gzip.compress(data[cut:]))
+    read = [text for chunk in chunks(start(tmp_path / "cut.bam", ())) for text in texts(chunk)]
+    assert read == [(f"{read.name}\n", read.bases, read.quality) for read in READS]
+
+
 def test_aligned_reads_are_restored(folder: Path) -> None:
     """Of an alignment's records the primary one is read, in the letters and the direction that it was sequenced in."""
     assert search(folder, "reads.fq", "exact.bam", "--exact") == 0
