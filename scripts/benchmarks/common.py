@@ -112,14 +112,22 @@ def told_of(backend: Backend) -> Row:
     return {"versions": versions(), "device": backend.name, "threads": backend.threads}
 
 
+def git_commit() -> str | None:
+    """The checkout's, with -dirty behind it where files have changed since."""
+    git = f"git -C {shlex.quote(str(ROOT))} describe --always --dirty --exclude='*'"
+    return asked("^([0-9a-f]+(?:-dirty)?)$", git)
+
+
+def machine() -> Row:
+    gpu = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
+    found = {"cpu": asked(r"model name\s*: (.*)", "cat /proc/cpuinfo"), "cores": len(os.sched_getaffinity(0))}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return found | {"memory_bytes": memory, "gpu": asked(r"(.+), [\d.]+", gpu), "driver": asked(r", ([\d.]+)", gpu)}
+
+
 def circumstances(options: Options, told: Row) -> Row:
     """What tells the figures of two runs apart; `told` is a report of readmap's, or told_of."""
-    gpu = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
-    git = f"git -C {shlex.quote(str(ROOT))} describe --always --dirty --exclude='*'"
-    commit, peers = asked("^([0-9a-f]+(?:-dirty)?)$", git), {name: asked(*VERSIONS[name]) for name in options.peers}
-    machine = {"cpu": asked(r"model name\s*: (.*)", "cat /proc/cpuinfo"), "cores": len(os.sched_getaffinity(0))}
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    machine |= {"memory_bytes": memory, "gpu": asked(r"(.+), [\d.]+", gpu), "driver": asked(r", ([\d.]+)", gpu)}
-    called = {"schema": 1, "label": options.label, "command": shlex.join(sys.argv), "commit": commit}
-    called |= {"versions": told["versions"] | peers, "machine": machine}
+    peers = {name: asked(*VERSIONS[name]) for name in options.peers}
+    called = {"schema": 1, "label": options.label, "command": shlex.join(sys.argv), "commit": git_commit()}
+    called |= {"versions": told["versions"] | peers, "machine": machine()}
     return called | {key: told[key] for key in ("device", "threads", "reference", "counts") if key in told}

@@ -1,0 +1,229 @@
+"""Every command as a process of its own with what it reads and writes: what is killed, and what disks fail under."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pysam
+from benchmarks.common import ROOT
+
+from attacks import inputs, readers
+from attacks.command_runs import contents, must, names_in, run
+
+READMAP = [sys.executable, "-m", "readmap"]
+CHECKPOINT, OLD = "kept", b"old"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command and its outputs, by their names in its folder.
+
+    old: whether other outputs have these names already. keeps: what the command may leave when it fails.
+    """
+
+    name: str
+    words: list[str]
+    outputs: list[str]
+    old: bool = False
+    keeps: list[str] = field(default_factory=list)
+
+
+def _search(ending: str, *options: str) -> Job:
+    more = [f"out{ending}.{'bai' if ending == '.bam' else 'crai'}"] if "--sort" in options else []
+    more += ["no.fq"] if "--unmapped" in options else []
+    words = ["search", "r1.fq", "r2.fq", "-x", "ref.fa", "-o", f"out{ending}", *options]
+    return Job(f"search {ending} {' '.join(options)}".strip(), words, [f"out{ending}", *more], old="-Y" in options)
+
+
+JOBS = (
+    Job("index", ["index", "ref.fa", "-o", "new.readmap"], ["new.readmap"]),
+    Job("index --force", ["index", "ref.fa", "-o", "new.readmap", "--force"], ["new.readmap"], old=True),
+    Job("index --database", ["index", "--database", "proteins.fa", "-o", "new.readmapdb"], ["new.readmapdb"]),
+    Job(
+        "index --database --force",
+        ["index", "--database", "proteins.fa", "-o", "new.readmapdb", "--force"],
+        ["new.readmapdb"],
+        old=True,
+    ),
+    _search(".sam"),
+    _search(".sam", "-Y"),
+    _search(".bam", "--unmapped", "no.fq"),
+    _search(".cram"),
+    _search(".bam", "--sort"),
+    _search(".cram", "--sort", "-Y"),
+    Job(
+        "compare --checkpoint",
+        ["compare", "one.fa", "other.fa", "-o", "out.tsv", "--checkpoint", CHECKPOINT, "--no-pruning"],
+        ["out.tsv"],
+        keeps=[CHECKPOINT],
+    ),
+    Job("scan", ["scan", "query.fa", "proteins.fa.readmapdb", "-o", "hits.tsv"], ["hits.tsv"]),
+)
+
+Contents = dict[str, dict[str, bytes]]
+
+
+def known(path: Path) -> dict[str, bytes]:
+    """The contents of an output; of CRAM its records, which htslib does not always pack into the same bytes."""
+    if path.suffix not in (".cram", ".crai") or not path.exists() or path.read_bytes() == OLD:
+        return contents(path)
+    if path.suffix == ".crai":
+        return {"lines": b"%d" % readers.inflated(path.read_bytes()).count(b"\n")}
+    try:
+        text = pysam.view("-h", "--no-PG", "-T", str(path.with_name("ref.fa")), str(path))
+    except pysam.SamtoolsError as error:
+        text = f"not CRAM: {error}"
+    return {"records": text.encode(), "end": path.read_bytes()[-38:]}
+
+
+class Workplace:
+    """Inputs on the disk, and what undisturbed runs make of them.
+
+    Attributes:
+        base: the folder of the inputs. expected: the contents of each job's outputs, by its name. before: of outputs
+            that are to be replaced. seconds: of a run.
+    """
+
+    def __init__(self, base: Path, size: int) -> None:
+        """size: a measure of the work, about in milliseconds."""
+        self.base, self.expected, self.seconds = base, dict[str, Contents](), dict[str, float]()
+        self.before: dict[str, Contents] = {}
+        _write_inputs(base, size)
+        for job in JOBS:
+            folder = base.with_name("undisturbed")
+            self.fill(folder, job)
+            self.before[job.name] = {name: known(folder / name) for name in job.outputs} if job.old else {}
+            began = time.monotonic()
+            done = subprocess.run([*READMAP, *job.words], cwd=folder, env=environment(folder), capture_output=True)
+            if done.returncode:
+                sys.exit(f"attack: {job.name}: {done.stderr.decode(errors='replace')}")
+            self.seconds[job.name] = time.monotonic() - began
+            self.expected[job.name] = {name: known(folder / name) for name in job.outputs}
+            shutil.rmtree(folder)
+
+    def fill(self, folder: Path, job: Job) -> None:
+        """A folder with the inputs, and with old outputs where the job replaces such."""
+        shutil.copytree(self.base, folder, dirs_exist_ok=True)
+        (folder / "tmp").mkdir()
+        for name in job.outputs if job.old else ():
+            source = {".readmap": "old.readmap", ".readmapdb": "old.readmapdb"}.get(os.path.splitext(name)[1])
+            if source:
+                shutil.copytree(folder / source, folder / name)
+            else:
+                (folder / name).write_bytes(OLD)
+
+    def state(self, folder: Path, job: Job) -> str:
+        """Of the outputs: "absent", "old" or "new"; else what is wrong with them, in words."""
+        states = {}
+        for name in job.outputs:
+            found = known(folder / name)
+            values = {"new": self.expected[job.name][name], "old": self.before[job.name].get(name), "absent": {}}
+            states[name] = next((word for word, value in values.items() if value == found), "half")
+        if len(set(states.values())) > 1 or "half" in states.values():
+            return f"half: {states}"
+        return next(iter(states.values()))
+
+    def again(self, folder: Path, job: Job) -> str:
+        """What is wrong once the job has run again, undisturbed, in words; "" where all is as it should be."""
+        words = [*job.words, "--force"] if job.words[0] == "index" and not job.old else job.words
+        ended = run(words, folder, patch=partial(os.environ.update, environment(folder)))
+        state = self.state(folder, job)
+        if ended.code or state != "new":
+            return f"the next run: exit code {ended.code}, the output is {state}: {ended.errors[-300:]}"
+        left = self.left(folder, job)
+        return f"the next run left {left}" if left else ""
+
+    def left(self, folder: Path, job: Job) -> list[str]:
+        """What is in a folder beside inputs, outputs and what the job may leave."""
+        known = [*names_in(self.base), "tmp"]
+        roots = (*job.outputs, *job.keeps)
+        found = [name for name in sorted(names_in(folder)) if name not in known]
+        return [name for name in found if name.split("/")[0] not in roots]
+
+
+def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Of a command whose temporary files go into tmp/ of its folder."""
+    own = {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "TMPDIR": str(folder / "tmp"), "COLUMNS": "200"}
+    return os.environ | own | dict(more or {})
+
+
+def started(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """The job, running in a session of its own. Its messages go to a file beside the folder."""
+    with open(f"{folder}.errors", "wb") as errors:
+        return subprocess.Popen(
+            [*READMAP, *job.words],
+            cwd=folder,
+            env=environment(folder, more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
+        )
+
+
+def survivors(session: int, seconds: float = 2.0) -> list[int]:
+    """The processes of a session that are still there after so many seconds."""
+    ends = time.monotonic() + seconds
+    while (found := _members(session)) and time.monotonic() < ends:
+        time.sleep(0.02)
+    for process in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    return found
+
+
+def _members(session: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            state, _, _, own = Path(f"/proc/{int(name)}/stat").read_text().rpartition(")")[2].split()[:4]
+            if int(own) == session and state != "Z":
+                found.append(int(name))
+    return found
+
+
+def _write_inputs(base: Path, size: int) -> None:
+    """Inputs of a size, indexes of them, and others that are to be replaced."""
+    base.mkdir(parents=True)
+    draw = Random("jobs")
+    contig = inputs.letters(draw, 2_000 + 30 * size)
+    reads: dict[str, list[bytes]] = {"r1.fq": [], "r2.fq": []}
+    for number in range(20 + 2 * size):
+        start = draw.randrange(len(contig) - 400)
+        ends = contig[start : start + 100], contig[start + 200 : start + 300].translate(inputs.COMPLEMENT)[::-1]
+        ends = ends if number % 50 else (inputs.letters(draw, 100), inputs.letters(draw, 100))
+        for records, bases in zip(reads.values(), ends, strict=True):
+            records.append(b"@r%d\n%b\n+\n%b\n" % (number, bases, b"I" * 100))
+    proteins = {f"p{i}": inputs.letters(draw, 300, inputs.PROTEIN) for i in range(10 + size)}
+    other = contig[:300] + inputs.letters(draw, 30) + contig[320:]
+    made = {name: b"".join(records) for name, records in reads.items()}
+    made |= {"ref.fa": b">one\n%b\n" % contig, "old.fa": b">old\n%b\n" % contig[:1500]}
+    made |= {
+        "proteins.fa": inputs.fasta(draw, proteins),
+        "old.faa": b">old\nMKV\n",
+        "query.fa": b">q\n" + proteins["p3"],
+    }
+    made |= {
+        "one.fa": b">one\n%b\n" % contig[: 20 * size + 900],
+        "other.fa": b">other\n%b\n" % other[: 20 * size + 900],
+    }
+    for name, data in made.items():
+        (base / name).write_bytes(data)
+    pysam.faidx(str(base / "ref.fa"))
+    must(["index", "ref.fa", "-q"], base)
+    must(["index", "--database", "proteins.fa", "-q"], base)
+    must(["index", "old.fa", "-q"], base)
+    must(["index", "--database", "old.faa", "-o", "old.readmapdb", "-q"], base)
+    (base / "old.fa.readmap").rename(base / "old.readmap")

@@ -1,0 +1,102 @@
+"""Signals at random moments of every command: afterwards an output is absent, the old one or the new one, and whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from attacks.command_runs import ERROR, FORBIDDEN, PLACE, warm_up
+from attacks.jobs import JOBS, Job, Workplace, started, survivors
+from attacks.outcomes import Outcome, Verdict
+from attacks.workers import describe_end
+
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP)
+
+#: Of a command that a signal ended in order, in its imports, and that had done its work.
+CODES = {
+    signal.SIGKILL: (-signal.SIGKILL, 0),
+    signal.SIGTERM: (130, -signal.SIGTERM, 0),
+    signal.SIGINT: (130, -signal.SIGINT, 0),
+    signal.SIGSTOP: (0,),
+}
+
+
+class Case(NamedTuple):
+    """A job, a signal, and the share of an undisturbed run's time after which it comes."""
+
+    job: Job
+    signal: signal.Signals
+    moment: float
+
+
+class Kills:
+    """The attack; see workers.Attack."""
+
+    batch, limit = 10, 240.0
+
+    def __init__(self, seed: int, scratch: Path, size: int = 1_000) -> None:
+        """size: of the work, as Workplace takes it."""
+        self._seed, self._scratch = seed, scratch
+        warm_up()
+        self._place = Workplace(scratch / "base", size)
+
+    def row(self, number: int) -> str:
+        case = self._case(number)
+        return f"kills, {case.signal.name}{', old output' if case.job.old else ''}"
+
+    def run(self, number: int) -> Outcome:
+        case, folder = self._case(number), self._scratch / f"kill-{os.getpid()}"
+        self._place.fill(folder, case.job)
+        try:
+            verdict, reason = self._run(case, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return Outcome(self.row(number), verdict, f"{reason} ({case})" if verdict.is_finding else "")
+
+    def keep(self, number: int, folder: Path) -> None:
+        (folder / "case").write_text(f"{self._case(number)}\n")
+
+    def _case(self, number: int) -> Case:
+        draw = Random(f"{self._seed} kills {number}")
+        return Case(JOBS[number % len(JOBS)], draw.choice(SIGNALS), draw.random() * 1.15)
+
+    def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
+        job = case.job
+        process = started(job, folder)
+        try:
+            time.sleep(case.moment * self._place.seconds[job.name])
+            process.send_signal(case.signal)
+            if case.signal is signal.SIGSTOP:
+                time.sleep(0.3)
+                process.send_signal(signal.SIGCONT)
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            return Verdict.HUNG, "no end after 60 s"
+        finally:
+            alive = survivors(process.pid)
+            process.wait()
+        errors = Path(f"{folder}.errors").read_text(errors="replace")
+        state = self._place.state(folder, job)
+        if state.startswith("half"):
+            return Verdict.HALF, state
+        if job.old and state == "absent":
+            return Verdict.LOST, "neither the old output nor the new one is there"
+        if code == 0 and state != "new":
+            return Verdict.LOST, f"exit code 0, and the output is {state}"
+        if alive:
+            return Verdict.CRASHED, f"{len(alive)} processes survive"
+        if code == -signal.SIGINT and not PLACE.search(errors):
+            errors = ""  # Python's own, before it has come to readmap
+        if code not in CODES[case.signal] or FORBIDDEN.search(errors) or ERROR.search(errors):
+            return Verdict.CRASHED, f"{describe_end(code)}: {errors[-500:]!r}"
+        if code in (0, 130) and (left := self._place.left(folder, job)):
+            return Verdict.HALF, f"{describe_end(code)}, and it left {left}"
+        if reason := self._place.again(folder, job):
+            return (Verdict.HALF if "left" in reason else Verdict.LOST), reason
+        return (Verdict.ACCEPTED if code == 0 else Verdict.REFUSED), ""

@@ -1,0 +1,102 @@
+"""How a case ended, the counts of all cases, and the file in which those of several runs add up."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import asked, git_commit, machine
+from rich.console import Console
+from rich.table import Table
+
+from readmap.cli.common.report import versions
+
+Options = argparse.Namespace
+Row = dict[str, Any]
+
+
+class Verdict(StrEnum):
+    """How a case ended; the first two are good ends."""
+
+    REFUSED = "refused"  # in one line, as bad input or a failing machine is
+    ACCEPTED = "accepted"  # with all that was in it
+    LOST = "lost"  # accepted, with other contents than it has; or valid, and refused
+    HALF = "half-written"  # an output that is neither absent nor whole, or a file that should be gone
+    CRASHED = "crashed"  # a signal, a traceback, or any other end that is not promised
+    HUNG = "hung"
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether it is to be told, and kept."""
+        return self not in (Verdict.REFUSED, Verdict.ACCEPTED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a case; attack: the row of the table that counts it. reason: of a finding, in a line."""
+
+    attack: str
+    verdict: Verdict
+    reason: str = ""
+
+
+class Tally:
+    """Cases by attack and verdict."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._counts: dict[str, Counter[Verdict]] = {}
+        for row in rows:
+            self.add_row(row)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a case."""
+        self._of(outcome.attack)[outcome.verdict] += 1
+
+    def add_row(self, row: Row) -> None:
+        """Add the counts of a row, as `rows` gives it."""
+        for verdict in Verdict:
+            self._of(row["attack"])[verdict] += row[verdict]
+
+    def rows(self) -> list[Row]:
+        """A row an attack."""
+        return [
+            {"attack": attack, "cases": counts.total()} | {verdict: counts[verdict] for verdict in Verdict}
+            for attack, counts in self._counts.items()
+        ]
+
+    @property
+    def findings(self) -> int:
+        """Cases that did not end well."""
+        return sum(counts[verdict] for counts in self._counts.values() for verdict in Verdict if verdict.is_finding)
+
+    def _of(self, attack: str) -> Counter[Verdict]:
+        return self._counts.setdefault(attack, Counter())
+
+
+def show(title: str, rows: list[Row]) -> None:
+    """Print a table; the findings of a row are in red."""
+    table = Table("attack", *("cases", *Verdict), title=title)
+    for row in rows:
+        numbers = [f"{row['cases']:,}"]
+        numbers += [f"[red]{row[v]:,}[/]" if v.is_finding and row[v] else f"{row[v]:,}" for v in Verdict]
+        table.add_row(row["attack"], *numbers)
+    (Console() if sys.stdout.isatty() else Console(width=150)).print(table)
+
+
+def add_to(file: Path, options: Options, tally: Tally, seconds: float, findings: list[str]) -> list[Row]:
+    """Add a run to those that a file holds; the rows of all of them."""
+    record: Row = json.loads(file.read_text()) if file.exists() else {"schema": 1, "total": [], "runs": []}
+    run = {"command": shlex.join(["scripts/attack", *options.words]), "seed": options.seed, "first": options.first}
+    run |= {"commit": git_commit(), "versions": versions(), "compiler": asked("^(.+)", "${CXX:-g++} --version")}
+    run |= {"machine": machine(), "seconds": round(seconds, 1), "counts": tally.rows(), "findings": findings}
+    total = Tally([*record["total"], *tally.rows()]).rows()
+    file.write_text(json.dumps(record | {"total": total, "runs": [*record["runs"], run]}, indent=1) + "\n")
+    return total

@@ -1,0 +1,90 @@
+"""All kernels compiled with AddressSanitizer and UndefinedBehaviorSanitizer, under valid runs and under other attacks.
+
+The package is as it is: $CXX names a wrapper that adds the flags, and the compiled code has a cache of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.common import ROOT
+
+from attacks.outcomes import Outcome, Tally, Verdict
+from attacks.workers import TELLING, describe_end
+
+FLAGS = "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
+#: Leaks are Python's own; a request for too much memory is refused as without sanitizers.
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1"}
+OPTIONS |= {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "PYTHONMALLOC": "malloc"}
+
+#: The attacks that are run, and the share of the cases that each has.
+ATTACKS = {"parsers": 0.95, "folders": 0.05}
+
+
+def environment(work: Path) -> dict[str, str]:
+    """In which kernels are compiled with sanitizers; work: keeps what is compiled."""
+    cache, wrapper = work / "sanitized", work / "sanitizing-c++"
+    cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+    wrapper.write_text(f'#!/bin/sh\nexec g++ "$@" {FLAGS}\n')
+    wrapper.chmod(0o755)
+    libraries = [subprocess.getoutput(f"g++ -print-file-name={name}.so") for name in ("libasan", "libubsan")]
+    own = {"CXX": str(wrapper), "READMAP_CACHE": str(cache), "LD_PRELOAD": " ".join(libraries)}
+    own |= {"PYTHONPATH": f"{ROOT / 'scripts'}:{ROOT}"}
+    return os.environ | OPTIONS | own
+
+
+def run(seed: int, first: int, cases: int, workers: int, work: Path) -> tuple[Tally, list[str]]:
+    """The counts of valid runs and of the attacks, and a line for each finding."""
+    variables, tally, findings = environment(work), Tally(), []
+    print("compiling all kernels with sanitizers, some minutes the first time", file=sys.stderr)
+    done = subprocess.run([sys.executable, "-m", "attacks.sanitizers"], env=variables, capture_output=True, text=True)
+    print(done.stdout.strip(), file=sys.stderr)
+    reason = "" if done.returncode == 0 else f"{describe_end(done.returncode)}: {_told(done.stderr)}"
+    tally.add(Outcome("sanitizers, valid runs", Verdict.CRASHED if reason else Verdict.ACCEPTED, reason))
+    findings += [f"sanitizers, valid runs: {reason}"] if reason else []
+    for name, share in ATTACKS.items():
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            os.unlink(file.name)
+            words = [name, "--seed", seed, "--first", first, "--cases", max(int(share * cases), 1), "-j", workers]
+            words += ["--work", work, "--json", file.name]
+            command = [sys.executable, str(ROOT / "scripts/attack"), *map(str, words)]
+            print(shlex.join(command), file=sys.stderr)
+            subprocess.run(command, env=variables, stdout=subprocess.DEVNULL)
+            report = json.loads(Path(file.name).read_text())
+            Path(file.name).touch()
+        for row in report["total"]:
+            tally.add_row(row | {"attack": f"sanitizers, {row['attack']}"})
+        findings += [f"sanitizers, {line}" for run in report["runs"] for line in run["findings"]]
+    return tally, findings
+
+
+def _told(errors: str) -> str:
+    found = TELLING.findall(errors)
+    return found[0] if found else errors[-500:]
+
+
+def valid_runs() -> None:
+    """Every command on valid inputs, and all searches from Python; prints the modules of kernels that were launched."""
+    from attacks.command_runs import warm_up
+    from attacks.jobs import Workplace
+    from readmap.backend.compilation.sources import modules
+
+    warm_up()
+    with tempfile.TemporaryDirectory() as scratch:
+        Workplace(Path(scratch) / "base", 60)
+    loaded = Path("/proc/self/maps").read_text()
+    launched = [name for name in modules(for_gpu=False) if f"/{name.replace('/', '-')}-" in loaded]
+    others = sorted({*modules(for_gpu=False)} - {*launched})
+    print(f"{len(launched)} modules of kernels launched under sanitizers here: {', '.join(launched)}")
+    print(f"left to the commands: {', '.join(others) or 'none'}")
+
+
+if __name__ == "__main__":
+    valid_runs()

@@ -1,0 +1,243 @@
+"""Cases run by processes of their own: one that crashes or hangs is counted, and another goes on behind it.
+
+    this process     a worker: cases 0 to 999          another: 1,000 to 1,999
+    counts      <-   0 ok, 1 ok, 2 refused, ...   <-   1,000 ok, ...
+                     (killed by a signal: case 3 crashed; a new worker begins with case 4)
+
+What a worker has told of last says which case it is at, so nothing else is shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from attacks.outcomes import Outcome, Verdict
+
+PR_SET_PDEATHSIG = 1
+
+#: Of what sanitizers and Python's own handler say, the lines that tell what happened.
+TELLING = re.compile(r"^.*(?:ERROR: AddressSanitizer|runtime error|Fatal Python error).*$", re.MULTILINE)
+
+
+class Attack(Protocol):
+    """Cases by their numbers; the same number is the same case.
+
+    batch: cases that a worker runs. limit: seconds that a case may take.
+    """
+
+    batch: int
+    limit: float
+
+    def row(self, number: int) -> str:
+        """Which row of the table counts a case, known without running it."""
+
+    def run(self, number: int) -> Outcome:
+        """How a case ends, in this process or in a child of it."""
+
+    def keep(self, number: int, folder: Path) -> None:
+        """Write what a case is made of into a folder."""
+
+
+def run_cases(
+    attack: Attack, first: int, cases: int | None, seconds: float | None, workers: int, logs: Path
+) -> Iterator[tuple[int, Outcome]]:
+    """The outcomes of cases from `first` on, in any order: so many of them, or as many as begin in so many seconds."""
+    ends = None if seconds is None else time.monotonic() + seconds
+    stop = None if cases is None else first + cases
+    batches = iter(range(first, stop, attack.batch) if stop is not None else itertools.count(first, attack.batch))
+    running: dict[int, _Worker] = {}
+    try:
+        while True:
+            while len(running) < workers and (ends is None or time.monotonic() < ends):
+                begin = next(batches, None)
+                if begin is None:
+                    break
+                end = begin + attack.batch if stop is None else min(begin + attack.batch, stop)
+                _begin(running, attack, begin, end, logs)
+            if not running:
+                return
+            told, _, _ = select.select(list(running), [], [], 0.2)
+            for reader in list(running):
+                worker = running[reader]
+                if reader in told:
+                    yield from worker.outcomes()
+                if worker.is_over or (ends is not None and time.monotonic() > ends + attack.limit):
+                    del running[reader]
+                elif worker.seconds > attack.limit or worker.has_ended:
+                    del running[reader]
+                    yield worker.next, worker.broken()
+                    if worker.next + 1 < worker.end and (ends is None or time.monotonic() < ends):
+                        _begin(running, attack, worker.next + 1, worker.end, logs)
+    finally:
+        for worker in running.values():
+            worker.kill()
+
+
+def _begin(running: dict[int, _Worker], attack: Attack, begin: int, end: int, logs: Path) -> None:
+    worker = _Worker(attack, begin, end, logs)
+    running[worker.reader] = worker
+
+
+class _Worker:
+    """A process that runs the cases from `next` to `end`, and tells of each as it ends."""
+
+    def __init__(self, attack: Attack, begin: int, end: int, logs: Path) -> None:
+        self.next, self.end = begin, end
+        self._attack, self._log = attack, logs / f"worker-{begin}.log"
+        self._rest, self.has_ended = b"", False
+        self._told = time.monotonic()
+        sys.stdout.flush()
+        self.reader, writer = os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            os.close(self.reader)
+            _work(attack, range(begin, end), writer, self._log)
+        os.close(writer)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all of its cases have ended."""
+        if self.next < self.end:
+            return False
+        self.kill()
+        self._log.unlink(missing_ok=True)
+        return True
+
+    @property
+    def seconds(self) -> float:
+        """Since it told of a case."""
+        return time.monotonic() - self._told
+
+    def outcomes(self) -> Iterator[tuple[int, Outcome]]:
+        """Of the cases that it has told of."""
+        data = os.read(self.reader, 1 << 16)
+        self.has_ended = not data
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            attack, verdict, reason = json.loads(line)
+            self._told = time.monotonic()
+            self.next += 1
+            yield self.next - 1, Outcome(attack, Verdict(verdict), reason)
+
+    def broken(self) -> Outcome:
+        """The outcome of the case that it died of, or that it hangs in."""
+        row = self._attack.row(self.next)
+        if not self.has_ended:
+            self.kill()
+            return Outcome(row, Verdict.HUNG, f"no end after {self._attack.limit:g} s")
+        code = self.kill()
+        log = self._log.read_text(errors="replace") if self._log.exists() else ""
+        told = TELLING.findall(log)
+        return Outcome(row, Verdict.CRASHED, f"{describe_end(code)}{f': {told[0]}' if told else ''}")
+
+    def kill(self) -> int:
+        """End it and all that it started; its exit code, or the negative number of the signal that ended it."""
+        for end in (os.killpg, os.kill):  # it may not lead a group yet
+            with contextlib.suppress(ProcessLookupError):
+                if not self.has_ended:
+                    end(self._process, signal.SIGKILL)
+        _, status = os.waitpid(self._process, 0)
+        os.close(self.reader)
+        return os.waitstatus_to_exitcode(status)
+
+
+def _work(attack: Attack, numbers: range, writer: int, log: Path) -> None:
+    """Run cases in this process, which does not return."""
+    os.setsid()
+    _die_with_parent()
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 2)
+    faulthandler.enable(descriptor)
+    for number in numbers:
+        try:
+            outcome = attack.run(number)
+        except BaseException as error:  # whatever comes out of a case is how it ended
+            outcome = Outcome(attack.row(number), Verdict.CRASHED, _in_a_line(error))
+        told = [outcome.attack, outcome.verdict, outcome.reason]
+        os.write(writer, json.dumps(told).encode() + b"\n")
+    os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Have this process killed when the one that forked it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _in_a_line(error: BaseException) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "readmap/" in frame.filename]
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {str(error)[:300]}{place}"
+
+
+def describe_end(code: int) -> str:
+    """The end of a process in words."""
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a child. code: its exit code, the negative number of a signal, or None where it hung."""
+
+    code: int | None
+    output: bytes
+    errors: str
+
+
+def forked(function: Callable[[], int], folder: Path, limit: float) -> Ended:
+    """The end of a function in a child of its own: in `folder`, without standard input, with its output kept.
+
+    The function's value is the exit code. The child has a session of its own, which is killed where it hangs.
+    """
+    out, err = (os.memfd_create(name) for name in ("output", "errors"))
+    process = os.fork()
+    if not process:
+        _run_child(function, folder, out, err)
+    pidfd = os.pidfd_open(process)
+    has_ended = bool(select.select([pidfd], [], [], limit)[0])
+    os.close(pidfd)
+    if not has_ended:
+        os.killpg(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    texts = []
+    for descriptor in (out, err):
+        texts.append(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+        os.close(descriptor)
+    return Ended(os.waitstatus_to_exitcode(status) if has_ended else None, texts[0], texts[1].decode(errors="replace"))
+
+
+def _run_child(function: Callable[[], int], folder: Path, out: int, err: int) -> None:
+    import threading
+
+    code = 70
+    try:
+        os.setsid()
+        _die_with_parent()
+        os.chdir(folder)
+        for descriptor, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
+            os.dup2(descriptor, target)
+        faulthandler.enable(2)
+        code = function()
+        threading._shutdown()  # type: ignore[attr-defined]
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
