@@ -26,6 +26,9 @@ def main(parent: str, command: str, *arguments: str) -> int:
     except SamtoolsError as error:
         print(str(error.value).partition("stderr=")[2], file=sys.stderr)
         return 1
+    except OSError as error:  # of pysam's own files
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -5,7 +8,16 @@ from typing import IO
 
 import pytest
 
-from readmap.formats.samtools import Samtools
+from readmap.formats.samtools import PROGRAM, Samtools
+
+FAILING = """
+import runpy, sys
+import pysam
+def view(*_, **__): raise OSError(5, "Input/output error")
+pysam.samtools.view = view
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 class SlowFile:
@@ -30,3 +42,9 @@ def test_threads_close_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> N
         with ThreadPoolExecutor(4) as pool:
             for ended in [pool.submit(end) for end in (command.close, command.end_input) * 2]:
                 ended.result()
+
+
+def test_a_failure_of_pysam_is_one_line() -> None:
+    command = [sys.executable, "-c", FAILING, str(PROGRAM), str(os.getpid()), "view", "-"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "[Errno 5] Input/output error\n")
