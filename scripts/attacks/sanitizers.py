@@ -32,7 +32,7 @@ def environment(work: Path) -> dict[str, str]:
     """In which kernels are compiled with sanitizers; work: keeps what is compiled."""
     cache, wrapper = work / "sanitized", work / "sanitizing-c++"
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-    wrapper.write_text(f'#!/bin/sh\nexec g++ "$@" {FLAGS}\n')
+    wrapper.write_text(f'#!/bin/sh\nexec env -u LD_PRELOAD g++ "$@" {FLAGS}\n')
     wrapper.chmod(0o755)
     libraries = [subprocess.getoutput(f"g++ -print-file-name={name}.so") for name in ("libasan", "libubsan")]
     own = {"CXX": str(wrapper), "READMAP_CACHE": str(cache), "LD_PRELOAD": " ".join(libraries)}

@@ -1,0 +1,171 @@
+"""scripts/attack: that nothing is found where nothing is wrong, and that it finds what is planted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import Read, fastq
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts/attack"
+
+# The script as a module of a process of its own, since it forks: what is planted comes first.
+PLANTED = """
+import importlib.util, os, signal, sys, time
+from importlib.machinery import SourceFileLoader
+sys.path[:0] = [{scripts!r}, {root!r}]
+sys.base_prefix = "elsewhere"
+sys.dont_write_bytecode = True
+{plant}
+loader = SourceFileLoader("attack", {script!r})
+module = importlib.util.module_from_spec(importlib.util.spec_from_loader("attack", loader))
+loader.exec_module(module)
+sys.exit(module.main({words!r}))
+"""
+
+Rows = dict[str, dict[str, Any]]
+
+
+def run(folder: Path, *words: str | Path, plant: str = "") -> tuple[subprocess.CompletedProcess[str], Rows]:
+    """The end of the script, and its rows by their names; plant: Python that is run before."""
+    given = [*map(str, words), "-j", "1", "--work", str(folder / "work"), "--json", str(folder / "counts.json")]
+    names = {"scripts": str(SCRIPT.parent), "root": str(ROOT), "script": str(SCRIPT), "words": given, "plant": plant}
+    command = [sys.executable, "-c", PLANTED.format(**names)] if plant else [sys.executable, str(SCRIPT), *given]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})
+    rows = json.loads((folder / "counts.json").read_text())["total"]
+    return done, {row["attack"]: row for row in rows}
+
+
+def total(rows: Rows, verdict: str) -> int:
+    return sum(row[verdict] for row in rows.values())
+
+
+def expect_clean(done: subprocess.CompletedProcess[str], rows: Rows, cases: int) -> None:
+    assert done.returncode == 0, done.stderr
+    assert total(rows, "cases") == total(rows, "accepted") + total(rows, "refused") == cases
+
+
+@pytest.mark.parametrize(("attack", "cases"), [("parsers", 1200), ("commands", 52), ("kills", 4), ("memory", 12)])
+def test_nothing_is_found(tmp_path: Path, attack: str, cases: int) -> None:
+    done, rows = run(tmp_path, attack, "--seed", "5", "--cases", str(cases))
+    expect_clean(done, rows, cases)
+    if attack in ("parsers", "commands"):
+        assert len(rows) >= 12
+        assert total(rows, "accepted") > 0.1 * cases < total(rows, "refused")
+
+
+def test_nothing_is_found_on_bad_disks(tmp_path: Path) -> None:
+    """Without reads that fail, whose errors do not all name the file yet."""
+    plant = "import attacks.disks as disks; disks.ERRORS = {name: disks.ERRORS['write'] for name in disks.ERRORS}"
+    done, rows = run(tmp_path, "disks", "--seed", "8", "--cases", "8", plant=plant)
+    expect_clean(done, rows, 8)
+
+
+def test_damaged_folders_are_found_by_info(tmp_path: Path) -> None:
+    plant = """
+from attacks import folders
+folders.COMMANDS = {name: [words for words in folders.COMMANDS[name] if "--check" in words] for name in
+                    (folders.INDEX, folders.DATABASE)}
+folders.NAMES = tuple(folders.COMMANDS)
+folders.Folders.__init__.__defaults__ = (("raw",),)
+"""
+    done, rows = run(tmp_path, "folders", "--cases", "40", plant=plant)
+    expect_clean(done, rows, 40)
+    assert total(rows, "refused") > 33
+
+
+@pytest.mark.parametrize(
+    ("words", "plant", "row", "verdict"),
+    [
+        (
+            ["parsers", "--cases", "240"],
+            "from attacks import parsers; find = parsers.find_reads\n"
+            "parsers.find_reads = lambda *given: (r := find(*given)).part(0, max(r.count - 1, 0))",
+            "parsers, FASTQ",
+            "lost",
+        ),
+        (
+            ["parsers", "--cases", "24"],
+            "from attacks import parsers; parsers.read_matrix = lambda path: os.kill(os.getpid(), signal.SIGSEGV)",
+            "parsers, matrix",
+            "crashed",
+        ),
+        (
+            ["parsers", "--cases", "24"],
+            "from attacks import parsers; parsers.read_matrix = lambda path: time.sleep(60); parsers.Parsers.limit = 2",
+            "parsers, matrix",
+            "hung",
+        ),
+        (
+            ["commands", "--cases", "26", "--seed", "3"],
+            "from readmap.search.mapping import Mapping; Mapping.rest = lambda self: iter(())",
+            "commands, search FASTQ",
+            "lost",
+        ),
+        (
+            ["commands", "--cases", "39"],
+            "from readmap.formats.output import Output; Output.abort = lambda self: None",
+            "commands, search CRAM",
+            "half-written",
+        ),
+    ],
+    ids=["a read is dropped", "a fault of memory", "no end", "records are dropped", "no output is removed"],
+)
+def test_what_is_planted_is_found(tmp_path: Path, words: list[str], plant: str, row: str, verdict: str) -> None:
+    done, rows = run(tmp_path, *words, plant=plant)
+    assert done.returncode == 1, done.stderr
+    assert rows[row][verdict] > 0
+    assert total(rows, "cases") == int(words[2])
+    found = [line for line in done.stderr.splitlines() if line.startswith(f"{row}: {verdict}: ")]
+    assert len(found) == rows[row][verdict]
+    number = found[0].split("--first ")[1].split()[0]
+    seed = words[4] if len(words) > 3 else "1"
+    assert any((tmp_path / "work" / f"{words[0]}-{seed}-{number}").iterdir())
+
+
+def test_runs_add_up_and_can_be_repeated(tmp_path: Path) -> None:
+    _, first = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
+    _, both = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
+    assert both == {
+        name: {key: 2 * n if key != "attack" else n for key, n in row.items()} for name, row in first.items()
+    }
+    runs = json.loads((tmp_path / "counts.json").read_text())["runs"]
+    assert [one["seed"] for one in runs] == [2, 2]
+    assert runs[0]["counts"] == runs[1]["counts"]
+    assert {"command", "commit", "machine", "seconds", "versions"} <= runs[0].keys()
+
+
+def test_conformance(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    reads = [Read("a", "ACGTAC", "IIIIII"), Read("b/1", "", ""), Read("c", "NNA", "#AB")]
+    (files / "good.fq").write_bytes(fastq(reads))
+    (files / "bad.fastq").write_bytes(fastq(reads)[:-3])
+    (files / "same_names.bam").write_bytes((ROOT / "tests/inputs/same_names.bam").read_bytes())
+    done, rows = run(tmp_path, "conformance", files)
+    assert done.returncode == 0, done.stderr
+    assert total(rows, "accepted") == 2
+    assert f"{files / 'good.fq'}: accepted with every read, 3" in done.stdout
+    assert f"{files / 'bad.fastq'}: invalid, and refused: " in done.stdout
+    assert f"{files / 'same_names.bam'}: accepted with every read, 10" in done.stdout
+
+
+def test_conformance_tells_what_differs(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/good.fq").write_bytes(fastq([Read("a", "ACGTAC", "IIIIII")]))
+    plant = "from readmap.search.mapping import Mapping; Mapping.rest = lambda self: iter(())"
+    done, rows = run(tmp_path, "conformance", tmp_path / "files", plant=plant)
+    assert done.returncode == 1
+    assert total(rows, "lost") == 1
+    assert "good.fq: differs: expected 1 reads, found 0" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["parsers", "--cases", "1", "--seconds", "1"], ["conformance"], ["peace"]])
+def test_usage(words: list[str]) -> None:
+    assert subprocess.run([sys.executable, SCRIPT, *words], capture_output=True).returncode == 2
