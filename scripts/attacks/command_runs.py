@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attacks import inputs
 from attacks.outcomes import Verdict
-from attacks.workers import Ended, describe_end, forked
+from attacks.workers import TELLING, Ended, describe_end, forked
 
 #: What no run may say.
 FORBIDDEN = re.compile(r"Traceback \(most recent|bug of readmap|Fatal Python error|AddressSanitizer|runtime error:")
@@ -74,7 +74,8 @@ def judge(ended: Ended, folder: Path, before: Collection[str], limit: float = 60
     if ended.code is None:
         return Verdict.HUNG, f"no end after {limit:g} s; {last}"
     if place := PLACE.search(ended.errors.rpartition("Current thread")[2]):
-        return Verdict.CRASHED, f"{describe_end(ended.code)} at {place[1]}:{place[2]} in {place[3]}"
+        told = "".join(f": {line}" for line in TELLING.findall(ended.errors)[:1])
+        return Verdict.CRASHED, f"{describe_end(ended.code)} at {place[1]}:{place[2]} in {place[3]}{told}"
     if found := FORBIDDEN.search(ended.errors):
         line = next(line for line in ended.errors.splitlines() if found[0] in line) if ":" in found[0] else last
         return Verdict.CRASHED, f"{describe_end(ended.code)}: {line or last}"

@@ -2,64 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
 
-import numpy as np
-import pysam
-
-from attacks import inputs, readers
-from attacks.mutations import TOKENS, mutate
 from attacks.outcomes import Outcome, Verdict
-from attacks.readers import Invalid, Read, as_written, difference
-from readmap.backend import open_backend
-from readmap.database.database import Database
-from readmap.database.letters import LETTERS
-from readmap.database.matrices import read_matrix
-from readmap.errors import ReadmapError, UsageError
-from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import open_bytes
-from readmap.formats.fasta import Contig, read_fasta
-from readmap.formats.header import header_lines, parse_header_lines
-from readmap.formats.output import ByteSink
-from readmap.formats.sam import parse_read_group
-from readmap.index.device import DeviceIndex
-from readmap.index.index import build_index
-from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.chunks import Layout, read_chunks
-from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
-from readmap.reads.sequences import read_guessed, read_sequences
-from readmap.search import stream
-from readmap.search.context import Context
-from readmap.search.mapping import Mapping
-
-#: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
-SELDOM = 16
-
-IUPAC, PROTEINS = "ACGTUNRYKMSWBDHV", "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
-
-
-class Case(NamedTuple):
-    """An input: files by their names, and whether anything in them was altered."""
-
-    files: dict[str, bytes]
-    altered: bool
-
-
-@dataclass(frozen=True)
-class Target:
-    """A format: how a case of it is made, and what comes of it: "" where all of it came out, else what differs."""
-
-    name: str
-    make: Callable[[Random], Case]
-    judge: Callable[[Parsers, Case, list[str], Random], str]
+from attacks.readers import Invalid
+from attacks.targets import TARGETS, Case, Library, Target
+from readmap.errors import ReadmapError
 
 
 class Parsers:
@@ -69,17 +19,7 @@ class Parsers:
 
     def __init__(self, seed: int, scratch: Path) -> None:
         self._seed, self._scratch = seed, scratch
-        self.backend = open_backend("cpu", 1)
-
-    @cached_property
-    def index(self) -> DeviceIndex:
-        """The index of the small genome."""
-        path = self._scratch / f"genome-{os.getpid()}.fa"
-        path.write_bytes(inputs.fasta(Random(0), inputs.genome()))
-        try:
-            return build_index(path, threads=1).to_device(self.backend)
-        finally:
-            path.unlink()
+        self._library = Library()
 
     def row(self, number: int) -> str:
         return f"parsers, {TARGETS[number % len(TARGETS)].name}"
@@ -94,7 +34,7 @@ class Parsers:
                 file.write(data)
         row = self.row(number)
         try:
-            reason = target.judge(self, case, paths, draw)
+            reason = target.judge(self._library, case, paths, draw)
         except ReadmapError as error:
             if not case.altered:
                 return Outcome(row, Verdict.LOST, f"a valid input was refused: {error}")
@@ -111,248 +51,8 @@ class Parsers:
         target, draw = TARGETS[number % len(TARGETS)], Random(f"{self._seed} parsers {number}")
         return target, target.make(draw), draw
 
-    def mapped(self, source: Any, layout: Layout) -> list[Read]:
-        """The primary records of a mapping."""
-        sink, work = _Memory(), Mapping(Context(self.index, self.backend))
-        try:
-            stream.run(source, [sink], work, self.backend, layout=layout)
-        finally:
-            found = readers.read_sam(bytes(sink.data))
-            if work.summary.written != work.summary.reads or len(found) != work.summary.written:
-                raise AssertionError(f"{work.summary.reads} reads came in, {len(found)} were written")
-        return found
-
 
 def _refusal(row: str, message: str) -> Outcome:
     """A refusal says something, and is no contradiction of readmap's."""
     is_good = message and "bug of readmap" not in message
     return Outcome(row, Verdict.REFUSED) if is_good else Outcome(row, Verdict.CRASHED, f"the message is {message!r}")
-
-
-class _Memory(ByteSink):
-    """An output in memory."""
-
-    name = "memory"
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def write(self, data: Any) -> None:
-        self.data += bytes(data)
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-    def commit(self) -> None:
-        """It has no name."""
-
-    def abort(self) -> None:
-        """Nobody else sees it."""
-
-
-def _allocate(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return np.empty(size, np.uint8)
-
-
-def _reads(found: Reads) -> Iterator[Read]:
-    """The reads of a batch; mate: of pairs which of the two it is."""
-    data = found.bytes
-    for i in range(found.count):
-        if found.marks[i] & READ_ABSENT:
-            continue
-        name, length = int(found.name_starts[i]), int(found.lengths[i])
-        start, quality = int(found.sequence_starts[i]), int(found.quality_starts[i])
-        qualities = data[quality : quality + length].tobytes() if quality >= 0 else None
-        name_bytes = data[name : name + int(found.name_lengths[i])].tobytes()
-        yield Read(name_bytes, data[start : start + length].tobytes(), qualities, i % 2 + 1 if found.paired else 0)
-
-
-def _judge_reads(layout: Layout) -> Callable[[Parsers, Case, list[str], Random], str]:
-    """FASTQ and FASTA in chunks of many sizes, parsed; sometimes mapped too."""
-
-    def judge(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-        sizes = {
-            "chunk_bytes": draw.choice((64, 200, 1 << 12, 1 << 16)),
-            "threads": draw.choice((1, 1, 1, 1, 1, 1, 1, 2)),
-        }
-        found: list[Read] = []
-        for chunk in read_chunks(paths, _allocate, batch_reads=draw.choice((None, 1, 3)), layout=layout, **sizes):
-            data = attack.backend.upload(chunk.parts)
-            reads = find_reads(data, chunk.reads, chunk.format.value, attack.backend, layout)
-            found += _reads(reads)
-            if reads.bad is not None:
-                raise chunk.error(reads.bad)
-            chunk.release()
-        expected = [readers.read_reads(readers.inflated(data)) for data in case.files.values()]
-        together = [read for mates in zip(*expected, strict=True) for read in mates]
-        if layout.paired:
-            together = [read._replace(mate=i % 2 + 1) for i, read in enumerate(together)]
-        if reason := difference(together, found):
-            return reason
-        if draw.randrange(SELDOM) or not together:
-            return ""
-        return difference(map(as_written, together), attack.mapped(paths, layout))
-
-    return judge
-
-
-def _judge_bam(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    """The reads of BAM in any order, as they stand in the file or beside their mates."""
-    paired, maps = draw.random() < 0.7, not draw.randrange(SELDOM)
-    tags = draw.choice(((), ("RG",), ("RX", "XX"), ("*",)))
-    found: list[Read] = []
-    source = open_reads(paths[0])
-    if not isinstance(source, AlignmentReads):  # it does not look like BAM any more
-        source.close()
-        return _judge_reads(Layout.SINGLE)(attack, case, paths, draw)
-    with source:
-        try:
-            source.start(tags, paired, draw.choice((1, 2, 5, 1_000_000)))
-            if maps:
-                found = attack.mapped(source, Layout.INTERLEAVED)
-            else:
-                for chunk in source.chunks(_allocate, draw.choice((256, 1 << 12, 1 << 16)), draw.choice((None, 1, 3))):
-                    found += _reads(chunk.find(attack.backend))
-                    chunk.release()
-        finally:
-            source.drop()
-    expected = readers.read_bam(readers.inflated(case.files["reads"]))
-    if maps:
-        expected = [as_written(read) for read in expected]
-    # A mate that stands alone is single, and is known by no number then.
-    return difference(*(sorted((read._replace(mate=0) for read in reads), key=_key) for reads in (expected, found)))
-
-
-def _key(read: Read) -> tuple[bytes, bytes, bytes]:
-    return read.name, read.bases, read.quality or b""
-
-
-def _judge_reference(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    with open_bytes(paths[0]) as source:
-        found = read_fasta(source)
-    expected = readers.read_fasta(readers.inflated(case.files["reference"]), IUPAC, empty=False)
-    expected = [(name, letters.replace(b"U", b"T")) for name, letters in expected]
-    if any(not readers.CONTIG_NAME.fullmatch(name) for name, _ in expected) or len(dict(expected)) < len(expected):
-        return f"let in: contigs named {[name for name, _ in expected]}"
-    if reason := _differ(expected, found.names, found.letters, found.offsets):
-        return reason
-    if not draw.randrange(SELDOM):
-        build_index(paths[0], structure=draw.choice(("array", "both")), threads=1).check(attack.backend)
-    return ""
-
-
-def _differ(expected: Sequence[tuple[bytes, bytes]], names: Iterable[bytes], letters: Any, offsets: Any) -> str:
-    parts = [letters[begin:end].tobytes() for begin, end in itertools.pairwise(offsets)]
-    found = list(zip(names, parts, strict=True))
-    return "" if found == list(expected) else f"expected {expected}, found {found}"[:500]
-
-
-def _judge_sequences(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    """Sequences to compare: FASTA or FASTQ of nucleotides."""
-    found = read_sequences(paths[0])
-    data = readers.inflated(case.files["sequences"])
-    if data.lstrip(b"\r\n").startswith(b"@"):
-        with contextlib.suppress(Invalid):  # of FASTQ, sequences to compare keep no qualities, and any name
-            lengths = [len(read.bases) for read in readers.read_reads(data)]
-            return "" if lengths == found.lengths.tolist() else f"expected lengths {lengths}, found {found.lengths}"
-        return ""
-    expected = [(name, text.replace(b"U", b"T")) for name, text in readers.read_fasta(data, IUPAC, empty=True)]
-    return _differ(expected, found.names, found.letters, found.offsets)
-
-
-def _judge_proteins(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    """A database, whose codes are read back."""
-    sequences, molecule = read_guessed(paths[0])
-    database = Database.of(sequences, molecule)
-    data = readers.inflated(case.files["proteins"])
-    if data.startswith(b"@"):
-        return ""
-    expected = readers.read_fasta(data, PROTEINS if molecule is Alphabet.PROTEINS else IUPAC, empty=True)
-    if molecule is Alphabet.NUCLEOTIDES:
-        expected = [(name, text.replace(b"U", b"T")) for name, text in expected]
-    found = [database.letters_of(i, 0, database.length_of(i)).tobytes() for i in range(len(database))]
-    known = bytes(LETTERS)
-    texts = [bytes(letter for letter in text if letter in known) for _, text in expected]
-    return "" if found == texts else f"expected {texts}, found {found}"[:500]
-
-
-def _judge_matrix(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    scores = read_matrix(paths[0]).scores
-    return "" if np.abs(scores).max() <= 1000 else f"let in: scores up to {np.abs(scores).max()}"
-
-
-def _judge_header(attack: Parsers, case: Case, paths: list[str], draw: Random) -> str:
-    """Values of -R and -H; htslib has to read the header that is made of them."""
-    value = os.fsdecode(case.files["line"])
-    lines = []
-    try:
-        lines = [parse_read_group(value).line.decode()]
-    except UsageError:
-        if not value.startswith("@"):  # else it is the name of a file
-            raise
-        lines = parse_header_lines(value)
-    made = header_lines([Contig("one", 9, "0" * 32)], lines, "1", value)
-    text = "".join(f"{line}\n" for line in made).encode("utf-8", "surrogateescape").decode("latin-1")
-    if text.count("\n") != len(made):
-        return f"a line has a line break: {text!r}"
-    found = pysam.AlignmentHeader.from_text(text)
-    return "" if str(found).count("\n") == len(made) else f"htslib has {str(found)!r} of {text!r}"
-
-
-def _of(name: str, make: Callable[[Random], bytes]) -> Callable[[Random], Case]:
-    """Cases of one file: altered text, sometimes compressed."""
-
-    def made(draw: Random) -> Case:
-        data, altered = mutate(draw, make(draw))
-        return Case({name: data if draw.random() < 0.9 else inputs.compressed(draw, data)}, altered)
-
-    return made
-
-
-def _sequences(draw: Random) -> Case:
-    made = inputs.reference if draw.random() < 0.5 else partial(inputs.fastq, reads=draw.randrange(1, 8))
-    return _of("sequences", made)(draw)
-
-
-def _two_files(draw: Random) -> Case:
-    first, second = inputs.pairs(draw)
-    times = draw.choice(((None, 0), (0, None), (None, None)))
-    (first, one), (second, other) = (
-        mutate(draw, data, times=n) for data, n in zip((first, second), times, strict=True)
-    )
-    return Case({"reads1": first, "reads2": second}, one or other)
-
-
-def _compressed(draw: Random) -> Case:
-    make = draw.choice((inputs.fastq, inputs.fasta_reads))
-    data, altered = mutate(draw, inputs.compressed(draw, make(draw)))
-    return Case({"reads": data}, altered)
-
-
-def _bam_records(draw: Random) -> Case:
-    """Altered where it is not compressed."""
-    data, fields = inputs.bam(draw)
-    times = draw.choice((0, 1, 1, 1, 1, 2, 2, 3, 5))
-    data, altered = mutate(draw, data, TOKENS, fields, times)
-    return Case({"reads": inputs.bgzf(data, [draw.randrange(len(data) + 1)])}, altered or b"SO:coordinate" in data)
-
-
-def _bam_file(draw: Random) -> Case:
-    data, _altered = mutate(draw, inputs.bgzf(inputs.bam(draw)[0]))
-    return Case({"reads": data}, True)
-
-
-TARGETS = (
-    Target("FASTQ", _of("reads", inputs.fastq), _judge_reads(Layout.SINGLE)),
-    Target("FASTQ, two files", _two_files, _judge_reads(Layout.TWO_FILES)),
-    Target("FASTQ, interleaved", _of("reads", inputs.interleaved), _judge_reads(Layout.INTERLEAVED)),
-    Target("FASTA reads", _of("reads", inputs.fasta_reads), _judge_reads(Layout.SINGLE)),
-    Target("gzip and BGZF", _compressed, _judge_reads(Layout.SINGLE)),
-    Target("BAM records", _bam_records, _judge_bam),
-    Target("BAM file", _bam_file, _judge_bam),
-    Target("reference", _of("reference", inputs.reference), _judge_reference),
-    Target("sequences", _sequences, _judge_sequences),
-    Target("proteins", _of("proteins", inputs.proteins), _judge_proteins),
-    Target("matrix", lambda draw: Case({"matrix": mutate(draw, inputs.matrix(draw))[0]}, True), _judge_matrix),
-    Target("header lines", lambda draw: Case({"line": mutate(draw, inputs.read_group(draw))[0]}, True), _judge_header),
-)

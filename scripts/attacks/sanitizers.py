@@ -70,20 +70,32 @@ def _told(errors: str) -> str:
     return found[0] if found else errors[-500:]
 
 
+#: Of searches that launch what the usual ones do not.
+SEARCHES = (["r1.fq", "r2.fq", "-a", "--unmapped", "no.fq"], ["r1.fq", "--exact"], ["reads.bam"])
+
+
 def valid_runs() -> None:
-    """Every command on valid inputs, and all searches from Python; prints the modules of kernels that were launched."""
-    from attacks.command_runs import warm_up
+    """Every command on valid inputs, and all searches in this process; prints the modules of kernels launched here."""
+    from attacks.command_runs import warm_up, write_base
     from attacks.jobs import Workplace
+    from readmap import scan
     from readmap.backend.compilation.sources import modules
+    from readmap.cli import main
 
     warm_up()
     with tempfile.TemporaryDirectory() as scratch:
-        Workplace(Path(scratch) / "base", 60)
+        Workplace(Path(scratch) / "jobs", 60)
+        write_base(Path(scratch) / "base")
+        os.chdir(Path(scratch) / "base")
+        for words in SEARCHES:
+            if main(["search", *words, "-x", "ref.fa", "-o", "out.sam", "-q", "-t", "1"]):
+                sys.exit(f"attack: readmap search {' '.join(words)} fails under sanitizers")
+        scan("W" * 6000, ["W" * 6000], device="cpu", threads=1)  # beyond 16 bits
+        os.chdir("/")
     loaded = Path("/proc/self/maps").read_text()
     launched = [name for name in modules(for_gpu=False) if f"/{name.replace('/', '-')}-" in loaded]
-    others = sorted({*modules(for_gpu=False)} - {*launched})
-    print(f"{len(launched)} modules of kernels launched under sanitizers here: {', '.join(launched)}")
-    print(f"left to the commands: {', '.join(others) or 'none'}")
+    print(f"{len(launched)} of {len(modules(for_gpu=False))} modules of kernels launched under sanitizers")
+    print(f"not launched: {', '.join(sorted({*modules(for_gpu=False)} - {*launched})) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -85,20 +85,21 @@ folders.Folders.__init__.__defaults__ = (("raw",),)
     [
         (
             ["parsers", "--cases", "240"],
-            "from attacks import parsers; find = parsers.find_reads\n"
-            "parsers.find_reads = lambda *given: (r := find(*given)).part(0, max(r.count - 1, 0))",
+            "from attacks import targets; find = targets.find_reads\n"
+            "targets.find_reads = lambda *given: (r := find(*given)).part(0, max(r.count - 1, 0))",
             "parsers, FASTQ",
             "lost",
         ),
         (
             ["parsers", "--cases", "24"],
-            "from attacks import parsers; parsers.read_matrix = lambda path: os.kill(os.getpid(), signal.SIGSEGV)",
+            "from attacks import targets; targets.read_matrix = lambda path: os.kill(os.getpid(), signal.SIGSEGV)",
             "parsers, matrix",
             "crashed",
         ),
         (
             ["parsers", "--cases", "24"],
-            "from attacks import parsers; parsers.read_matrix = lambda path: time.sleep(60); parsers.Parsers.limit = 2",
+            "from attacks import parsers, targets; parsers.Parsers.limit = 2\n"
+            "targets.read_matrix = lambda path: time.sleep(60)",
             "parsers, matrix",
             "hung",
         ),
