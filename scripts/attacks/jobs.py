@@ -63,6 +63,11 @@ JOBS = (
     _search(".bam", "--sort"),
     _search(".cram", "--sort", "-Y"),
     Job(
+        "search BAM --collate",
+        ["search", "reads.bam", "-x", "ref.fa", "-o", "out.sam", "--collate"],
+        ["out.sam"],
+    ),
+    Job(
         "compare --checkpoint",
         ["compare", "one.fa", "other.fa", "-o", "out.tsv", "--checkpoint", CHECKPOINT, "--no-pruning"],
         ["out.tsv"],
@@ -223,6 +228,7 @@ def _write_inputs(base: Path, size: int) -> None:
     for name, data in made.items():
         (base / name).write_bytes(data)
     pysam.faidx(str(base / "ref.fa"))
+    pysam.samtools.fqimport("-1", str(base / "r1.fq"), "-2", str(base / "r2.fq"), "-o", str(base / "reads.bam"))
     must(["index", "ref.fa", "-q"], base)
     must(["index", "--database", "proteins.fa", "-q"], base)
     must(["index", "old.fa", "-q"], base)
