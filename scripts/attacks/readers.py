@@ -65,7 +65,7 @@ def _fastq(lines: Iterator[bytes]) -> Iterator[Read]:
             bases += line
         else:
             raise Invalid("a record ends before its '+'")
-        if line[1:].strip() and line[1:].split(maxsplit=1)[0] != header[1:].split(maxsplit=1)[0]:
+        if re.split(rb"[ \t]", line[1:])[0] not in (b"", re.split(rb"[ \t]", header[1:])[0]):
             raise Invalid(f"{header!r} is {line!r} behind its bases")
         for line in lines:
             quality += line
