@@ -66,11 +66,11 @@ def main(argv: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else argv
     session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
-    command = typer.main.get_command(app)
-    code = guarded(
-        lambda: command.main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session),
-        debug="--debug" in arguments,
-    )
+
+    def command() -> object:
+        return typer.main.get_command(app).main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session)
+
+    code = guarded(command, debug="--debug" in arguments)
     if not arguments:
         code = MISUSED
     if argv is None and code:

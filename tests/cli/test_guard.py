@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from readmap.cli import main
 from readmap.cli.common.guard import FAILED, INTERRUPTED, guarded, in_background
 
 SECONDS = 20
@@ -96,3 +97,14 @@ def test_handlers_are_as_before() -> None:
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
     assert signal.set_wakeup_fd(-1) == -1
     assert threading.active_count() == threads
+
+
+def test_an_interrupt_before_the_command_begins(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.main.get_command", interrupted)
+    assert main(["info"]) == 130
+    assert capfd.readouterr().err == "readmap: interrupted\n"
