@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -113,7 +114,7 @@ class Workplace:
             self.fill(folder, job)
             self.before[job.name] = {name: known(folder / name) for name in job.outputs} if job.old else {}
             began = time.monotonic()
-            must(job.words, folder, partial(os.environ.update, environment(folder)))
+            must(job.words, folder, partial(settle_in, folder))
             self.seconds[job.name] = starting + time.monotonic() - began
             self.expected[job.name] = {name: known(folder / name) for name in job.outputs}
             shutil.rmtree(folder)
@@ -143,7 +144,7 @@ class Workplace:
     def again(self, folder: Path, job: Job) -> str:
         """What is wrong once the job has run again, undisturbed, in words; "" where all is as it should be."""
         words = [*job.words, "--force"] if job.words[0] == "index" and not job.old else job.words
-        ended = run(words, folder, patch=partial(os.environ.update, environment(folder)))
+        ended = run(words, folder, patch=partial(settle_in, folder))
         state = self.state(folder, job)
         if ended.code or state != "new":
             return f"the next run: exit code {ended.code}, the output is {state}: {ended.errors[-300:]}"
@@ -162,6 +163,12 @@ def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str
     """Of a command whose temporary files go into tmp/ of its folder."""
     own = {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "TMPDIR": str(folder / "tmp"), "COLUMNS": "200"}
     return os.environ | own | dict(more or {})
+
+
+def settle_in(folder: Path) -> None:
+    """Let this process, a child, have that environment."""
+    os.environ |= environment(folder)
+    tempfile.tempdir = None
 
 
 def started(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:

@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import judge, names_in, run, warm_up
-from attacks.jobs import JOBS, Job, Workplace, environment
+from attacks.jobs import JOBS, Job, Workplace, settle_in
 from attacks.outcomes import Outcome, Verdict
 
 LIMITS = {"address space": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA}
@@ -70,7 +70,7 @@ class Memory:
 
 def _limit(case: Case, folder: Path) -> None:
     """Set the limit in this process."""
-    os.environ |= environment(folder)
+    settle_in(folder)
     lines = Path("/proc/self/status").read_text().splitlines()
     taken = next(int(line.split()[1]) << 10 for line in lines if line.startswith(TAKEN[case.limited]))
     resource.setrlimit(LIMITS[case.limited], (taken + case.room, taken + case.room))
