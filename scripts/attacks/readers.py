@@ -43,11 +43,10 @@ def inflated(data: bytes) -> bytes:
 
 def read_reads(data: bytes) -> list[Read]:
     """The records of FASTQ or FASTA."""
-    lines = [line.rstrip(b"\r") for line in data.removesuffix(b"\n").split(b"\n")]
-    while lines and not lines[0]:
-        del lines[0]
-    if not lines:
+    data = data.lstrip(b"\r\n")
+    if not data:
         return []
+    lines = [line.rstrip(b"\r") for line in data.removesuffix(b"\n").split(b"\n")]
     return [checked(read) for read in (_fasta(lines) if lines[0].startswith(b">") else _fastq(iter(lines)))]
 
 
