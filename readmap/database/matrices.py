@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.database.letters import LETTERS as LETTERS_BY_CODE
 from readmap.errors import DataError, UsageError
+from readmap.formats.faults import naming
 from readmap.pairwise.parameters import CODES, MOST
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
@@ -128,7 +129,7 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
     """A file's letters, and its scores, int32 [letters, letters], rows and columns in their order."""
     letters = ""
     rows: dict[str, list[int]] = {}
-    with open(path, "rb") as file:
+    with naming(str(path)), open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             words = line.decode("ascii", "backslashreplace").split()
             if not words or words[0].startswith("#"):

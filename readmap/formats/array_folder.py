@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
+from readmap.formats.faults import naming
 from readmap.formats.replacing import folder_beside, replace_folder, restore
 
 MANIFEST = "manifest.json"
@@ -165,7 +166,8 @@ class FolderKind:
         """The contents of manifest.json, as they were written."""
         restore(path)
         try:
-            record = json.loads((path / MANIFEST).read_text())
+            with naming(str(path / MANIFEST)):
+                record = json.loads((path / MANIFEST).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise self.error(f"{path} {self.why_not(path)}") from None
         except (ValueError, RecursionError) as error:  # no JSON, or no text
@@ -193,7 +195,8 @@ class FolderKind:
         if size != entry["bytes"]:
             raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.build_again}")
         try:
-            array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
+            with naming(str(file)):
+                array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
         except _UNREADABLE as error:
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:

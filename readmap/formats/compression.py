@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from readmap.errors import DataError
+from readmap.formats.faults import NamedFile, naming
 from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, inflate, read_up_to
 
 # Below this, handing slices of a read to threads costs more than it saves.
@@ -78,8 +79,8 @@ def open_file(path: str) -> tuple[io.FileIO, str]:
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
-        return io.FileIO(0, closefd=False), "standard input"
-    return io.FileIO(path), path
+        return NamedFile(0, "standard input"), "standard input"
+    return NamedFile(path), path
 
 
 def bytes_behind(file: io.FileIO, name: str, head: bytes, threads: int) -> ByteSource:
@@ -130,8 +131,9 @@ class _PlainSource(ByteSource):
 
         def read_slice(begin: int, end: int) -> int:
             at = begin
-            while at < end and (count := os.preadv(self._file.fileno(), [target[at:end]], start + at)):
-                at += count
+            with naming(self.name):
+                while at < end and (count := os.preadv(self._file.fileno(), [target[at:end]], start + at)):
+                    at += count
             return at
 
         filled = 0

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
+from readmap.formats.faults import naming
 
 #: What is written where -H names no other: records in the order of the reads.
 FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
@@ -54,7 +55,7 @@ def parse_header_lines(option: str) -> list[str]:
     if option.startswith("@"):
         lines = [option.replace("\\t", "\t")]
     else:
-        with open(option, encoding="utf-8", errors="surrogateescape") as file:
+        with naming(option), open(option, encoding="utf-8", errors="surrogateescape") as file:
             lines = [line.rstrip("\n") for line in file if line.strip()]
     for line in lines:
         if not LINE.fullmatch(line):

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.faults import named
 from readmap.formats.replacing import file_beside
 
 Format = TypeVar("Format")
@@ -81,7 +82,7 @@ class Output(ByteSink):
             while written < len(view):
                 written += os.write(self._descriptor, view[written:])
         except OSError as error:
-            raise _named(error, self.name) from None
+            raise named(error, self.name) from None
 
     def fileno(self) -> int:
         """The descriptor, for a process that writes in the caller's place."""
@@ -92,7 +93,7 @@ class Output(ByteSink):
         try:
             self._close()
         except OSError as error:
-            raise _named(error, self.name) from None
+            raise named(error, self.name) from None
 
     def commit(self) -> None:
         """Closes the output; a file takes its final name, and the place of what had it.
@@ -105,7 +106,7 @@ class Output(ByteSink):
                 os.replace(*self._move)
                 self._release()
         except OSError as error:
-            raise _named(error, self.name) from None
+            raise named(error, self.name) from None
 
     def abort(self) -> None:
         """Closes the output and removes a file that was not committed; what a stream was given is not taken back."""
@@ -154,7 +155,7 @@ def open_output(path: str | None) -> Output:
     try:
         descriptor, temporary = file_beside(target)
     except OSError as error:
-        raise _named(error, path, f" (writing into {os.path.dirname(target)})") from None
+        raise named(error, path, f" (writing into {os.path.dirname(target)})") from None
     if existing is not None:
         # Some file systems know neither, and only root may give a file to its former owner.
         with contextlib.suppress(PermissionError):
@@ -182,12 +183,7 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
     try:
         return Output(name, os.dup(descriptor))
     except OSError as error:
-        raise _named(error, name) from None
-
-
-def _named(error: OSError, name: str, hint: str = "") -> OSError:
-    """The same error, of the same class, about `name`."""
-    return OSError(error.errno, f"{error.strerror}{hint}", name)
+        raise named(error, name) from None
 
 
 def commit_together(outputs: Sequence[ByteSink]) -> None:

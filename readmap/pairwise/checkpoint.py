@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
 from readmap.errors import DataError
+from readmap.formats.faults import naming
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
@@ -186,7 +187,7 @@ def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
 def _kept(path: Path) -> Iterator[Any]:
     """The arrays of a file. Raises DataError where it is damaged or none of ours, OSError where it cannot be read."""
     try:
-        with np.load(path) as kept:
+        with naming(str(path)), np.load(path) as kept:
             yield kept
     except _UNREADABLE as error:
         raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, describe_start, open_bytes
+from readmap.formats.compression import PARALLEL_READ_BYTES, ByteSource, PieceSource, describe_start, open_bytes
 from readmap.formats.gzip_data import READ_BYTES
 
 TEXT = b"".join(b"@r%d\nACGTTGCA%d\n+\nIIIIFFFF%d\n" % (i, i % 7, i * i % 9973) for i in range(20_000))
@@ -262,3 +262,21 @@ def test_descriptions_of_a_start() -> None:
     assert describe_start(b"\r\n") == "a blank line"
     assert describe_start(b"BAM\1...") == "'B' (it looks like BAM)"
     assert describe_start(b"\x28\xb5\x2f\xfd\0") == "'(' (it looks like zstd)"
+
+
+@pytest.mark.parametrize("size", [5, PARALLEL_READ_BYTES])
+def test_an_error_of_reading_names_the_file(tmp_path: pathlib.Path, size: int) -> None:
+    """A folder, to which the file's descriptor is turned behind its back, cannot be read."""
+    path = tmp_path / "reads.fq"
+    path.write_bytes(TEXT)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with open_bytes(str(path), threads=2) as source:
+        links = {number: os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
+        (descriptor,) = (int(number) for number, link in links.items() if link == str(path))
+        os.dup2(folder, descriptor)
+        target = memoryview(bytearray(size))
+        with pytest.raises(IsADirectoryError) as raised:
+            while source.readinto(target):
+                pass
+        assert raised.value.filename == str(path)
+    os.close(folder)

@@ -1,0 +1,42 @@
+"""Errors of the system, which name the file that they are about."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+
+
+def named(error: OSError, name: str, hint: str = "") -> OSError:
+    """The same error, of the same class, about `name`."""
+    return OSError(error.errno, f"{error.strerror}{hint}", name)
+
+
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Meanwhile an error that names no file, as those of reading one that is open, is about `name`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise named(error, name) from error
+
+
+class NamedFile(io.FileIO):
+    """A file whose errors of reading name it."""
+
+    def __init__(self, file: str | int, called: str = "") -> None:
+        """file: a path, or a descriptor that stays open. called: by errors; the path where it is not given."""
+        self._called = called or str(file)
+        super().__init__(file, closefd=isinstance(file, str))
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As of every file."""
+        with naming(self._called):
+            return super().read(size)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """As of every file."""
+        with naming(self._called):
+            return super().readinto(buffer)
