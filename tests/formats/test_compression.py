@@ -276,7 +276,6 @@ def test_an_error_of_reading_names_the_file(tmp_path: pathlib.Path, size: int) -
         os.dup2(folder, descriptor)
         target = memoryview(bytearray(size))
         with pytest.raises(IsADirectoryError) as raised:
-            while source.readinto(target):
-                pass
+            [*iter(lambda: source.readinto(target), 0)]
         assert raised.value.filename == str(path)
     os.close(folder)
