@@ -35,6 +35,9 @@ PUBLISHED = Path(__file__).parent / "published"
 #: The letters by their codes.
 LETTERS = LETTERS_BY_CODE.tobytes().decode()
 # Of which alone the statistics of a matrix are, and by which it is therefore known.
+#: Of a matrix's file. What is longer, as a device that never ends, is none.
+MOST_BYTES = 1 << 20
+
 _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTVWY"])
 
 
@@ -130,18 +133,21 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
     letters = ""
     rows: dict[str, list[int]] = {}
     with naming(str(path)), open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            words = line.decode("ascii", "backslashreplace").split()
-            if not words or words[0].startswith("#"):
-                continue
-            try:
-                if not letters:
-                    letters = _header(words)
-                else:
-                    letter = _row_letter(words[0], letters, rows)
-                    rows[letter] = _row_scores(words[1:], letters)
-            except ValueError as error:
-                raise DataError(f"{path}, line {number}: {error}") from None
+        text = file.read(MOST_BYTES + 1)
+    if len(text) > MOST_BYTES:
+        raise DataError(f"{path}: expected a matrix of scores, found more than {MOST_BYTES:,} bytes")
+    for number, line in enumerate(text.split(b"\n"), 1):
+        words = line.decode("ascii", "backslashreplace").split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            if not letters:
+                letters = _header(words)
+            else:
+                letter = _row_letter(words[0], letters, rows)
+                rows[letter] = _row_scores(words[1:], letters)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}") from None
     if not letters:
         raise DataError(f"{path}: expected a matrix of scores, found no line that is no comment")
     missing = [letter for letter in letters if letter not in rows]

@@ -20,6 +20,9 @@ PROGRAM = "readmap"
 #: A comment, or fields whose names have two characters; a control character would end a line, or all of the text.
 LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f]+)+")
 
+#: Of a file of header lines. What is longer, as a device that never ends, is none.
+MOST_LETTERS = 1 << 26
+
 
 def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, command_line: str) -> list[str]:
     """The header: @HD, an @SQ with M5 for each contig, the lines that are given, and the @PG of readmap.
@@ -56,7 +59,10 @@ def parse_header_lines(option: str) -> list[str]:
         lines = [option.replace("\\t", "\t")]
     else:
         with naming(option), open(option, encoding="utf-8", errors="surrogateescape") as file:
-            lines = [line.rstrip("\n") for line in file if line.strip()]
+            text = file.read(MOST_LETTERS + 1)
+        if len(text) > MOST_LETTERS:
+            raise UsageError(f"-H {option}: expected the lines of a header, found more than {MOST_LETTERS:,} letters")
+        lines = [line for line in text.split("\n") if line.strip()]
     for line in lines:
         if not LINE.fullmatch(line):
             raise UsageError(rf"-H {option}: expected a line such as '@CO\ttext' or '@PG\tID:x', found {line!r}")

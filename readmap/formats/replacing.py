@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,18 +80,31 @@ def file_beside(target: str) -> tuple[int, str]:
 @contextlib.contextmanager
 def folder_beside(target: str | Path, parent: str | Path | None = None) -> Iterator[Path]:
     """A new folder beside `target`, or in another folder, that is removed in the end, with all that is in it then."""
-    _remove_abandoned(os.path.join(parent or os.path.dirname(target), os.path.basename(target)))
-    while True:
-        folder = tempfile.mkdtemp(UNFINISHED, _prefix(target), parent or os.path.dirname(target) or ".")
-        descriptor = os.open(folder, os.O_RDONLY)
-        if _claim(descriptor, folder):
-            break
-        os.close(descriptor)
+    home = parent or os.path.dirname(target) or "."
+    _remove_abandoned(os.path.join(home, os.path.basename(target)))
+    folder, descriptor = "", None
     try:
+        while descriptor is None:
+            folder = os.path.join(home, f"{_prefix(target)}{secrets.token_hex(8)}{UNFINISHED}")
+            os.mkdir(folder, 0o700)
+            descriptor = os.open(folder, os.O_RDONLY)
+            if not _claim(descriptor, folder):
+                os.close(descriptor)
+                descriptor = None
         yield Path(folder)
     finally:
+        _remove_whole(folder)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _remove_whole(folder: str) -> None:
+    """Remove a folder that may be there; an interrupt waits for that."""
+    try:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def replace_folder(new: Path, target: Path) -> None:

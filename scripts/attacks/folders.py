@@ -210,7 +210,7 @@ def altered(draw: Random, array: Array) -> Array:
         return array[: draw.randrange(len(array) + 1)] if array.ndim else array
     if kind == 3:
         return np.concatenate([array, array]) if array.ndim else array
-    if kind == 4:
+    if kind == 4 and array.ndim:
         return np.asfortranarray(array[::-1]) if draw.random() < 0.5 else np.sort(array, axis=None).reshape(array.shape)
     if kind == 5:
         return np.full_like(array, draw.choice((0, 1)))

@@ -91,8 +91,8 @@ class Kills:
             return Verdict.LOST, f"exit code 0, and the output is {state}"
         if alive:
             return Verdict.CRASHED, f"{len(alive)} processes survive"
-        if code == -signal.SIGINT and not PLACE.search(errors):
-            errors = ""  # Python's own, before it has come to readmap
+        if case.signal is signal.SIGINT and code in (1, -signal.SIGINT) and not PLACE.search(errors):
+            code, errors = -signal.SIGINT, ""  # Python's own end, before it has come to readmap
         if code not in CODES[case.signal] or FORBIDDEN.search(errors) or ERROR.search(errors):
             return Verdict.CRASHED, f"{describe_end(code)}: {errors[-500:]!r}"
         if code in (0, 130) and (left := self._place.left(folder, job)):

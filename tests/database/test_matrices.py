@@ -199,3 +199,8 @@ def test_files_that_are_none(text: str, message: str, write) -> None:  # type: i
 def test_missing_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_matrix(tmp_path / "none")
+
+
+def test_a_file_that_never_ends_is_no_matrix() -> None:
+    with pytest.raises(DataError, match=r"/dev/zero: expected a matrix of scores, found more than 1,048,576 bytes"):
+        read_matrix("/dev/zero")

@@ -84,3 +84,11 @@ def test_lines_of_an_option() -> None:
             parse_header_lines(wrong)
     with pytest.raises(FileNotFoundError):
         parse_header_lines("no such file")
+
+
+def test_a_file_that_never_ends_is_none_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("readmap.formats.header.MOST_LETTERS", 1000)
+    with pytest.raises(
+        UsageError, match=r"-H /dev/zero: expected the lines of a header, found more than 1,000 letters"
+    ):
+        parse_header_lines("/dev/zero")

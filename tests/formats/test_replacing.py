@@ -104,3 +104,26 @@ def test_a_file_that_was_finished_is_not_abandoned(tmp_path: Path) -> None:
         os.close(file_beside(path)[0])
         output.commit()
     assert (tmp_path / "out.sam").read_text() == "all"
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "behind"])
+@pytest.mark.parametrize("name", ["os.mkdir", "os.open", "shutil.rmtree"])
+def test_an_interrupt_waits_until_a_folder_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_before: bool
+) -> None:
+    module, attribute = name.split(".")
+    usual, calls = getattr(sys.modules[module], attribute), []
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        done = None if is_before and len(calls) == 1 else usual(*given, **named)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(name, interrupted)
+    with pytest.raises(KeyboardInterrupt), folder_beside(tmp_path / "target") as folder:
+        (folder / "file").touch()
+    monkeypatch.undo()
+    assert calls
+    assert not [*tmp_path.iterdir()]
