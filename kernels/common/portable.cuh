@@ -65,6 +65,11 @@ HOST_DEVICE u64 eight_bytes(const u8* bytes) {
     i32 shift = 8 * (i32)((u64)bytes & 7);
     return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
 }
+// The first place from `begin` on that holds the byte; `end` where none does.
+HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
+    while (begin < end && bytes[begin] != byte) ++begin;
+    return begin;
+}
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
@@ -113,6 +118,10 @@ HOST_DEVICE u64 eight_bytes(const u8* bytes) {
     u64 x;
     __builtin_memcpy(&x, bytes, 8);
     return x;
+}
+HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
+    const void* found = __builtin_memchr(bytes + begin, byte, (u64)(end - begin));
+    return found ? (const u8*)found - bytes : end;
 }
 HOST_DEVICE void atomic_min(u64* address, u64 value) {
     u64 seen = __atomic_load_n(address, __ATOMIC_RELAXED);

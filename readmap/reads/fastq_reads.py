@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import UnmarkedEnd
@@ -22,20 +19,6 @@ PIECE_BYTES = 1 << 19
 
 #: What is longer is no record: whatever the file is, it is not held as a whole.
 MOST_BYTES = 1 << 24
-
-
-def count_regular(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
-    """How many records from the first on are header, bases, '+' and as many qualities, a line each.
-
-    data: uint8 [nbytes]. ends: int64 [records, 4], the offsets of the newlines of all four lines of each.
-    """
-    if not len(ends):
-        return 0
-    starts = np.zeros(len(ends), np.int64)
-    starts[1:] = ends[:-1, 3] + 1
-    is_regular = (data[starts] == ord("@")) & (data[ends[:, 1] + 1] == ord("+"))
-    is_regular &= ends[:, 1] - ends[:, 0] == ends[:, 3] - ends[:, 2]
-    return len(ends) if is_regular.all() else int(np.argmin(is_regular))
 
 
 def four_line_records(

@@ -7,9 +7,10 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
-from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text, line_ends
+from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
-from readmap.reads.fastq_reads import count_regular, four_line_records
+from readmap.reads.cutting import find_records
+from readmap.reads.fastq_reads import four_line_records
 
 Bytes = NDArray[np.uint8]
 
@@ -106,15 +107,11 @@ class RecordFile:
         if self._is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
-        data, lines = self._data[: self._filled], self._lines_a_record
-        ends = line_ends(data)
-        whole = len(ends) // lines
-        ends = ends[: whole * lines].reshape(whole, lines)
-        count = whole if self._is_normalised else count_regular(data, ends)
-        self._ends = ends[:count, -1]
-        tail = data[self._end(count) :]
+        data = self._data[: self._filled]
+        self._ends, is_irregular = find_records(data, self._lines_a_record, not self._is_normalised)
+        tail = data[self._end(self.records) :]
         is_cut = self._is_at_end and end_of_text(tail) > 0
-        if not self._is_normalised and (count < whole or is_cut):
+        if is_irregular or (is_cut and not self._is_normalised):
             self._normalise(tail.tobytes())
         elif is_cut:
             self.error = self.error or self._truncated(tail.tobytes())

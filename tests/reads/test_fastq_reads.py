@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource
-from readmap.formats.lines import line_ends
 from readmap.reads import fastq_reads
 from readmap.reads.chunks import Layout, read_chunks
-from readmap.reads.fastq_reads import count_regular, four_line_records
+from readmap.reads.fastq_reads import four_line_records
 from readmap.reads.parsing import find_reads
 
 Record = tuple[str, str, str]
@@ -161,25 +160,6 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     found = read_chunk_by_chunk([path], 20_000)
     writer.join()
     assert (found.parts, found.error) == ([FILE * 1500], "")
-
-
-@pytest.mark.parametrize(
-    ("data", "count"),
-    [
-        (b"", 0),
-        (b"@r\nAC\n+\nII\n", 1),
-        (b"@r\r\nAC\r\n+\r\nII\r\n@s\r\n\r\n+\r\n\r\n", 2),
-        (b"@r\nAC\n+\nII\n@s\nA", 1),
-        (b"@r\nAC\n+\nII\n\n@s\nA\n+\nI\n", 1),
-        (b"@r\nA\nC\n+\nI\nI\n", 0),
-        (b"\n@r\nAC\n+\nII\n", 0),
-        (b"@r\nAC\n+\nIII\n@r\nAC\n+\nII\n", 0),
-    ],
-)
-def test_which_records_have_four_lines(data: bytes, count: int) -> None:
-    array = np.frombuffer(data, np.uint8)
-    ends = line_ends(array)
-    assert count_regular(array, ends[: len(ends) // 4 * 4].reshape(-1, 4)) == count
 
 
 def test_pieces_and_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

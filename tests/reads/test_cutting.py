@@ -1,0 +1,81 @@
+"""Where records end: the same by the kernel and without a compiler, and what a plain reader finds."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from readmap.backend.cpu import CpuBackend
+from readmap.errors import BackendError
+from readmap.reads import cutting
+from readmap.reads.cutting import find_records
+
+
+@pytest.fixture(params=["kernel", "no compiler"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "no compiler":
+        monkeypatch.setattr(cutting, "_host", lambda: None)
+    else:
+        assert cutting._host()
+
+
+def expected(data: bytes, lines: int, checks: bool) -> tuple[list[int], bool]:
+    """One record after the other."""
+    ends: list[int] = []
+    start = 0
+    while True:
+        places = [start - 1]
+        for _ in range(lines):
+            places.append(data.find(b"\n", places[-1] + 1))
+            if places[-1] < 0:
+                return ends, False
+        header, *others = (data[begin + 1 : end] for begin, end in itertools.pairwise(places))
+        if checks and not (header.startswith(b"@") and others[1].startswith(b"+") and len(others[0]) == len(others[2])):
+            return ends, True
+        ends.append(places[-1])
+        start = places[-1] + 1
+
+
+@pytest.mark.parametrize(
+    ("data", "count", "is_irregular"),
+    [
+        (b"", 0, False),
+        (b"@r\nAC\n+\nII\n", 1, False),
+        (b"@r\r\nAC\r\n+\r\nII\r\n@s\r\n\r\n+\r\n\r\n", 2, False),
+        (b"@r\nAC\n+\nII\n@s\nA", 1, False),
+        (b"@r\nAC\n+\nII\n\n@s\nA\n+\nI\n", 1, True),
+        (b"@r\nA\nC\n+\nI\nI\n", 0, True),
+        (b"\n@r\nAC\n+\nII\n", 0, True),
+        (b"@r\nAC\n+\nIII\n@r\nAC\n+\nII\n", 0, True),
+        (b"\n\n\n\n\n\n\n\n", 0, True),
+    ],
+)
+def test_which_records_have_four_lines(way: None, data: bytes, count: int, is_irregular: bool) -> None:
+    ends, found = find_records(np.frombuffer(data, np.uint8), 4, checks=True)
+    assert (len(ends), found) == (count, is_irregular)
+    assert (ends.tolist(), found) == expected(data, 4, True)
+
+
+@pytest.mark.parametrize("lines", [2, 4])
+@pytest.mark.parametrize("checks", [False, True])
+def test_any_text(way: None, lines: int, checks: bool) -> None:
+    draw = random.Random(f"{lines}{checks}")
+    for _ in range(300):
+        record = b"@%s\n%s\n+\n%s\n"
+        sizes = [draw.randrange(4) if draw.random() < 0.9 else 90 for _ in range(draw.randrange(9))]
+        text = b"".join(record % (b"n" * draw.randrange(9), b"A" * size, b"I" * size) for size in sizes)
+        place = draw.randrange(len(text) + 1)
+        data = draw.choice([text, text[:place], text[:place] + draw.choice([b"\n", b"A", b"@"]) + text[place:]])
+        ends, found = find_records(np.frombuffer(data, np.uint8), lines, checks and lines == 4)
+        assert (ends.tolist(), found) == expected(data, lines, checks and lines == 4)
+
+
+def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise BackendError("no C++ compiler was found")
+
+    cutting._host.cache_clear()
+    monkeypatch.setattr(CpuBackend, "compile", refuse)
+    assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True)[0].tolist() == [8]
+    cutting._host.cache_clear()
