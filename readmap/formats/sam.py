@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from readmap.errors import DataError, UsageError
-from readmap.formats.fasta import Contig
+from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.header import header_lines
 from readmap.formats.words import in_words
+
+#: Of the names of queries.
+LONGEST_NAME = 254
+QUERY_NAME = re.compile(rb"[!-?A-~]+")
 
 
 class Form(Enum):
@@ -38,15 +42,22 @@ def header(
     return text if form is Form.TEXT else _binary_header(text, contigs)
 
 
-def expect_distinct(names: Iterable[bytes], what: str) -> None:
-    """Raise DataError that names the first record of `what` whose name an earlier one has."""
+def expect_contig_names(names: Iterable[bytes], what: str) -> None:
+    """Raise DataError that names the first record of `what` whose name SAM's header does not hold, or not again."""
     numbers: dict[bytes, int] = {}
     for number, name in enumerate(names, 1):
+        record, way_out = f"record {number} of the {what} ({in_words(name)})", "choose another --format"
+        if not CONTIG_NAME.fullmatch(name):
+            raise DataError(f"{record}: SAM's header cannot hold a contig of that name: {way_out}")
         if (earlier := numbers.setdefault(name, number)) != number:
-            raise DataError(
-                f"record {number} of the {what} ({in_words(name)}): record {earlier} has the same name, which SAM's "
-                "header cannot hold: choose another --format"
-            )
+            raise DataError(f"{record}: record {earlier} has the same name, which SAM's header cannot hold: {way_out}")
+
+
+def query_name(name: bytes) -> bytes:
+    """The name of a query as SAM has it, of 254 characters at most. Raises DataError where one is none of SAM's."""
+    if not QUERY_NAME.fullmatch(name):
+        raise DataError(f"query {in_words(name)}: SAM has names of '!' to '~', without '@': choose another --format")
+    return name[:LONGEST_NAME]
 
 
 def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -173,14 +174,17 @@ def _of_chunk(chunk: Chunk) -> Sequences:
     ends = ends - ((ends > starts) & (data[ends - 1] == CARRIAGE_RETURN))
     sizes = ends - starts
     text = data.tobytes()
-    titles, sequences = (
+    titles, sequences, separators, qualities = (
         [text[start:end] for start, end in zip(starts[:, line].tolist(), ends[:, line].tolist(), strict=True)]
-        for line in (0, 1)
+        for line in range(4)
     )
     letters = np.frombuffer(b"".join(sequences).translate(Alphabet.NUCLEOTIDES.table), np.uint8)
     offsets = np.concatenate([[0], np.cumsum(sizes[:, 1])])
-    _refuse_bad(chunk, data[starts], sizes, letters, offsets)
+    _refuse_bad(chunk, data[starts], sizes, letters, np.frombuffer(b"".join(qualities), np.uint8))
     names = [_name(chunk, number, title) for number, title in enumerate(titles)]
+    for number, (name, separator) in enumerate(zip(names, separators, strict=True)):
+        if separator[1:] and re.split(rb"[ \t]", separator[1:])[0] not in (b"", name):
+            raise chunk.error(BadRecord(number, bad_records.OTHER_NAME))
     return Sequences(names, letters, offsets, [_title(*pair) for pair in zip(titles, names, strict=True)])
 
 
@@ -189,14 +193,17 @@ def _refuse_bad(
     marks: NDArray[np.uint8],
     sizes: NDArray[np.int64],
     letters: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    qualities: NDArray[np.uint8],
 ) -> None:
     """Raise DataError for the first record that is no FASTQ. marks, sizes: first bytes and lengths of its lines."""
+    offsets, quality_ends = np.concatenate([[0], np.cumsum(sizes[:, 1])]), np.cumsum(sizes[:, 3])
+    no_quality = np.flatnonzero((qualities < ord("!")) | (qualities > ord("~")))
     faults = (
         (np.flatnonzero(marks[:, 0] != ord("@")), bad_records.NO_HEADER),
         (np.flatnonzero(marks[:, 2] != ord("+")), bad_records.NO_SEPARATOR),
         (np.flatnonzero(sizes[:, 1] != sizes[:, 3]), bad_records.QUALITY_LENGTH),
         (offsets.searchsorted(np.flatnonzero(letters == 0), "right") - 1, bad_records.NOT_A_BASE),
+        (quality_ends.searchsorted(no_quality, "right"), bad_records.QUALITY_RANGE),
     )
     if found := [BadRecord(int(records[0]), code) for records, code in faults if len(records)]:
         raise chunk.error(min(found))

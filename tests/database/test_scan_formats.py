@@ -193,6 +193,9 @@ def test_sam_wants_names_of_its_own() -> None:
     database = FakeDatabase({"a": "A", "b": "C", "a again": "G"}, "nucleotide")
     with pytest.raises(DataError, match=r"record 3 of the database \(a\): record 1 has the same name"):
         writer(ScanFormat.SAM, database, "1", "")
+    database = FakeDatabase({"a": "A", "*": "C"}, "nucleotide")
+    with pytest.raises(DataError, match=r"record 2 of the database \(\*\): SAM's header cannot hold a contig of that"):
+        writer(ScanFormat.SAM, database, "1", "")
 
 
 def mutated(generator: random.Random, text: str, letters: str, share: float) -> str:

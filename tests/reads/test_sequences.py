@@ -55,9 +55,14 @@ def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list
         (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name behind '@', found none"),
         (b"@a\nA\n+\nI\n@b\nA\n", "record 2 (b): record is truncated: expected 4 lines, found 2"),
         (b"@a\nA\nI\nI\n", "record 1 (a): expected a line that begins with '+', found 'I'"),
+        (b"@a\nA\n+a b\nI\n@b\nAC\n+ x\nI\x7f\n", "record 2 (b): expected a quality of '!' to '~' at base 2, found"),
+        (b"@a\nA\n+\nI\n@b\nA\n+a\nI\n", "record 2 (b): expected nothing behind '+', or the read's name again, found"),
         (gzip.compress(b">a\nACGT\n")[:-6], "unexpected end of the compressed data"),
     ],
-    ids=["empty", "letters", "name", "gap", "quality", "letter", "no @", "no name", "truncated", "no +", "gzip"],
+    ids=[
+        *("empty", "letters", "name", "gap", "quality", "letter", "no @", "no name", "truncated", "no +"),
+        *("quality's range", "another name", "gzip"),
+    ],
 )
 def test_errors(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(DataError) as caught:
@@ -108,7 +113,7 @@ def test_errors_of_proteins(tmp_path: Path, data: bytes, message: str) -> None:
     ("data", "titles"),
     [
         (b">a one  >two \t\r\nA\n>b\nA\n>c\t\xe9\n", [b"a one  >two", b"b", b"c\t\xe9"]),
-        (b"@a one @two \r\nA\r\n+\r\nI\r\n@b\nA\n+x\nI\n", [b"a one @two", b"b"]),
+        (b"@a one @two \r\nA\r\n+\r\nI\r\n@b\nA\n+b\nI\n", [b"a one @two", b"b"]),
     ],
     ids=["FASTA", "FASTQ"],
 )

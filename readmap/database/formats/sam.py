@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from readmap.database.database import Database
 from readmap.database.results import Hit, Query, QueryHits, cigar
 from readmap.formats.header import header_lines
-from readmap.formats.sam import expect_distinct
+from readmap.formats.sam import expect_contig_names, query_name
 from readmap.pairwise.formats.paf import UNKNOWN
-from readmap.pairwise.formats.sam import LONGEST_NAME, REVERSE, UNMAPPED
+from readmap.pairwise.formats.sam import REVERSE, UNMAPPED
 
 SECONDARY = 0x100
 
@@ -24,22 +24,22 @@ SECONDARY = 0x100
 def header(database: Database, version: str, command_line: str) -> bytes:
     """The header, with an @SQ for each subject that is not empty, without M5, which would take reading all letters.
 
-    Raises DataError where two subjects have one name.
+    Raises DataError for names that are not SAM's.
     """
     first, *others = header_lines([], [], version, command_line)
     names = [database.names[number] for number in range(len(database))]
-    expect_distinct(names, "database")
+    expect_contig_names(names, "database")
     lengths = map(database.length_of, range(len(database)))
     subjects = (b"@SQ\tSN:%b\tLN:%d" % each for each in zip(names, lengths, strict=True) if each[1])
     return b"\n".join([first.encode(), *subjects, *(line.encode() for line in others)]) + b"\n"
 
 
 def records(results: QueryHits) -> Iterator[bytes]:
-    """The lines of a query."""
+    """The lines of a query. Raises DataError where SAM does not take its name."""
     query = results.query
     if not len(results):
         letters = query.letters.tobytes() or b"*"
-        yield b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\n" % (query.name[:LONGEST_NAME], UNMAPPED, letters)
+        yield b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\n" % (query_name(query.name), UNMAPPED, letters)
     for number, hit in enumerate(results):
         yield _line(query, hit, number == 0)
 
@@ -53,7 +53,7 @@ def _line(query: Query, hit: Hit, is_primary: bool) -> bytes:
         b"%d%c" % (length, b"S" if is_primary else b"H") if length else b"" for length in (begin, len(letters) - end)
     ]
     return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tAS:i:%d\tNM:i:%d\tPI:f:%.2f%b\n" % (
-        query.name[:LONGEST_NAME],
+        query_name(query.name),
         (REVERSE if hit.reverse else 0) | (0 if is_primary else SECONDARY),
         hit.name,
         hit.subject_start + 1,

@@ -12,13 +12,10 @@ from readmap.reads.sequences import Sequences
 
 UNMAPPED, REVERSE = 4, 16
 
-#: Of a query's name.
-LONGEST_NAME = 254
-
 
 def header(targets: Sequences, version: str, command_line: str) -> bytes:
-    """The header, with an @SQ for each target that is not empty. Raises DataError where two targets have one name."""
-    sam.expect_distinct(targets.names, "targets")
+    """The header, with an @SQ for each target that is not empty. Raises DataError for names that are not SAM's."""
+    sam.expect_contig_names(targets.names, "targets")
     contigs = [
         Contig(name.decode("utf-8", "surrogateescape"), len(letters), hashlib.md5(letters.tobytes()).hexdigest())
         for name, letters in zip(targets.names, targets, strict=True)
@@ -28,10 +25,10 @@ def header(targets: Sequences, version: str, command_line: str) -> bytes:
 
 
 def record(result: Result) -> bytes:
-    """A line."""
+    """A line. Raises DataError where SAM does not take the query's name."""
     flag = REVERSE if result.reverse else 0
     letters = result.query.tobytes() or b"*"
-    name = result.query_name[:LONGEST_NAME]
+    name = sam.query_name(result.query_name)
     # What SAM calls an alignment has a letter of the target, and the query itself.
     if result.is_empty or result.target_start == result.target_end or not len(result.query):
         return b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\tAS:i:%d\n" % (name, flag | UNMAPPED, letters, result.score)
