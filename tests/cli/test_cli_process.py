@@ -31,12 +31,13 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def started(environment: dict[str, str], folder: Path, *arguments: str | Path, **streams: Any) -> Process:
-    def hear_interrupts() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which whoever runs the tests may ignore
+    def hear_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):  # which whoever runs the tests may ignore
+            signal.signal(number, signal.SIG_DFL)
 
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     command = [*READMAP, *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=hear_interrupts, **streams)
+    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=hear_signals, **streams)
 
 
 def ended(process: Process, data: bytes | None = None) -> tuple[int, bytes, bytes]:
