@@ -109,7 +109,17 @@ class Output(ByteSink):
             raise named(error, self.name) from None
 
     def abort(self) -> None:
-        """Closes the output and removes a file that was not committed; what a stream was given is not taken back."""
+        """Closes the output and removes a file that was not committed; what a stream was given is not taken back.
+
+        An interrupt waits until that is done.
+        """
+        try:
+            self._abort()
+        except KeyboardInterrupt:
+            self._abort()
+            raise
+
+    def _abort(self) -> None:
         with contextlib.suppress(OSError):
             self._close()
         if self._move:

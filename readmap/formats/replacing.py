@@ -70,11 +70,17 @@ def file_beside(target: str) -> tuple[int, str]:
     while True:
         path = f"{_prefix(target)}{secrets.token_hex(4)}{UNFINISHED}"
         path = os.path.join(os.path.dirname(target), path)
-        with contextlib.suppress(FileExistsError):
+        try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             if _claim(descriptor, path):
                 return descriptor, path
             os.close(descriptor)
+        except FileExistsError:
+            continue
+        except KeyboardInterrupt:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
 
 
 @contextlib.contextmanager

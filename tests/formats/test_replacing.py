@@ -127,3 +127,27 @@ def test_an_interrupt_waits_until_a_folder_is_removed(
     monkeypatch.undo()
     assert calls
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "behind"])
+@pytest.mark.parametrize(("name", "call"), [("fcntl.flock", 1), ("os.open", 2), ("os.close", 1), ("os.unlink", 1)])
+def test_an_interrupt_waits_until_a_file_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int, is_before: bool
+) -> None:
+    """os.open: the second time, behind the look at what has the name."""
+    module, attribute = name.split(".")
+    usual, calls = getattr(sys.modules[module], attribute), []
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        done = None if is_before and len(calls) == call else usual(*given, **named)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(name, interrupted)
+    with pytest.raises(KeyboardInterrupt), open_output(str(tmp_path / "target")) as output:
+        output.write(b"text")
+    monkeypatch.undo()
+    assert len(calls) >= call
+    assert not [*tmp_path.iterdir()]
