@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import ERROR, FORBIDDEN, names_in, warm_up
-from attacks.jobs import JOBS, Job, Workplace, started, survivors
+from attacks.jobs import JOBS, Job, JobFolders, started, survivors
 from attacks.outcomes import Outcome, Verdict
 from attacks.workers import describe_end
 
@@ -42,12 +42,12 @@ class Disks:
     batch, limit = 10, 120.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 60) -> None:
-        """size: of the work, as Workplace takes it."""
+        """size: of the work, as JobFolders takes it."""
         self._seed, self._scratch, self._shim = seed, scratch, scratch / "faults.so"
         compiler = ["gcc", "-O1", "-shared", "-fPIC", "-o", str(self._shim), str(SHIM), "-ldl"]
         subprocess.run(compiler, check=True)
         warm_up()
-        self._place = Workplace(scratch / "base", size)
+        self._place = JobFolders(scratch / "base", size)
         self._can_mount = os.geteuid() == 0 and _can_mount(scratch / "mounted")
 
     def row(self, number: int) -> str:

@@ -93,7 +93,7 @@ def known(path: Path) -> dict[str, bytes]:
     return {"records": text.encode(), "end": path.read_bytes()[-38:]}
 
 
-class Workplace:
+class JobFolders:
     """Inputs on the disk, and what undisturbed runs make of them.
 
     Attributes:

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import ERROR, FORBIDDEN, PLACE, warm_up
-from attacks.jobs import JOBS, Job, Workplace, started, survivors
+from attacks.jobs import JOBS, Job, JobFolders, started, survivors
 from attacks.outcomes import Outcome, Verdict
 from attacks.workers import describe_end
 
@@ -41,10 +41,10 @@ class Kills:
     batch, limit = 10, 240.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 1_000) -> None:
-        """size: of the work, as Workplace takes it."""
+        """size: of the work, as JobFolders takes it."""
         self._seed, self._scratch = seed, scratch
         warm_up()
-        self._place = Workplace(scratch / "base", size)
+        self._place = JobFolders(scratch / "base", size)
 
     def row(self, number: int) -> str:
         case = self._case(number)

@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import judge, names_in, run, warm_up
-from attacks.jobs import JOBS, Job, Workplace, settle_in
+from attacks.jobs import JOBS, Job, JobFolders, settle_in
 from attacks.outcomes import Outcome, Verdict
 
 LIMITS = {"address space": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA}
@@ -34,10 +34,10 @@ class Memory:
     batch, limit = 20, 90.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 60) -> None:
-        """size: of the work, as Workplace takes it."""
+        """size: of the work, as JobFolders takes it."""
         self._seed, self._scratch = seed, scratch
         warm_up()
-        self._place = Workplace(scratch / "base", size)
+        self._place = JobFolders(scratch / "base", size)
 
     def row(self, number: int) -> str:
         return f"memory, {self._case(number).limited}"

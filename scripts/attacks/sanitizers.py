@@ -77,14 +77,14 @@ SEARCHES = (["r1.fq", "r2.fq", "-a", "--unmapped", "no.fq"], ["r1.fq", "--exact"
 def valid_runs() -> None:
     """Every command on valid inputs, and all searches in this process; prints the modules of kernels launched here."""
     from attacks.command_runs import warm_up, write_base
-    from attacks.jobs import Workplace
+    from attacks.jobs import JobFolders
     from readmap import scan
     from readmap.backend.compilation.sources import modules
     from readmap.cli import main
 
     warm_up()
     with tempfile.TemporaryDirectory() as scratch:
-        Workplace(Path(scratch) / "jobs", 60)
+        JobFolders(Path(scratch) / "jobs", 60)
         write_base(Path(scratch) / "base")
         os.chdir(Path(scratch) / "base")
         for words in SEARCHES:
