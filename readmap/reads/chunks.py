@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, open_bytes
-from readmap.formats.lines import line_ends
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
+from readmap.reads.cutting import find_records
 from readmap.reads.fasta_reads import two_line_records
 from readmap.reads.record_file import RecordFile, read_start
 
@@ -115,7 +115,7 @@ class Chunk:
         There must be at least two reads, or two pairs.
         """
         half = self.records // 2 // self.layout.together * self.layout.together
-        cuts = [int(line_ends(part)[half * self.format.value - 1]) + 1 for part in self.parts]
+        cuts = [int(find_records(part, self.format.value, checks=False)[0][half - 1]) + 1 for part in self.parts]
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
         for buffer in self.buffers:
