@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -17,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
-from readmap.formats.faults import naming
+from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.replacing import folder_beside, replace_folder, restore
 
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
-
-#: What NumPy's parser of headers lets through.
-_UNREADABLE = (ValueError, SyntaxError, OverflowError, RecursionError, MemoryError, tokenize.TokenError)
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Record = dict[str, Any]
@@ -197,7 +193,7 @@ class FolderKind:
         try:
             with naming(str(file)):
                 array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
-        except _UNREADABLE as error:
+        except (*HEADER_ERRORS, MemoryError) as error:  # brackets too deep, too: nothing else takes memory here
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
             raise self.error(

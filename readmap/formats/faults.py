@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import tokenize
 from collections.abc import Iterator
+
+#: What NumPy's parser of an array's header lets through where it is none.
+HEADER_ERRORS = (ValueError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
 
 
 def named(error: OSError, name: str, hint: str = "") -> OSError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
 from readmap.errors import DataError
-from readmap.formats.faults import naming
+from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Grid, Slab, Steps
@@ -170,8 +169,7 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 
 #: What NumPy, zipfile and zlib raise where a file is none of ours.
-_UNREADABLE: tuple[type[Exception], ...] = (ValueError, TypeError, KeyError, EOFError, SyntaxError, OverflowError)
-_UNREADABLE += (RecursionError, NotImplementedError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (*HEADER_ERRORS, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 _KEPT = tuple(field.name for field in fields(SpecialLines))
 _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
