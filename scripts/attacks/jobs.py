@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import os
 import shutil
@@ -15,12 +16,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pysam
 from benchmarks.common import ROOT
 
 from attacks import inputs, readers
-from attacks.command_runs import contents, must, names_in, run
+from attacks.command_runs import contents, must, names_in, run, warm_up
+from attacks.outcomes import Outcome, Verdict
 
 READMAP = [sys.executable, "-m", "readmap"]
 CHECKPOINT, OLD = "kept", b"old"
@@ -157,6 +160,44 @@ class JobFolders:
         roots = (*job.outputs, *job.keeps)
         found = [name for name in sorted(names_in(folder)) if name not in known]
         return [name for name in found if name.split("/")[0] not in roots]
+
+
+class JobAttack(abc.ABC):
+    """An attack on jobs: a case is one of them and what is done to it; see workers.Attack. name: of its folders."""
+
+    name: str
+
+    def __init__(self, seed: int, scratch: Path, size: int) -> None:
+        """size: of the work, as JobFolders takes it."""
+        self._seed, self._scratch = seed, scratch
+        warm_up()
+        self._place = JobFolders(scratch / "base", size)
+
+    @abc.abstractmethod
+    def row(self, number: int) -> str:
+        """Which row of the table counts a case."""
+
+    @abc.abstractmethod
+    def _case(self, number: int) -> Any:
+        """A case, which has a `job`."""
+
+    @abc.abstractmethod
+    def _run(self, case: Any, folder: Path) -> tuple[Verdict, str]:
+        """How a case ends in a folder with its inputs, and in words why."""
+
+    def run(self, number: int) -> Outcome:
+        """How a case ends."""
+        case, folder = self._case(number), self._scratch / f"{self.name}-{os.getpid()}"
+        try:
+            self._place.fill(folder, case.job)
+            verdict, reason = self._run(case, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return Outcome(self.row(number), verdict, f"{reason} ({case})" if verdict.is_finding else "")
+
+    def keep(self, number: int, folder: Path) -> None:
+        """Write what a case is made of into a folder."""
+        (folder / "case").write_text(f"{self._case(number)}\n")
 
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:

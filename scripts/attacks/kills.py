@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -11,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from attacks.command_runs import ERROR, FORBIDDEN, PLACE, warm_up
-from attacks.jobs import JOBS, Job, JobFolders, started, survivors
-from attacks.outcomes import Outcome, Verdict
+from attacks.command_runs import ERROR, FORBIDDEN, PLACE
+from attacks.jobs import JOBS, Job, JobAttack, started, survivors
+from attacks.outcomes import Verdict
 from attacks.workers import describe_end
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP)
@@ -35,32 +33,17 @@ class Case(NamedTuple):
     moment: float
 
 
-class Kills:
-    """The attack; see workers.Attack."""
+class Kills(JobAttack):
+    """The attack."""
 
-    batch, limit = 10, 240.0
+    name, batch, limit = "kills", 10, 240.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 1_000) -> None:
-        """size: of the work, as JobFolders takes it."""
-        self._seed, self._scratch = seed, scratch
-        warm_up()
-        self._place = JobFolders(scratch / "base", size)
+        super().__init__(seed, scratch, size)
 
     def row(self, number: int) -> str:
         case = self._case(number)
         return f"kills, {case.signal.name}{', old output' if case.job.old else ''}"
-
-    def run(self, number: int) -> Outcome:
-        case, folder = self._case(number), self._scratch / f"kill-{os.getpid()}"
-        self._place.fill(folder, case.job)
-        try:
-            verdict, reason = self._run(case, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        return Outcome(self.row(number), verdict, f"{reason} ({case})" if verdict.is_finding else "")
-
-    def keep(self, number: int, folder: Path) -> None:
-        (folder / "case").write_text(f"{self._case(number)}\n")
 
     def _case(self, number: int) -> Case:
         draw = Random(f"{self._seed} kills {number}")
