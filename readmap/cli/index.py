@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import typer
 
 from readmap.backend.cpu import available_processors
-from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.conflicts import refuse, refuse_inside
 from readmap.cli.common.folders import (
     DATABASES,
     database_record,
@@ -91,9 +92,8 @@ def index(context: typer.Context, options: Options) -> None:
     refuse(context, conflicts)
     target = _target(options)
     with Report(context.obj, options.report) as report:
-        record = (_make_database if options.database else _make_index)(options, target, report)
+        (_make_database if options.database else _make_index)(options, target, report)
         report.say(report.cost())
-        report.finish(record)
 
 
 def _target(options: Options) -> Path:
@@ -104,13 +104,14 @@ def _target(options: Options) -> Path:
     target = home.default_folder(fasta) if options.folder is None else Path(options.folder)
     home.KIND.refuse_existing(target, options.force)
     home.KIND.expect_writable(target)
+    refuse_inside(target, {"--json": options.report.json}, "replaced")
     if fasta != "-":
         os.stat(fasta)
     return target
 
 
-def _make_index(options: Options, target: Path, report: Report) -> dict[str, Any]:
-    """Build an index and keep it in a folder; the record for programs."""
+def _make_index(options: Options, target: Path, report: Report) -> None:
+    """Build an index and keep it in a folder, and report that."""
     needed = 0
 
     def report_memory(count: int) -> None:
@@ -133,19 +134,19 @@ def _make_index(options: Options, target: Path, report: Report) -> dict[str, Any
         )
         ready = report.seconds
         show("writing")
-        built.write(target, options.force, options.threads)
-        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-    record = _index_record(built, target)
+        with built.written(target, options.force, options.threads) as pending:
+            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+            record = _index_record(built, target, sizes(pending.path))
+            report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [pending])
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
     report.say(
         f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
         f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
     )
-    return record | {"memory_bytes": needed, "seconds": seconds}
 
 
-def _make_database(options: Options, target: Path, report: Report) -> dict[str, Any]:
-    """Build a database and keep it in a folder; the record for programs."""
+def _make_database(options: Options, target: Path, report: Report) -> None:
+    """Build a database and keep it in a folder, and report that."""
     workers, molecule = options.threads or available_processors(), molecule_of(options.molecule)
     began = report.seconds
     with report.progress() as show:
@@ -154,14 +155,14 @@ def _make_database(options: Options, target: Path, report: Report) -> dict[str, 
         )
         ready = report.seconds
         show("writing")
-        built.write(target, options.force, options.threads)
-    seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-    record = database_record(built, target)
+        with built.written(target, options.force, options.threads) as pending:
+            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+            record = database_record(built, target, sizes(pending.path))
+            report.finish(record | {"seconds": seconds}, [pending])
     report.say(
         f"{record['database']}: {counted(len(built), f'{built.molecule} sequence')}, "
         f"{counted(built.letters, 'letter')}, {built.longest:,} the longest; {in_bytes(record['bytes'])} on disk"
     )
-    return record | {"seconds": seconds}
 
 
 def _memory_line(needed: int) -> str:
@@ -184,7 +185,7 @@ def _available_memory() -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _index_record(built: Index, target: Path) -> dict[str, Any]:
+def _index_record(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:
     reference = built.reference
     return {
         "index": printable(str(target)),
@@ -194,6 +195,6 @@ def _index_record(built: Index, target: Path) -> dict[str, Any]:
         "ambiguous_bases": reference.ambiguous_bases,
         "suffix_bits": built.suffixes.dtype.itemsize * 8,
         **structure_record(built),
-        "bytes": sum(sizes(target).values()),
+        "bytes": sum(files.values()),
         "reference_checksum": reference_checksum(reference.contigs),
     }

@@ -86,7 +86,7 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
             show("verifying checksums")
             in_background(lambda: database.check(open_backend("cpu", options.threads)))
     files = sizes(path)
-    record = database_record(database, path) | {"files": files, "checked": options.check}
+    record = database_record(database, path, files) | {"files": files, "checked": options.check}
     if options.report.prints:
         facts = [
             ("database", f"{record['database']} (format {record['format_version']}, made from {record['source']})"),

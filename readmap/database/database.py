@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +19,7 @@ from readmap.database.bounds import PADDING, expect_sound
 from readmap.database.letters import LETTERS, PAD, codes_of
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.array_folder import StoredArrays
+from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.reads.sequences import Sequences, read_guessed, read_sequences
 
 #: Letters that are put in order together: their indices stay in the cache.
@@ -111,10 +112,17 @@ class Database:
 
         threads: for the checksums; default, the processors that this process may use.
         """
+        with self.written(path, force, threads) as pending:
+            pending.commit()
+
+    def written(
+        self, path: str | Path, force: bool = False, threads: int | None = None
+    ) -> AbstractContextManager[PendingFolder]:
+        """The folder that `write` makes, whole beside `path`; it is removed in the end unless it is committed."""
         arrays = {name: getattr(self, name) for name in ("codes", "starts", "lengths", "order")}
         arrays |= {"titles": self.titles.text, "title_offsets": self.titles.offsets}
         facts = {"source": self.source, "molecule": str(self.molecule)}
-        database_folder.KIND.write(Path(path), facts, arrays, checksums_of(arrays, threads), force)
+        return database_folder.KIND.written(Path(path), facts, arrays, checksums_of(arrays, threads), force)
 
     def check(self, backend: Backend) -> None:
         """Raise DatabaseFolderError where it was opened from a folder that is to be checked, and was altered there."""

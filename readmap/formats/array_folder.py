@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -101,7 +102,8 @@ class FolderKind:
                 str(path.parent),
             )
 
-    def write(
+    @contextlib.contextmanager
+    def written(
         self,
         path: Path,
         facts: Record,
@@ -109,17 +111,25 @@ class FolderKind:
         checksums: Checksums,
         force: bool,
         lists: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Write a folder whole, or leave what is there; raises where `path` exists, unless `force`.
+    ) -> Iterator[PendingFolder]:
+        """A folder beside `path`, whole, that is removed in the end unless it is committed.
 
         facts, lists: what the manifest holds before and behind its entries of the arrays. checksums: of each array.
+        Raises where `path` exists, unless `force`.
         """
         self.refuse_existing(path, force)
         target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
-        try:
-            with folder_beside(target) as temporary:
+        with contextlib.ExitStack() as stack:
+            with self.writing(path):
+                temporary = stack.enter_context(folder_beside(target))
                 self._fill(temporary, facts, arrays, checksums, lists)
-                replace_folder(temporary, target)
+            yield PendingFolder(self, path, temporary, target)
+
+    @contextlib.contextmanager
+    def writing(self, path: Path) -> Iterator[None]:
+        """Meanwhile an error of the system is about `path`, and says what was being written."""
+        try:
+            yield
         except OSError as error:
             # NumPy keeps the reason to itself.
             reason = error.strerror or "not all could be written (a full disk, a quota)"
@@ -214,6 +224,27 @@ class FolderKind:
             return ""
         name = record.get("format") if isinstance(record, dict) else None
         return name if isinstance(name, str) and name.startswith(PREFIX) and name != PREFIX + self.noun else ""
+
+
+@dataclass(frozen=True)
+class PendingFolder:
+    """A folder that is whole, and has no name yet.
+
+    name: as messages call it. path: where it is. target: where it will be, in the place of what is there.
+    """
+
+    kind: FolderKind
+    name: Path
+    path: Path
+    target: Path
+
+    def finish(self) -> None:
+        """Nothing: it is written."""
+
+    def commit(self) -> None:
+        """Gives it its name. Raises OSError, and then leaves what has that."""
+        with self.kind.writing(self.name):
+            replace_folder(self.path, self.target)
 
 
 def sizes(path: Path) -> dict[str, int]:

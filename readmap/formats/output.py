@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,16 @@ from readmap.formats.replacing import file_beside
 Format = TypeVar("Format")
 
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
+
+
+class Pending(Protocol):
+    """An output, a file or a folder, that has no name yet."""
+
+    def finish(self) -> None:
+        """Writes all of it. Raises OSError that names the output."""
+
+    def commit(self) -> None:
+        """Gives it its name, after `finish` if need be. Raises OSError as that does."""
 
 
 class ByteSink(abc.ABC):
@@ -196,7 +206,7 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
         raise named(error, name) from None
 
 
-def commit_together(outputs: Sequence[ByteSink]) -> None:
+def commit_together(outputs: Sequence[Pending]) -> None:
     """Gives all outputs their names, once all of them are written: a full disk leaves none of them behind.
 
     Raises what their `finish` and `commit` raise; then they are still to be aborted.

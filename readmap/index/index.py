@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, open_backend
 from readmap.backend.checksums import checksums_of
 from readmap.errors import BackendError, IndexFolderError
-from readmap.formats.array_folder import StoredArrays
+from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.formats.compression import open_bytes
 from readmap.formats.fasta import read_fasta
 from readmap.index import folder
@@ -89,6 +90,13 @@ class Index:
 
         threads: for the checksums; default, the processors that this process may use.
         """
+        with self.written(path, force, threads) as pending:
+            pending.commit()
+
+    def written(
+        self, path: str | Path, force: bool = False, threads: int | None = None
+    ) -> AbstractContextManager[PendingFolder]:
+        """The folder that `write` makes, whole beside `path`; it is removed in the end unless it is committed."""
         arrays = {name: getattr(self.reference, name) for name in REFERENCE_ARRAYS}
         arrays["suffix_array"] = self.suffixes
         for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
@@ -96,7 +104,8 @@ class Index:
                 arrays[name] = array
         facts = {"source": self.source, "table_bases": self.table_bases}
         contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
-        folder.KIND.write(Path(path), facts, arrays, checksums_of(arrays, threads), force, {"contigs": contigs})
+        checksums = checksums_of(arrays, threads)
+        return folder.KIND.written(Path(path), facts, arrays, checksums, force, {"contigs": contigs})
 
     def check(self, backend: Backend) -> None:
         """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it.

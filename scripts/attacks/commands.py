@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -112,8 +111,6 @@ class Commands:
             before = names_in(folder)
             ended = run(case.words, folder)
             verdict, reason = judge(ended, folder, before)
-            if verdict is Verdict.HALF and "/dev/full" in _report_of(case.words) and "error: /dev/full: " in reason:
-                verdict = Verdict.REFUSED  # the report comes behind outputs, which are whole
             if verdict is Verdict.ACCEPTED and case.is_plain:
                 reason = _compare_reads(case, folder)
                 verdict = Verdict.LOST if reason else verdict
@@ -235,8 +232,3 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("scan --matrix", _one("scan", "in.matrix", inputs.matrix, "query.fa", "proteins.fa", "--matrix", "in.matrix")),
     ("info", _info),
 )
-
-
-def _report_of(words: Sequence[str]) -> list[str]:
-    """The files that --json names."""
-    return [word for option, word in itertools.pairwise(words) if option == "--json"]

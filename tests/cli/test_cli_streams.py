@@ -1,4 +1,4 @@
-"""What surrounds a command: streams that are closed, an interrupt before it has begun, limits of the system."""
+"""What surrounds a command: streams that are closed or full, an interrupt before it has begun, limits of the system."""
 
 import os
 import resource
@@ -25,6 +25,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Of all files within a folder."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def ended(*arguments: str, before: Callable[[], object] | None = None) -> tuple[int, str]:
     """The exit code and standard error of a search in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -44,12 +49,38 @@ def test_standard_input_is_closed(folder: Path) -> None:
 
 
 def test_standard_output_is_closed(folder: Path) -> None:
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = contents(folder)
     assert ended("reads.fq", before=lambda: os.close(1)) == (
         1,
         "readmap: error: standard output: Bad file descriptor\n",
     )
-    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "search reads.fq -x ref.fa -o out.sam",
+        "search reads.fq -x ref.fa -o out.bam --sort --unmapped no.fq",
+        "search reads.fq -x ref.fa -o out.tsv --exact",
+        "compare ref.fa reads.fq -o out.paf --plot out.png --checkpoint kept",
+        "scan reads.fq ref.fa -o out.tsv --plot out.png",
+        "index ref.fa -o new.readmap",
+        "index ref.fa --force",
+        "index --database ref.fa -o new.readmapdb",
+        "index --database ref.fa --force",
+    ],
+)
+def test_a_report_without_room_leaves_no_output(folder: Path, capfd: pytest.CaptureFixture[str], words: str) -> None:
+    assert main(["index", "--database", "ref.fa", "-q"]) == 0
+    before = contents(folder)
+    assert main([*words.split(), "-q", "--json", "/dev/full"]) == 1
+    assert capfd.readouterr().err == "readmap: error: /dev/full: No space left on device\n"
+    left = contents(folder)
+    assert {name: data for name, data in left.items() if name.parts[0] != "kept"} == before
+    assert (left != before) == ("kept" in words)  # an interrupted comparison goes on from there
+    assert main([*words.split(), "-q", "--json", "report.json"]) == 0
+    assert contents(folder).keys() > before.keys()
 
 
 def test_an_interrupt_while_modules_are_loaded(folder: Path) -> None:
@@ -75,3 +106,11 @@ def test_an_output_inside_the_index(folder: Path, capfd: pytest.CaptureFixture[s
     message = f"readmap: error: {option} ref.fa.readmap/new is inside ref.fa.readmap, which is being read"
     assert capfd.readouterr().err.startswith(message)
     assert before == sorted((folder / "ref.fa.readmap").iterdir())
+
+
+def test_a_report_inside_the_folder_that_is_replaced(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = contents(folder)
+    assert main(["index", "ref.fa", "--force", "-q", "--json", "ref.fa.readmap/new"]) == 2
+    message = "readmap: error: --json ref.fa.readmap/new is inside ref.fa.readmap, which is being replaced"
+    assert capfd.readouterr().err.startswith(message)
+    assert contents(folder) == before

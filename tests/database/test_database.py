@@ -241,9 +241,9 @@ def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) 
     found = Database.open(path)
     arrays: dict[str, Any] = {name: getattr(found, name) for name in ARRAYS}
     arrays |= {"titles": found.titles.text, "title_offsets": found.titles.offsets}
-    database_folder.KIND.write(
-        tmp_path / "x", {"source": "x", "molecule": "sugar"}, arrays, checksums_of(arrays), False
-    )
+    facts = {"source": "x", "molecule": "sugar"}
+    with database_folder.KIND.written(tmp_path / "x", facts, arrays, checksums_of(arrays), False) as made:
+        made.commit()
     with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged \('sugar' is not a valid Alphabet\)"):
         Database.open(tmp_path / "x")
 

@@ -35,7 +35,8 @@ def stored(path: Path, change: Change) -> Path:
     arrays = {name: np.array(array) for name, array in database_folder.read(path)[2].arrays.items()}
     change(arrays)
     facts = {"source": "x", "molecule": "protein"}
-    database_folder.KIND.write(path.parent / "x.readmapdb", facts, arrays, checksums_of(arrays), False)
+    with database_folder.KIND.written(path.parent / "x.readmapdb", facts, arrays, checksums_of(arrays), False) as made:
+        made.commit()
     return path.parent / "x.readmapdb"
 
 

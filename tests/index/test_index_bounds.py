@@ -36,7 +36,8 @@ def stored(index: Index, path: Path, change: Change, facts: dict[str, Any] | Non
     change(arrays)
     contigs = [[contig.name, contig.length, contig.md5] for contig in found.contigs]
     known = {"source": "x", "table_bases": found.table_bases, "contigs": contigs} | (facts or {})
-    folder.KIND.write(path / "x.readmap", known, arrays, checksums_of(arrays), False)
+    with folder.KIND.written(path / "x.readmap", known, arrays, checksums_of(arrays), False) as made:
+        made.commit()
     return path / "x.readmap"
 
 

@@ -45,11 +45,11 @@ def refuse_same_output(option: str, path: str | None, output: str | None, what: 
         raise UsageError(f"{option} {path} is where {what}: name another file")
 
 
-def refuse_inside(folder: Path, options: Mapping[str, str | None]) -> None:
-    """Raise UsageError where an option names a file inside a folder that is being read."""
+def refuse_inside(folder: Path, options: Mapping[str, str | None], use: str = "read") -> None:
+    """Raise UsageError where an option names a file inside a folder that is being read, or what `use` says."""
     for option, path in options.items():
         if path is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-            raise UsageError(f"{option} {path} is inside {folder}, which is being read: name another place")
+            raise UsageError(f"{option} {path} is inside {folder}, which is being {use}: name another place")
 
 
 def refuse_inputs(outputs: Mapping[str, str | None], inputs: Iterable[str], what: str) -> None:

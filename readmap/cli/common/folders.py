@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from readmap.cli.common.wording import printable
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.array_folder import sizes
 from readmap.formats.fasta import Contig
 from readmap.index import folder
 from readmap.index.index import Index
@@ -66,8 +65,8 @@ def _is_database(path: Path) -> bool:
     return path.suffix == database_folder.ENDING if is_index == is_database else is_database
 
 
-def database_record(database: Database, path: Path) -> dict[str, Any]:
-    """The contents of a database, for programs."""
+def database_record(database: Database, path: Path, files: Mapping[str, int]) -> dict[str, Any]:
+    """The contents of a database, for programs; files: the bytes of each."""
     return {
         "database": printable(str(path)),
         "format_version": database_folder.KIND.version,
@@ -76,7 +75,7 @@ def database_record(database: Database, path: Path) -> dict[str, Any]:
         "sequences": len(database),
         "letters": database.letters,
         "longest": database.longest,
-        "bytes": sum(sizes(path).values()),
+        "bytes": sum(files.values()),
     }
 
 

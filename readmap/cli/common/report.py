@@ -8,7 +8,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from readmap.cli.common.options import flag, option
 from readmap.cli.common.wording import in_bytes
-from readmap.formats.output import Output, open_output
+from readmap.formats.output import Output, Pending, commit_together, open_output
 from readmap.version import __version__
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
@@ -93,10 +93,15 @@ class Report:
             task = shown.add_task("starting", total=None)
             yield lambda text: shown.update(task, description=text)
 
-    def finish(self, record: dict[str, Any]) -> None:
-        """Write the record, with what all commands report, to its file if one is wanted."""
+    def finish(self, record: dict[str, Any], outputs: Sequence[Pending] = ()) -> None:
+        """Write the outputs and the record, with what all commands report, if one is wanted; then they get their names.
+
+        Raises OSError where one of them cannot be written; then none has its name.
+        """
+        for output in outputs:
+            output.finish()  # so that the record has the time that this takes
         if self._record is None:
-            return
+            return commit_together(outputs)
         common = {
             "schema": SCHEMA,
             "command": self.command_line,
@@ -105,7 +110,7 @@ class Report:
             "peak_memory_bytes": peak_memory(),
         }
         self._record.write(json.dumps(common | record, indent=1).encode() + b"\n")
-        self._record.commit()
+        commit_together([*outputs, self._record])
 
     def cost(self) -> str:
         """The time since the call began and the most memory, in words."""

@@ -14,7 +14,7 @@ from readmap.cli.common.report import Report
 from readmap.cli.common.wording import printable
 from readmap.cli.compare.options import Options, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
-from readmap.formats.output import ByteSink, commit_together
+from readmap.formats.output import ByteSink
 from readmap.formats.writer import Writer
 from readmap.pairwise.checkpoint import forget
 from readmap.pairwise.comparison import expect_partners
@@ -54,14 +54,14 @@ def compare(context: typer.Context, options: Options) -> None:
             backend.prepare((), report.say)
             records = writer(output.format, run.targets, __version__, report.command_line)
             _write(run, records, outputs, show)
-        commit_together(list(outputs.values()))
+        names = {name: printable(sink.name) for name, sink in outputs.items()}
+        seconds = {"read": round(reading, 4), "compare": round(run.timer.seconds, 4)}
+        record = run.record() | names | {"format": str(output.format), "seconds": seconds}
+        report.finish(record, list(outputs.values()))
         if checkpoint:
             forget(checkpoint)
         for line in [run.line(), report.cost()]:
             report.say(line)
-        names = {name: printable(sink.name) for name, sink in outputs.items()}
-        seconds = {"read": round(reading, 4), "compare": round(run.timer.seconds, 4)}
-        report.finish(run.record() | names | {"format": str(output.format), "seconds": seconds})
 
 
 def _read(options: Options, backend: Backend, show: Callable[[str], None]) -> ComparisonRun:

@@ -20,7 +20,6 @@ from readmap.database.device_pool import DevicePool
 from readmap.database.formats import writer
 from readmap.database.parameters import Limits, costs_of
 from readmap.database.search import Scan
-from readmap.formats.output import commit_together
 from readmap.reads.sequences import read_sequences
 from readmap.version import __version__
 
@@ -66,12 +65,11 @@ def scan(context: typer.Context, options: Options) -> None:
                 pool.do(lambda: database.check(pool.backend))
                 run = ScanRun(Scan(database, costs, limits, pool), queries)
                 run.write(records, outputs, show)
-        commit_together(list(outputs.values()))
-        for line in [run.line(), report.cost()]:
-            report.say(line)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}
         seconds = {"read": round(reading, 4), "scan": round(run.timer.seconds, 4)}
-        report.finish(run.record(options, format) | {"seconds": seconds} | sinks)
+        report.finish(run.record(options, format) | {"seconds": seconds} | sinks, list(outputs.values()))
+        for line in [run.line(), report.cost()]:
+            report.say(line)
 
 
 def _devices(resources: Resources) -> list[Callable[[], Backend]]:

@@ -23,7 +23,6 @@ from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
 from readmap.errors import IndexFolderError
 from readmap.formats.header import program_name
-from readmap.formats.output import commit_together
 from readmap.index import folder
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -81,13 +80,12 @@ def search(context: typer.Context, options: Options) -> None:
             sources, layout, most_reads = reads.take(), reads.layout, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
-        commit_together(sinks)
+        files = {"index": printable(str(path)), "reads": [*map(printable, options.reads)]}
+        files |= {name: printable(sink.name) for name, sink in outputs.items()}
+        report.finish(files | _record(summary, index, backend, loading) | mode.record(), sinks)
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), *warnings, report.cost()]:
             report.say(line)
-        files = {"index": printable(str(path)), "reads": [*map(printable, options.reads)]}
-        files |= {name: printable(sink.name) for name, sink in outputs.items()}
-        report.finish(files | _record(summary, index, backend, loading) | mode.record())
 
 
 def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
