@@ -80,6 +80,15 @@ KERNEL void add_diagonals(i64 begin, i64 end, Queries queries, Reference referen
     }
 }
 
+// An item is a read, selected[item], whose windows go to `copies`, WINDOWS rows an item; further rows stay as they were.
+KERNEL void copy_windows(i64 begin, i64 end, WindowTable windows, const i32* selected OF(items),
+                         Window* copies OF(items* WINDOWS)) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        for (i32 i = 0; i < windows.counts[slot]; ++i) copies[item * WINDOWS + i] = windows.of(slot)[i];
+    }
+}
+
 // An item is a read, selected[item]: how many of its windows want a banded alignment of one kind.
 KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(items),
                         i64* task_counts OF(items), i32 kind) {

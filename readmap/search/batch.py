@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,16 @@ WINDOWS = constant("search/windows.cuh", "WINDOWS")
 WINDOW = row_dtype("search/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
 
+_COPY = Kernel("search/windows", "copy_windows")
+
 
 @dataclass
 class WindowTable:
     """WINDOWS rows a slot, of which the first `counts` are windows.
 
     Attributes:
-        rows: int64 [reads * WINDOWS, WINDOW_WORDS]; on the host `rows.view(WINDOW)` names the fields.
+        rows: int64 [reads * WINDOWS, WINDOW_WORDS]; on the host `rows.view(WINDOW)` names the fields. Rows that are
+            no windows are undefined.
         counts: int32 [reads].
         unexamined: int32 [reads], the most bases that a place shares at a seed and was not looked at, 0 where all were.
     """
@@ -52,7 +55,8 @@ class PlacementTable:
         chosen: int32 [reads], the rank of the chosen window, -1 for none.
         seconds: int32 [reads], the score of the best place beside it, 0 for none.
         mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
-        deficits: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better.
+        deficits: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better; undefined
+            in a part of a batch, whose mates are chosen.
         variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
         unsettled: uint8 [reads], why another search may find more (enum Unsettled of kernels/search/placement.cuh), 0
             where none would.
@@ -128,21 +132,18 @@ class Batch:
 
     def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""
-        backend, reads = context.backend, self.reads.part(first, last)
-        queries = pack_queries(reads, backend)
-        slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(queries.order)]
+        backend, part = context.backend, Batch.of(self.reads.part(first, last), context)
+        slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(part.queries.order)]
+        for table, own in ((self.windows, part.windows), (self.placements, part.placements)):
+            for name, array in vars(table).items():
+                if len(array) == self.reads.count:  # the others are by window
+                    setattr(own, name, backend.to_device(backend.to_host(array)[slots]))
+        self.copy_windows(backend.to_device(slots), part.windows.rows, context)
+        return part
 
-        def of_slots(table: WindowTable | PlacementTable) -> list[Array]:
-            """The arrays of a table, as many rows for each of the part's slots as each slot has."""
-            return [_rows_of(getattr(table, one.name), slots, self.reads.count, backend) for one in fields(table)]
-
-        tables = WindowTable(*of_slots(self.windows)), PlacementTable(*of_slots(self.placements))
-        return Batch(reads, queries, *tables, _counters(reads, queries, context))
-
-
-def _rows_of(array: Array, slots: Any, count: int, backend: Backend) -> Array:
-    rows = backend.to_host(array).reshape(count, -1, *array.shape[1:])[slots]
-    return backend.to_device(rows.reshape(-1, *array.shape[1:]))
+    def copy_windows(self, slots: Array, rows: Array, context: Context) -> None:
+        """Copy the windows of slots, int32, to rows as a WindowTable of them has, and leave those that are none."""
+        self.launch(_COPY, len(slots), context, selected=slots, copies=rows)
 
 
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:

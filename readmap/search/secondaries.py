@@ -63,13 +63,12 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
         counts=counts,
     )
     ends, total = backend.ends(counts)
-    found, slots = backend.empty((total, WINDOW_WORDS), np.int64), backend.empty(total, np.int32)
-    bands = backend.empty(total, np.uint8)
+    kept, reads = len(batch.windows.rows), np.arange(batch.reads.count, dtype=np.int32)
+    rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
+    batch.copy_windows(backend.to_device(reads), rows[:kept], context)
+    found, slots, bands = rows[kept:], backend.empty(total, np.int32), backend.empty(total, np.uint8)
     batch.launch(_LIST_WINDOWS, count, context, found=candidates, ends=ends, windows=found, slots=slots, bands=bands)
     score_rows(found, slots, bands, batch, context)
-    kept = len(batch.windows.rows)
-    rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
-    rows[:kept], rows[kept:] = batch.windows.rows, found
     return WindowList(rows, batch.windows.counts, slots, kept, total)
 
 

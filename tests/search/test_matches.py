@@ -16,11 +16,12 @@ from oracles.places import SPREAD
 
 from readmap.backend.compilation.declarations import constant
 from readmap.search import secondaries
-from readmap.search.batch import Batch
+from readmap.search.batch import WINDOW_WORDS, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL
 from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates
 from readmap.search.parameters import Scoring, dense_seed
+from readmap.search.pipeline import search_reads
 
 DROP = constant("search/ungapped.cuh", "DROP")
 
@@ -94,6 +95,26 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
         own = rows[slots == slot]
         names = ["orientation", "diagonal", "score", "begin", "end"]
         assert own[names].tolist() == segments_of(read, TEXTS[name], seed, scoring)
+
+
+def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:
+    """Other rows of the table are left alone, since nothing has written them."""
+    context, mark = context_of(TEXTS["copies"], backends, 1), 0x5CA1AB1E0DDBA11
+    batch = search_reads(batch_of(draw(random.Random(5), TEXTS["copies"], 30), context).reads, context)
+    host = context.backend.to_host
+    rows, counts = host(batch.windows.rows).reshape(-1, WINDOWS, WINDOW_WORDS).copy(), host(batch.windows.counts)
+    filled = np.arange(WINDOWS) < counts[:, None]
+    assert 0 < filled.sum() < filled.size
+    rows[~filled] = mark
+    batch.windows.rows = context.backend.to_device(rows.reshape(-1, WINDOW_WORDS))
+    part = batch.part(4, 21, context)
+    slots = host(batch.queries.slot_of)[4 + host(part.queries.order)]
+    found = host(part.windows.rows).reshape(-1, WINDOWS, WINDOW_WORDS)
+    assert np.array_equal(found[filled[slots]], rows[slots][filled[slots]])
+    assert not (found == mark).any()
+    for name in ("chosen", "mapqs", "seconds", "joint", "part_begins", "part_ends"):
+        both = (host(getattr(part.placements, name)), host(getattr(batch.placements, name))[slots])
+        assert np.array_equal(*both)
 
 
 def heads_of(rows: Any, slots: Any, contigs: Any) -> list[int]:
