@@ -77,7 +77,7 @@ class Folders:
             for words in commands:
                 folder = scratch / "undisturbed"
                 shutil.copytree(self._base, folder)
-                ended = must(words, folder, _fine)
+                ended = must(words, folder, few_rows)
                 self._expected[name, tuple(words)] = _results(words, folder, ended.output)
                 shutil.rmtree(folder)
 
@@ -91,7 +91,7 @@ class Folders:
         folder = self._scratch / f"folder-{os.getpid()}"
         try:
             self._make(number, folder)
-            ended = run(case.command, folder, patch=_fine)
+            ended = run(case.command, folder, patch=few_rows)
             before = {*self._before, *names_in(folder / case.name), case.name}
             verdict, reason = judge(ended, folder, {*before, *(f"{case.name}/{name}" for name in before)})
             found = _results(case.command, folder, ended.output)
@@ -138,7 +138,7 @@ def _results(words: Sequence[str], folder: Path, output: bytes) -> dict[str, byt
     return contents(folder / words[words.index("-o") + 1]) if "-o" in words else {"": output}
 
 
-def _fine() -> None:
+def few_rows() -> None:
     """Slabs and tiles of a few rows, so that small sequences have several of them."""
     from readmap.pairwise import grid, long_pairs
 
@@ -155,7 +155,7 @@ def _leave_at_second_slab() -> None:
         if len(grid.slabs) == 2:
             os._exit(99)
 
-    _fine()
+    few_rows()
     Checkpoint.save = save_and_leave  # type: ignore[method-assign]
 
 
@@ -168,7 +168,7 @@ def _leave_at_end() -> None:
         finish(self, alignment)
         os._exit(99)
 
-    _fine()
+    few_rows()
     Checkpoint.finish = finish_and_leave  # type: ignore[method-assign]
 
 

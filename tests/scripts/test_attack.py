@@ -117,6 +117,61 @@ def test_what_is_planted_is_found(tmp_path: Path, words: list[str], plant: str, 
     assert any((tmp_path / "work" / f"{words[0]}-{seed}-{number}").iterdir())
 
 
+# Drops its options, and runs the command; of races it has something to say.
+SANITIZER = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do
+    [ "$1" = --tool ] && tool=$2
+    [ "$1" = --log-file ] && log=$2
+    shift 2
+done
+"$@"
+code=$?
+echo "========= COMPUTE-SANITIZER" > "$log"
+if [ "$tool" = racecheck ]; then
+    echo "========= Error: Race reported between Write access" >> "$log"
+    echo "=========     at choose_windows+0x10 in placement.cu:94" >> "$log"
+    exit 86
+fi
+echo "========= ERROR SUMMARY: 0 errors" >> "$log"
+exit $code
+"""
+
+
+def test_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a sanitizer of our own, and on the CPU, since there need be no GPU: the last valid run, and a search."""
+    sanitizer = tmp_path / "bin/compute-sanitizer"
+    sanitizer.parent.mkdir()
+    sanitizer.write_text(SANITIZER)
+    sanitizer.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sanitizer.parent}:{os.environ['PATH']}")
+    done, rows = run(tmp_path, "device", "--device", "cpu", "--first", "120", "--cases", "8")
+    assert done.returncode == 1, done.stderr
+    assert {name: row["crashed"] for name, row in rows.items()} == {
+        f"device, {tool}, {contents}": int(tool == "racecheck")
+        for tool in ("memcheck", "racecheck", "initcheck", "synccheck")
+        for contents in ("valid", "random contents")
+    }
+    assert total(rows, "accepted") + total(rows, "refused") == 6
+    told = "exit code 86: Error: Race reported between Write access at choose_windows+0x10 in placement.cu:94"
+    assert told in done.stderr
+    launched, _, missing = done.stderr.partition("not launched: ")
+    assert "kernels launched on cpu" in launched
+    assert "pairwise/bus fill_bus" in missing
+    assert "choose_windows" not in missing
+    kept = [set(os.listdir(folder)) for folder in (tmp_path / "work").glob("device-*")]
+    assert [names >= {"words", "log", "ref.readmap"} for names in kept] == [True, True]
+
+
+def test_device_without_a_tool_or_a_gpu(tmp_path: Path) -> None:
+    environment = os.environ | {"PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    for words, message in (((), "CuPy"), (("--device", "cpu"), "compute-sanitizer is not on the PATH")):
+        command = [sys.executable, SCRIPT, "device", *words, "--work", tmp_path]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"attack: {message}")
+        assert done.stderr.count("\n") == 1
+
+
 def test_runs_add_up_and_can_be_repeated(tmp_path: Path) -> None:
     _, first = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
     _, both = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
