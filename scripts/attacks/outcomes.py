@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -91,12 +92,39 @@ def show(title: str, rows: list[Row]) -> None:
     (Console() if sys.stdout.isatty() else Console(width=150)).print(table)
 
 
-def add_to(file: Path, options: Options, tally: Tally, seconds: float, findings: list[str]) -> list[Row]:
-    """Add a run to those that a file holds; the rows of all of them."""
-    record: Row = json.loads(file.read_text()) if file.exists() else {"schema": 1, "total": [], "runs": []}
+def record_of(options: Options, tally: Tally, began: datetime, findings: list[str]) -> Row:
+    """What is kept of a run that ends now."""
     run = {"command": shlex.join(["scripts/attack", *options.words]), "seed": options.seed, "first": options.first}
     run |= {"commit": git_commit(), "versions": versions(), "compiler": asked("^(.+)", "${CXX:-g++} --version")}
-    run |= {"machine": machine(), "seconds": round(seconds, 1), "counts": tally.rows(), "findings": findings}
-    total = Tally([*record["total"], *tally.rows()]).rows()
-    file.write_text(json.dumps(record | {"total": total, "runs": [*record["runs"], run]}, indent=1) + "\n")
-    return total
+    run |= {"machine": machine(), "began": began.isoformat(timespec="seconds")}
+    run |= {"seconds": round((datetime.now(UTC) - began).total_seconds(), 1)}
+    return run | {"counts": tally.rows(), "findings": findings}
+
+
+def add_to(file: Path, runs: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """Add runs to those that a file holds, but for what it holds already; the rows of all, by kind and by attack.
+
+    A kind is what the names of its attacks begin with; its row has the seeds and the commits, too.
+    """
+    held = runs_in(file) if file.exists() else []
+    for run in runs:
+        if run not in held:
+            held.append(run)
+    kinds, total = _kinds(held), Tally(row for run in held for row in run["counts"]).rows()
+    file.write_text(json.dumps({"schema": 1, "kinds": kinds, "total": total, "runs": held}, indent=1) + "\n")
+    return kinds, total
+
+
+def runs_in(file: Path) -> list[Row]:
+    """The runs that a file holds."""
+    runs: list[Row] = json.loads(file.read_text())["runs"]
+    return runs
+
+
+def _kinds(runs: list[Row]) -> list[Row]:
+    rows = [row | {"attack": row["attack"].split(",")[0], "run": run} for run in runs for row in run["counts"]]
+    kinds = Tally(rows).rows()
+    for kind in kinds:
+        own = [row["run"] for row in rows if row["attack"] == kind["attack"]]
+        kind |= {"seeds": sorted({run["seed"] for run in own}), "commits": sorted({run["commit"] for run in own})}
+    return kinds

@@ -184,6 +184,32 @@ def test_runs_add_up_and_can_be_repeated(tmp_path: Path) -> None:
     assert {"command", "commit", "machine", "seconds", "versions"} <= runs[0].keys()
 
 
+def test_runs_of_several_files_add_up_once(tmp_path: Path) -> None:
+    for name, words in (("one", ["parsers", "--seed", "2"]), ("other", ["folders", "--seed", "3"])):
+        (tmp_path / name).mkdir()
+        run(tmp_path / name, *words, "--cases", "12")
+    files, kept = [tmp_path / name / "counts.json" for name in ("one", "other")], tmp_path / "kept.json"
+    command = [sys.executable, SCRIPT, "sum", *files, "--json", kept]
+    for _ in range(2):
+        assert subprocess.run(command, capture_output=True).returncode == 0
+        record = json.loads(kept.read_text())
+        assert [(row["attack"], row["cases"], row["seeds"]) for row in record["kinds"]] == [
+            ("parsers", 12, [2]),
+            ("folders", 12, [3]),
+        ]
+        assert record["runs"] == [json.loads(file.read_text())["runs"][0] for file in files]
+        assert [row["commits"] for row in record["kinds"]] == [[one["commit"]] for one in record["runs"]]
+        assert sum(row["cases"] for row in record["total"]) == 24
+
+
+def test_what_was_found_stays_in_the_sum(tmp_path: Path) -> None:
+    plant = "from attacks import targets; targets.read_matrix = lambda path: os.kill(os.getpid(), signal.SIGSEGV)"
+    run(tmp_path, "parsers", "--cases", "12", plant=plant)
+    command = [sys.executable, SCRIPT, "sum", tmp_path / "counts.json", "--json", tmp_path / "kept.json"]
+    assert subprocess.run(command, capture_output=True).returncode == 1
+    assert json.loads((tmp_path / "kept.json").read_text())["kinds"][0]["crashed"] == 1
+
+
 def test_conformance(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
@@ -209,6 +235,8 @@ def test_conformance_tells_what_differs(tmp_path: Path) -> None:
     assert "good.fq: differs: expected 1 reads, found 0" in done.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["parsers", "--cases", "1", "--seconds", "1"], ["conformance"], ["peace"]])
+@pytest.mark.parametrize(
+    "words", [[], ["parsers", "--cases", "1", "--seconds", "1"], ["conformance"], ["sum", "x"], ["peace"]]
+)
 def test_usage(words: list[str]) -> None:
     assert subprocess.run([sys.executable, SCRIPT, *words], capture_output=True).returncode == 2
