@@ -77,8 +77,8 @@ VALID = (
     _plain("compare --pairs several.fa mutated.fa -o out.tsv --match 900"),
     _plain(f"scan queries.fa {DATABASE} -o out.txt"),
     _plain("scan queries.fa proteins.fa -o out.tsv --matrix matrix --min-score 5", "fine"),
-    _plain("scan several.fa mutated.fa -o out.sam --strand both --max-hits 3", "small"),
-    _plain("scan several.fa mutated.fa -o out.tsv --match 200 --mismatch 300 --max-hits 3", "small"),
+    _plain("scan several.fa mutated.fa -o out.sam --strand both --max-hits 6", "small"),
+    _plain("scan several.fa mutated.fa -o out.tsv --match 200 --mismatch 300 --max-hits 6", "small"),
     _plain("scan several.fa mutated.fa -o out.tsv --match 900 --mismatch 900 --max-hits 3", "fine"),
     _plain(f"locate {INDEX} exact.fa"),
 )

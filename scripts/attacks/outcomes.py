@@ -126,5 +126,8 @@ def _kinds(runs: list[Row]) -> list[Row]:
     kinds = Tally(rows).rows()
     for kind in kinds:
         own = [row["run"] for row in rows if row["attack"] == kind["attack"]]
-        kind |= {"seeds": sorted({run["seed"] for run in own}), "commits": sorted({run["commit"] for run in own})}
+        kind |= {
+            "seeds": sorted({run["seed"] for run in own}),
+            "commits": sorted({run["commit"] for run in own if run["commit"]}),
+        }
     return kinds
