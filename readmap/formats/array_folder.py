@@ -23,6 +23,9 @@ from readmap.formats.replacing import folder_beside, replace_folder, restore
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
 
+#: How the text of a manifest ends before it is sealed, and then.
+_END, _SEAL = b"\n}", b',\n "blake2b": "?"\n}'
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 Record = dict[str, Any]
 
@@ -147,8 +150,7 @@ class FolderKind:
             "arrays": entries,
             **(lists or {}),
         }
-        record["blake2b"] = _digest(record)
-        (folder / MANIFEST).write_text(json.dumps(record, indent=1))
+        (folder / MANIFEST).write_bytes(_sealed(json.dumps(record, indent=1).encode()))
         os.chmod(folder, 0o777 & ~_umask())
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
@@ -173,7 +175,8 @@ class FolderKind:
         restore(path)
         try:
             with naming(str(path / MANIFEST)):
-                record = json.loads((path / MANIFEST).read_text())
+                text = (path / MANIFEST).read_bytes()
+                record = json.loads(text)
         except (FileNotFoundError, NotADirectoryError):
             raise self.error(f"{path} {self.why_not(path)}") from None
         except (ValueError, RecursionError) as error:  # no JSON, or no text
@@ -186,7 +189,7 @@ class FolderKind:
             raise self.error(
                 f"{path} has format version {record.get('version')}, expected {self.version}; {self.build_again}"
             )
-        if record.get("blake2b") != _digest(record):
+        if text != _sealed(_unsealed(text)):
             raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.build_again}")
         return record
 
@@ -219,7 +222,7 @@ class FolderKind:
     def _other_kind(self, path: Path) -> str:
         """The other kind of readmap's folders that a manifest names; "" where it names none, or cannot be read."""
         try:
-            record = json.loads((path / MANIFEST).read_text())
+            record = json.loads((path / MANIFEST).read_bytes())
         except (OSError, ValueError, RecursionError):
             return ""
         name = record.get("format") if isinstance(record, dict) else None
@@ -263,10 +266,15 @@ def _save(file: Path, array: np.ndarray[Any, Any], checksums: NDArray[np.uint64]
     }
 
 
-def _digest(record: Record) -> str:
-    """The checksum of a manifest's other entries."""
-    others = {name: value for name, value in record.items() if name != "blake2b"}
-    return hashlib.blake2b(json.dumps(others, sort_keys=True).encode(), digest_size=16).hexdigest()
+def _sealed(text: bytes) -> bytes:
+    """The text of a manifest with the checksum of its bytes as one entry more."""
+    checksum = hashlib.blake2b(text, digest_size=16).hexdigest()
+    return text.removesuffix(_END) + _SEAL.replace(b"?", checksum.encode())
+
+
+def _unsealed(text: bytes) -> bytes:
+    """The text of a manifest before it was sealed."""
+    return text[: text.rfind(_SEAL[: _SEAL.index(b"?")])] + _END
 
 
 def _in_hex(checksums: NDArray[np.uint64]) -> list[str]:

@@ -215,17 +215,15 @@ def test_damaged_manifest(path: Path) -> None:
 
 
 def test_altered_manifest(path: Path) -> None:
-    """Whatever byte of the manifest changes: it may be a digit or a letter of a name, but never another error."""
+    """Whatever byte of the manifest changes, is added or lost: it is refused, were it only the end of a line."""
     data = (path / "manifest.json").read_bytes()
-    refused = 0
-    for place in range(0, len(data), 13):
-        for flip in (1, 128):
-            (path / "manifest.json").write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
-            try:
+    for place in range(0, len(data), 3):
+        byte, rest = data[place], data[place + 1 :]
+        flip = (1, 8, 32, 128)[place % 4]
+        for changed in (bytes([byte ^ flip]), b"", bytes([byte]) + b"\r", bytes([byte]) + b" "):
+            (path / "manifest.json").write_bytes(data[:place] + changed + rest)
+            with pytest.raises(IndexFolderError):
                 Index.open(path)
-            except IndexFolderError:
-                refused += 1
-    assert refused > len(data) // 13
 
 
 @pytest.mark.parametrize("name", ["source", "table_bases", "arrays", "contigs"])
@@ -240,8 +238,8 @@ def test_manifest_without_checksums(path: Path) -> None:
     for value in (None, 5):
         manifest = json.loads((path / "manifest.json").read_text())
         manifest["arrays"]["words"]["checksums"] = value
-        manifest["blake2b"] = array_folder._digest(manifest)
-        (path / "manifest.json").write_text(json.dumps(manifest))
+        del manifest["blake2b"]
+        (path / "manifest.json").write_bytes(array_folder._sealed(json.dumps(manifest, indent=1).encode()))
         with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged \(words has no list of checksums\)"):
             Index.open(path)
 
