@@ -6,7 +6,7 @@ import functools
 import os
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from oracles.alignment import clean, reverse_complement
 
 from readmap.backend import Backend, open_backend
+from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index, build_index
@@ -43,6 +44,16 @@ class Read:
 def below(generator: random.Random, limit: int) -> int:
     """An integer from 0 to limit - 1, by the one method of Random that never changes between versions of Python."""
     return int(generator.random() * limit)
+
+
+def fasta_source(data: bytes) -> PieceSource:
+    """The bytes of a FASTA file that is called ref.fa."""
+
+    def pieces() -> Generator[bytes, None, None]:
+        if data:
+            yield data
+
+    return PieceSource("ref.fa", pieces())
 
 
 def random_bases(generator: random.Random, length: int, letters: str = "ACGT") -> str:

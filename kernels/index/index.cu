@@ -1,13 +1,13 @@
-// Building and checking the index: packed words, the prefix table, the order of the suffix array.
+// Building and checking the index: the codes of its bases, the prefix table, the order of the suffix array.
 #include "index/suffix_array.cuh"
 
 // An item is a word of 32 bases; codes: 0 a barrier, 1..4 A, C, G, T, as the suffix sorter reads them.
-KERNEL void pack_reference(i64 begin, i64 end, const u8* codes OF(length), u64* words OF(items), i64 length) {
+KERNEL void unpack_codes(i64 begin, i64 end, Reference reference, u8* codes OF(length), i64 length) {
     FOR_EACH(word, begin, end) {
-        u64 packed = 0;
-        for (i64 i = word * 32; i < word * 32 + 32; ++i)
-            packed = packed << 2 | (u64)(i < length && codes[i] ? codes[i] - 1 : 0);
-        words[word] = packed;
+        i64 place = word * 32;
+        u64 bases = reference.words[word], barriers = reference.barriers_at(place);
+        for (i64 i = 0; i < minimum((i64)32, length - place); ++i, bases <<= 2, barriers <<= 2)
+            codes[place + i] = (u8)(barriers >> 62 ? 0 : (bases >> 62) + 1);
     }
 }
 

@@ -18,6 +18,7 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Types, in_memory, variant
+from readmap.errors import BackendError
 
 #: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
 #: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
@@ -131,6 +132,17 @@ class _Slices:
             function(begin, end, *values)
             taken = time.perf_counter() - began
             size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size, self._most), least)
+
+
+@functools.cache
+def host_backend(module: str, threads: int) -> CpuBackend | None:
+    """The host, where it has the module's kernels or a compiler."""
+    backend = CpuBackend(threads)
+    try:
+        backend.compile(module, ())
+    except BackendError:
+        return None
+    return backend
 
 
 @functools.cache

@@ -42,7 +42,7 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap index --database proteins.fa.gz"""
 
 #: What stages of build_index are called in the progress where that is not their name.
-STAGES = {"read": "reading", "pack": "packing", "sort suffixes": "sorting suffixes"}
+STAGES = {"read": "reading", "sort suffixes": "sorting suffixes"}
 
 #: Where Linux says what memory is available.
 MEMORY_FACTS = Path("/proc/meminfo")

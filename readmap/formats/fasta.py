@@ -1,4 +1,4 @@
-"""FASTA as one array of letters: a reference's contigs, or any records."""
+"""FASTA as one array of letters, and what is wrong with FASTA."""
 
 import re
 from collections.abc import Callable
@@ -19,6 +19,7 @@ BLOCK_BYTES = 1 << 20
 CONTIG_NAME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
 # The share by which the array of letters grows when it is full; so much memory may be left over at the peak.
 GROWTH = 1.25
+EMPTY_FILE = "expected FASTA, found no sequence: the file is empty"
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,12 @@ class Contig:
 
 @dataclass(frozen=True)
 class Fasta:
-    """The records of a FASTA file, in its order; those of a reference are its contigs.
+    """The records of a FASTA file, in its order.
 
-    names: of each record, up to the first blank of its header; none is empty, and no two contigs' are the same.
+    names: of each record, up to the first blank of its header; none is empty.
     letters: uint8 [letters]: upper-case, of all records without anything between them; of nucleotides T for U.
-    offsets: int64 [records + 1]: record i is letters[offsets[i]:offsets[i + 1]], a contig never empty.
-    titles: of each record its header without '>' and blanks at its end; of contigs none are kept.
+    offsets: int64 [records + 1]: record i is letters[offsets[i]:offsets[i + 1]].
+    titles: of each record its header without '>' and blanks at its end.
     """
 
     names: list[bytes]
@@ -46,23 +47,40 @@ class Fasta:
     titles: list[bytes] = field(default_factory=list)
 
 
-def read_fasta(source: ByteSource, progress: Callable[[int], None] | None = None) -> Fasta:
-    """The contigs of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
+def record_name(path: str, number: int, header: bytes) -> bytes:
+    """What stands before the first blank of a header, itself without '>'; raises DataError where that is nothing."""
+    if not header or header[:1].isspace():
+        raise DataError(f"{path}, record {number}: expected a name behind '>', found none")
+    return header.split(maxsplit=1)[0]
 
-    progress: is called with the number of (inflated) bytes read so far, about once a megabyte.
-    At the peak this takes 1.25 bytes a base. Raises DataError where the file is no FASTA, has no sequence, an empty
-    contig, one without a name or with one that SAM does not take, two of one name, or a character that is no
-    nucleotide; and what `source` raises.
-    """
-    return _read(source, _Contigs(source.name), progress)
+
+def named_record(path: str, number: int, name: bytes) -> str:
+    """A record as messages have it; number: from 1 on."""
+    return f"{path}, record {number} ({in_words(name)})"
+
+
+def expect_blank(path: str, lines: bytes) -> None:
+    """Raise DataError where there is anything in the lines before the first header."""
+    start = lines.lstrip(LINE_BREAKS)
+    if start:
+        hint = "; this looks like FASTQ, which holds reads" if start.startswith(b"@") else ""
+        raise DataError(f"{path}: expected FASTA, which starts with '>', found {describe_start(start)}{hint}")
+
+
+def not_letter(record: str, position: int, character: bytes, alphabet: Alphabet) -> DataError:
+    """To be raised where a record, as messages have it, holds another character; position: from 1 on."""
+    return DataError(f"{record}, position {position}: expected {alphabet.letter}, found {describe_start(character)}")
 
 
 def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int], None] | None = None) -> Fasta:
-    """As `read_fasta`, but of any alphabet, with titles; records may be empty, and names may be repeated."""
-    return _read(source, _Records(source.name, alphabet), progress)
+    """The records of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
-
-def _read(source: ByteSource, records: "_Records", progress: Callable[[int], None] | None) -> Fasta:
+    Records may be empty, and names may be repeated.
+    progress: is called with the number of (inflated) bytes read so far, about once a megabyte.
+    At the peak this takes 1.25 bytes a letter. Raises DataError where the file is no FASTA, has no record, one without
+    a name, or a character that the alphabet lacks; and what `source` raises.
+    """
+    records = _Records(source.name, alphabet)
     target = memoryview(bytearray(BLOCK_BYTES))
     # The line break before what is to come; a header is "\n>", also the first one.
     carry = b"\n"
@@ -110,18 +128,16 @@ class _Records:
 
     def add_header(self, header: bytes) -> None:
         """Ends the record before and begins the one whose header, without '>', this is."""
-        self._end_record()
-        name = b"" if header[:1].isspace() else header.split(maxsplit=1)[0] if header else b""
-        if not name:
-            raise DataError(f"{self._path}, record {len(self._starts) + 1}: expected a name behind '>', found none")
+        name, title = record_name(self._path, len(self._starts) + 1, header), header.rstrip()
         self._names.append(name)
         self._starts.append(self._length)
-        self._add_title(header.rstrip(), name)
+        # Most files of many records have headers that are names, which need no second copy.
+        self._titles.append(title if len(title) > len(name) else name)
 
     def add_sequence(self, lines: bytes) -> None:
         """Adds to the current record, or skips blank lines before the first."""
         if not self._starts:
-            self._expect_blank(lines)
+            expect_blank(self._path, lines)
             return
         letters = lines.translate(self._table, LINE_BREAKS)
         if b"\0" in letters:
@@ -141,57 +157,13 @@ class _Records:
     def finish(self) -> Fasta:
         """All records."""
         if not self._starts:
-            raise DataError(f"{self._path}: expected FASTA, found no sequence: the file is empty")
-        self._end_record()
+            raise DataError(f"{self._path}: {EMPTY_FILE}")
         self._letters.resize(self._length, refcheck=False)
         return Fasta(self._names, self._letters, np.array([*self._starts, self._length], np.int64), self._titles)
-
-    def _add_title(self, title: bytes, name: bytes) -> None:
-        # Most files of many records have headers that are names, which need no second copy.
-        self._titles.append(title if len(title) > len(name) else name)
-
-    def _end_record(self) -> None:
-        """Looks at the last record, if any, which is complete."""
-
-    def _expect_blank(self, lines: bytes) -> None:
-        start = lines.lstrip(LINE_BREAKS)
-        if start:
-            hint = "; this looks like FASTQ, which holds reads" if start.startswith(b"@") else ""
-            raise DataError(f"{self._path}: expected FASTA, which starts with '>', found {describe_start(start)}{hint}")
 
     def _not_letter(self, lines: bytes, index: int) -> DataError:
         character = lines.translate(None, LINE_BREAKS)[index : index + 1]
         position = self._length - self._starts[-1] + index + 1
-        found = describe_start(character)
-        return DataError(f"{self._record()}, position {position}: expected {self._alphabet.letter}, found {found}")
-
-    def _record(self) -> str:
-        return f"{self._path}, record {len(self._starts)} ({in_words(self._names[-1])})"
-
-
-class _Contigs(_Records):
-    """Records that have a name of their own each, and a sequence."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, Alphabet.NUCLEOTIDES)
-        self._numbers: dict[bytes, int] = {}
-
-    def add_header(self, header: bytes) -> None:
-        super().add_header(header)
-        name = self._names[-1]
-        found = CONTIG_NAME.match(name)
-        valid = found.end() if found else 0
-        if valid < len(name):
-            wrong = f"{in_words(name[valid : valid + 1])!r} at character {valid + 1}"
-            raise DataError(f"{self._record()}: expected a contig's name as SAM takes it, found {wrong}")
-        number = len(self._starts)
-        earlier = self._numbers.setdefault(self._names[-1], number)
-        if earlier != number:
-            raise DataError(f"{self._record()}: record {earlier} has the same name")
-
-    def _add_title(self, title: bytes, name: bytes) -> None:
-        """Nobody asks for it."""
-
-    def _end_record(self) -> None:
-        if self._starts and self._starts[-1] == self._length:
-            raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
+        return not_letter(
+            named_record(self._path, len(self._starts), self._names[-1]), position, character, self._alphabet
+        )

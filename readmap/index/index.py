@@ -16,12 +16,12 @@ from readmap.backend.checksums import checksums_of
 from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.formats.compression import open_bytes
-from readmap.formats.fasta import read_fasta
 from readmap.index import folder
 from readmap.index.bounds import expect_sound
 from readmap.index.device import DeviceIndex, HostIndex, Structure
+from readmap.index.fasta import read_reference
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
-from readmap.index.reference import REFERENCE_ARRAYS, Reference, build_reference
+from readmap.index.reference import REFERENCE_ARRAYS, Reference, codes
 from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
 from readmap.index.suffix_tree import (
     EDGES_A_NODE,
@@ -274,21 +274,16 @@ def build_index(
     report = progress or (lambda stage, done: None)
     backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
     with open_bytes(str(fasta), backend.threads) as source:
-        sequences = read_fasta(source, lambda done: report("read", done))
-    length = len(sequences.letters) + len(sequences.names)
-    memory = backend.memory()
+        reference = read_reference(source, backend, lambda done: report("read", done))
+    length, memory = reference.length, backend.memory()
     if device == "auto" and memory and memory[0] < building_bytes(length, wanted):
         backend = open_backend("cpu", threads)
     if wanted.has_tree:
         refuse_large(length)
     if report_memory:
         report_memory(building_bytes(length, wanted) + backend.host_bytes)
-    report("pack", 0)
-    reference, text = build_reference(sequences, backend)
-    del sequences
     report("sort suffixes", 0)
-    suffixes = build_suffix_array(text, force_64_bits)
-    del text
+    suffixes = build_suffix_array(backend.to_host(codes(reference, backend)), force_64_bits)
     bases, table, edges = table_bases(len(suffixes)), None, None
     if wanted.has_array:
         report("prefix table", 0)

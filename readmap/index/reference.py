@@ -1,8 +1,7 @@
-"""FASTA -> Reference: packed words, contigs, and the intervals that no match may cross."""
+"""The reference: packed words, contigs, and the intervals that no match may cross."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.formats.fasta import Contig, Fasta
+from readmap.formats.fasta import Contig
 
 #: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
 PAD_BASES = 16_384
@@ -18,14 +17,10 @@ PAD_BASES = 16_384
 #: Where the last barrier ends, which is everything behind the reference.
 BEHIND = int(np.iinfo(np.int64).max // 2)
 
-#: Letters to what the suffix sorter reads: 0 a barrier, 1..4 A, C, G, T.
-_CODES = np.zeros(256, np.uint8)
-_CODES[np.frombuffer(b"ACGT", np.uint8)] = [1, 2, 3, 4]
-
 #: The letters of a byte of packed bases, uint32 each, in the order of memory.
 _FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)
 
-_PACK = Kernel("index/index", "pack_reference")
+_UNPACK = Kernel("index/index", "unpack_codes")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -115,30 +110,6 @@ class Reference:
 REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
 
 
-def build_reference(fasta: Fasta, backend: Backend) -> tuple[Reference, Bytes]:
-    """The reference of a FASTA file's sequences, and its text for the suffix sorter, uint8 [length], 0 a barrier."""
-    lengths = np.diff(fasta.offsets)
-    starts = np.concatenate(([0], np.cumsum(lengths + 1))).astype(np.int64)
-    text = np.zeros(int(starts[-1]), np.uint8)
-    letters = np.zeros(int(starts[-1]), np.uint8)
-    contigs = []
-    for number, name in enumerate(fasta.names):
-        begin, end = int(fasta.offsets[number]), int(fasta.offsets[number + 1])
-        bases = fasta.letters[begin:end]
-        place = slice(int(starts[number]), int(starts[number]) + end - begin)
-        text[place] = _CODES[bases]
-        letters[place] = bases
-        contigs.append(
-            Contig(name.decode("utf-8", "surrogateescape"), end - begin, hashlib.md5(bases.data).hexdigest())
-        )
-    barrier_starts, barrier_ends, barrier_letters = _barriers(text, letters)
-    del letters
-    words = backend.to_host(_packed(text, backend))
-    blocks = _blocks(barrier_starts, barrier_ends, len(text))
-    reference = Reference(words, blocks, barrier_starts, barrier_ends, barrier_letters, starts, tuple(contigs))
-    return reference, text
-
-
 def packed_words(length: int) -> int:
     """The words of a packed reference of so many places."""
     return (length + PAD_BASES) // 32 + 1
@@ -149,31 +120,9 @@ def barrier_words(length: int) -> int:
     return (length + PAD_BASES) // 64 // 64 + 1
 
 
-def _packed(text: Bytes, backend: Backend) -> Any:
-    words = backend.empty(packed_words(len(text)), np.uint64)
-    backend.launch(_PACK, len(words), codes=backend.to_device(text), words=words, length=len(text))
-    return words
-
-
-def _barriers(text: Bytes, letters: Bytes) -> tuple[Integers, Integers, Bytes]:
-    places = np.flatnonzero(text == 0)
-    which = letters[places]
-    first = np.ones(len(places), bool)
-    first[1:] = (np.diff(places) != 1) | (which[1:] != which[:-1])
-    starts = places[first]
-    last = np.flatnonzero(np.append(first[1:], True))
-    ends = places[last] + 1
-    return (
-        np.append(starts, len(text)).astype(np.int64),
-        np.append(ends, BEHIND).astype(np.int64),
-        np.append(which[first], 0).astype(np.uint8),
-    )
-
-
-def _blocks(starts: Integers, ends: Integers, length: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    count = barrier_words(length) * 64
-    change = np.zeros(count + 1, np.int32)
-    np.add.at(change, starts >> 6, 1)
-    np.add.at(change, np.minimum(((ends - 1) >> 6) + 1, count), -1)
-    marks = np.cumsum(change[:count]) > 0
-    return np.packbits(marks, bitorder="little").view(np.uint64)
+def codes(reference: Reference, backend: Backend) -> Array:
+    """The text for a suffix sorter, uint8 [length] on the device: 0 at barriers, 1..4 for A, C, G, T."""
+    found, length = backend.empty(reference.length, np.uint8), reference.length
+    held = reference.to_device(backend)
+    backend.launch(_UNPACK, -(-length // 32), reference=held, codes=found, length=length)
+    return found

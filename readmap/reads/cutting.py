@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Backend, Kernel
-from readmap.backend.cpu import CpuBackend
-from readmap.errors import BackendError
+from readmap.backend import Kernel
+from readmap.backend.cpu import host_backend
 from readmap.formats.lines import line_ends
 
 _CUT = Kernel("reads/cut", "cut_records")
@@ -21,24 +18,13 @@ def find_records(data: NDArray[np.uint8], lines: int, checks: bool) -> tuple[NDA
     data: uint8 [nbytes]. lines: of a record, 4 or 2. checks: the records are FASTQ's: a header, bases, '+' and as many
     qualities, a line each; from one that is not on, none are found.
     """
-    backend = _host()
+    backend = host_backend(_CUT.module, 1)
     if backend is None:
         return _without_compiler(data, lines, checks)
     ends, found = np.empty(len(data) // lines, np.int64), np.empty(2, np.int64)
     backend.launch(_CUT, 1, text=data, ends=ends, found=found, size=len(data), lines=lines, checks=checks)
     # A copy: the array was made for lines without a letter, and most of its pages were never touched.
     return ends[: found[0]].copy(), bool(found[1])
-
-
-@functools.cache
-def _host() -> Backend | None:
-    """The host, where it has the kernel or a compiler."""
-    backend = CpuBackend(1)
-    try:
-        backend.compile(_CUT.module, ())
-    except BackendError:
-        return None
-    return backend
 
 
 def _without_compiler(data: NDArray[np.uint8], lines: int, checks: bool) -> tuple[NDArray[np.int64], bool]:

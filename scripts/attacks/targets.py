@@ -25,11 +25,12 @@ from readmap.database.matrices import read_matrix
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import open_bytes
-from readmap.formats.fasta import Contig, read_fasta
+from readmap.formats.fasta import Contig
 from readmap.formats.header import header_lines, parse_header_lines
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
 from readmap.index.device import DeviceIndex
+from readmap.index.fasta import read_reference
 from readmap.index.index import build_index
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
@@ -187,12 +188,16 @@ def _key(read: Read) -> tuple[bytes, bytes, bytes]:
 
 def _judge_reference(library: Library, case: Case, paths: list[str], draw: Random) -> str:
     with open_bytes(paths[0]) as source:
-        found = read_fasta(source)
+        found = read_reference(source, library.backend)
     expected = readers.read_fasta(readers.inflated(case.files["reference"]), IUPAC, empty=False)
     expected = [(name, letters.replace(b"U", b"T")) for name, letters in expected]
     if any(not readers.CONTIG_NAME.fullmatch(name) for name, _ in expected) or len(dict(expected)) < len(expected):
         return f"let in: contigs named {[name for name, _ in expected]}"
-    if reason := _differ(expected, found.names, found.letters, found.offsets):
+    names = [contig.name.encode("utf-8", "surrogateescape") for contig in found.contigs]
+    places = zip(found.contig_starts[:-1].tolist(), found.contigs, strict=True)
+    letters = [found.letters(start, start + contig.length) for start, contig in places]
+    offsets = np.cumsum([0, *map(len, letters)])
+    if reason := _differ(expected, names, np.concatenate(letters), offsets):
         return reason
     if not draw.randrange(SELDOM):
         build_index(paths[0], structure=draw.choice(("array", "both")), threads=1).check(library.backend)

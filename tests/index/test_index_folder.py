@@ -376,7 +376,7 @@ def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: li
     build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, done: reported.append((stage, done)))
     assert ("read", len(fasta(CONTIGS))) in reported
     stages = list(dict.fromkeys(stage for stage, _ in reported))
-    assert stages == ["read", "pack", "sort suffixes", *last]
+    assert stages == ["read", "sort suffixes", *last]
 
 
 def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:

@@ -6,24 +6,26 @@ import random
 
 import numpy as np
 import pytest
-from examples import index_of, random_bases
+from examples import fasta_source, index_of, random_bases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.alignment import BARRIER, pack, text_of
 
 from readmap.backend import open_backend
-from readmap.formats.fasta import Fasta
-from readmap.index.reference import Reference, build_reference
+from readmap.index import fasta
+from readmap.index.fasta import read_reference
+from readmap.index.reference import Reference, codes
 from readmap.reads.bad_records import LONGEST_READ
 
 contig_lists = st.lists(st.text("ACGTACGTACGTNRM", min_size=1, max_size=150), min_size=1, max_size=6)
 
 
-def make(contigs: list[str], backends: str) -> tuple[Reference, "np.ndarray[tuple[int], np.dtype[np.uint8]]"]:
-    letters = np.frombuffer("".join(contigs).encode(), np.uint8)
-    offsets = np.array([0, *itertools.accumulate(map(len, contigs))], np.int64)
-    names = [b"contig %d" % number for number in range(len(contigs))]
-    return build_reference(Fasta(names, letters, offsets), open_backend(backends))
+def make(contigs: list[str], backends: str) -> Reference:
+    """The contigs as FASTA, read by the kernels of a backend."""
+    data = "".join(f">contig_{number}\n{contig}\n" for number, contig in enumerate(contigs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fasta, "host_backend", lambda module, threads: None)
+        return read_reference(fasta_source(data.encode()), open_backend(backends))
 
 
 def intervals(contigs: list[str]) -> list[tuple[int, int, str]]:
@@ -65,7 +67,7 @@ def check(contigs: list[str], reference: Reference) -> None:
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(contigs=contig_lists)
 def test_arrays(backends: str, contigs: list[str]) -> None:
-    reference, _ = make(contigs, backends)
+    reference = make(contigs, backends)
     check(contigs, reference)
 
 
@@ -85,19 +87,21 @@ def test_arrays(backends: str, contigs: list[str]) -> None:
     ids=lambda contigs: f"{len(contigs)} of {contigs[0][:10]} {len(contigs[0])}",
 )
 def test_corners(backends: str, contigs: list[str]) -> None:
-    reference, _ = make(contigs, backends)
+    reference = make(contigs, backends)
     check(contigs, reference)
 
 
 def test_text_for_the_suffix_sorter(backends: str) -> None:
-    _, text = make(["ACGTN", "RT"], backends)
-    assert text.tolist() == [1, 2, 3, 4, 0, 0, 0, 4, 0]
+    backend = open_backend(backends)
+    for contigs in (["ACGTN", "RT"], ["ACGT" * 20 + "NNR" * 30, "A" * 64, "GN" * 40]):
+        expected = ["-ACGT".find(base) if base in "ACGT" else 0 for base in text_of(contigs)]
+        assert backend.to_host(codes(make(contigs, backends), backend)).tolist() == expected
 
 
 def test_long_reads_may_be_laid_over_the_end(backends: str) -> None:
     """Kernels look at words and barrier bits of up to a read's length, and a word more, behind the last base."""
     for length in (1, 63, 64, 4_095, 4_096, 4_097):
-        reference, _ = make(["A" * length], backends)
+        reference = make(["A" * length], backends)
         furthest = reference.length + LONGEST_READ + 32
         assert 32 * len(reference.words) > furthest + 32
         assert 64 * 64 * len(reference.barrier_blocks) > furthest
@@ -106,14 +110,14 @@ def test_long_reads_may_be_laid_over_the_end(backends: str) -> None:
 def test_large(backends: str) -> None:
     generator = random.Random(1)
     contigs = [random_bases(generator, length, "ACGT" * 30 + "N") for length in (40_000, 1, 25_000)]
-    reference, _ = make(contigs, backends)
+    reference = make(contigs, backends)
     check(contigs, reference)
 
 
 def test_index_has_the_same_reference(backends: str) -> None:
     """The same from a FASTA file: lower case and U are read as A, C, G and T."""
     contigs = ["ACGTN" * 20, "TTTRA"]
-    reference, _ = make(contigs, backends)
+    reference = make(contigs, backends)
     spelt = index_of({"contig": "acguN" * 20, "b": "UtTra"}).reference
     for name in ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts"):
         assert getattr(spelt, name).tolist() == getattr(reference, name).tolist()

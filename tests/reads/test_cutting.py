@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from readmap.backend.cpu import CpuBackend
+from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
 from readmap.reads import cutting
 from readmap.reads.cutting import find_records
@@ -15,9 +15,9 @@ from readmap.reads.cutting import find_records
 @pytest.fixture(params=["kernel", "no compiler"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "no compiler":
-        monkeypatch.setattr(cutting, "_host", lambda: None)
+        monkeypatch.setattr(cutting, "host_backend", lambda module, threads: None)
     else:
-        assert cutting._host()
+        assert host_backend("reads/cut", 1)
 
 
 def expected(data: bytes, lines: int, checks: bool) -> tuple[list[int], bool]:
@@ -75,7 +75,7 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise BackendError("no C++ compiler was found")
 
-    cutting._host.cache_clear()
+    host_backend.cache_clear()
     monkeypatch.setattr(CpuBackend, "compile", refuse)
     assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True)[0].tolist() == [8]
-    cutting._host.cache_clear()
+    host_backend.cache_clear()

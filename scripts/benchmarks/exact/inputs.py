@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import open_bytes
-from readmap.formats.fasta import Fasta, read_fasta
+from readmap.formats.fasta import Fasta, read_records
 
 Letters = NDArray[np.uint8]  # [queries, bases of each]
 QUERY_BASES = 200
@@ -22,7 +23,7 @@ WRITTEN_TOGETHER = 1 << 18  # queries
 def split_fasta(path: Path, bases: int, threads: int) -> tuple[Fasta, Fasta]:
     """The first bases of a file, and the rest; a contig that reaches over the end is cut in two."""
     with open_bytes(str(path), threads) as source:
-        fasta = read_fasta(source)
+        fasta = read_records(source, Alphabet.NUCLEOTIDES)
     inner = int(np.searchsorted(fasta.offsets, bases, side="right")) - 1  # the contig that is cut
     cut = int(fasta.offsets[inner] < bases)
     first = Fasta(fasta.names[: inner + cut], fasta.letters[:bases], np.append(fasta.offsets[: inner + cut], bases))

@@ -13,9 +13,9 @@ from benchmarks.exact.inputs import QUERY_BASES, SEED, Letters
 from benchmarks.exact.searches import find, pack, place_by
 from benchmarks.exact.times import search_seconds
 from readmap.backend import Array, Backend
-from readmap.formats.fasta import Fasta
+from readmap.formats.compression import PieceSource
+from readmap.index.fasta import read_reference
 from readmap.index.index import Index
-from readmap.index.reference import build_reference
 from readmap.index.suffix_array import build_prefix_table, first_disorder, table_bases
 from readmap.strand import Strand
 
@@ -26,7 +26,8 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
     """Seconds of the sort and of the search by array, once both are checked."""
     random, seconds = np.random.default_rng(SEED), dict[str, float]()
     letters = BASES[random.integers(0, 4, bases, np.uint8)]
-    reference, _ = build_reference(Fasta([b"random"], letters, np.array([0, bases])), backend)
+    contig = (part for part in (b">random\n", letters.tobytes()))
+    reference = read_reference(PieceSource("random DNA", contig), backend)
     words = backend.to_device(reference.words)
     sort_suffixes(words[:2], 32, backend)  # the first time a compiler may run
     with timed(seconds, "sort_seconds", backend):

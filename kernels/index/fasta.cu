@@ -1,0 +1,220 @@
+// FASTA -> the text of the reference, chunk by chunk: upper-case letters, T for U, and a 0 in front of every contig; then
+// its packed words and its barriers.
+//
+// The bytes of a chunk stand behind the last byte of the chunk before, and are taken in blocks. A line that begins with
+// '>' is a header. Whether a block begins in one is known once all blocks before it were looked at: hence two kernels.
+#include "common/item_record.cuh"
+#include "common/packed.cuh"
+
+const i64 BLOCK = 1 << 14;
+
+// Where a block ends: in sequence, in a header, or where it began, since no line ends in it.
+enum BlockEnd { IN_SEQUENCE, IN_HEADER, AS_BEGUN };
+
+// The first '>' from `place` on that begins a line; `end` where none does.
+HOST_DEVICE i64 find_header(const u8* bytes, i64 place, i64 end) {
+    for (; (place = find_byte(bytes, place, end, '>')) < end; ++place)
+        if (bytes[place - 1] == '\n') break;
+    return place;
+}
+
+HOST_DEVICE i64 count_letters(const u8* bytes, i64 begin, i64 end) {
+    i32 breaks = 0;
+    for (i64 i = begin; i < end; ++i) breaks += (bytes[i] == '\n') | (bytes[i] == '\r');
+    return end - begin - breaks;
+}
+
+// An item is a block. letters: beside those of headers that begin in it; leads: those of the header that it may begin in.
+KERNEL void measure_blocks(i64 begin, i64 end, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
+                           i64* headers OF(items), u8* ends OF(items), i64 size) {
+    FOR_EACH(block, begin, end) {
+        i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
+        i64 line_end = find_byte(bytes, first, last, '\n'), place = first, header, count = 0, found = 0;
+        u8 state = line_end < last ? IN_SEQUENCE : AS_BEGUN;
+        for (; (header = find_header(bytes, place, last)) < last; ++found) {
+            count += count_letters(bytes, place, header);
+            place = find_byte(bytes, header, last, '\n');
+            state = place < last ? IN_SEQUENCE : IN_HEADER;
+        }
+        letters[block] = count + count_letters(bytes, place, last);
+        leads[block] = count_letters(bytes, first, line_end);
+        headers[block] = found;
+        ends[block] = state;
+    }
+}
+
+// bytes[begin] is '>', bytes[end] the newline, or behind the chunk; text[start] the first letter of the contig.
+struct Header {
+    i64 begin, end, start;
+};
+
+HOST_DEVICE u8 upper_case(u8 letter) {
+    letter &= 0xDF;
+    return letter == 'U' ? 'T' : letter;
+}
+
+// A line in which a byte is no nucleotide: a carriage return is left out, another byte is an error.
+SELDOM u8* gather_carefully(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
+    for (i64 i = begin; i < end; ++i) {
+        if (bytes[i] == '\r') continue;
+        if (base_code(bytes[i]) == 5) atomic_min(error, (u64)i);
+        *next++ = upper_case(bytes[i]);
+    }
+    return next;
+}
+
+// 0 for the upper-case letters that base_code knows, by comparisons that vectors of bytes have.
+HOST_DEVICE u8 wrong_letter(u8 letter) {
+    return (u8)((u8)(letter - 'A') > 3) & (u8)((u8)(letter - 'G') > 1) & (u8)(letter != 'K') &
+           (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');
+}
+
+// Whether all are nucleotides.
+HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ next, i64 count) {
+    u8 bad = 0;
+    for (i64 i = 0; i < count; ++i) {
+        u8 letter = upper_case(bytes[i]);
+        next[i] = letter;
+        bad |= wrong_letter(letter);
+    }
+    return !bad;
+}
+
+// Letters that are gathered together: a vector of them.
+const i64 STEP = 32;
+
+HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
+    for (i64 line_end; begin < end; begin = line_end + 1) {
+        line_end = find_byte(bytes, begin, end, '\n');
+        i64 length = line_end - begin - (line_end > begin && bytes[line_end - 1] == '\r');
+        const u8* line = bytes + begin;
+        bool good = true;
+        for (i64 i = 0; i + STEP <= length; i += STEP) good &= gather_letters(line + i, next + i, STEP);
+        // The last ones once more with the rest.
+        if (length >= STEP) good &= gather_letters(line + length - STEP, next + length - STEP, STEP);
+        else good &= gather_letters(line, next, length);
+        next = good ? next + length : gather_carefully(bytes, begin, line_end, next, error);
+    }
+    return next;
+}
+
+// An item is a block. kept: the last letters of the chunk before, with which the text begins. text_ends, header_ends: behind
+// what the blocks up to and with it give. error[0] becomes the first place of a byte in a sequence that is no nucleotide.
+KERNEL void gather_text(i64 begin, i64 end, const u8* bytes OF(size), const u8* kept OF(kept_count),
+                        const bool* in_header OF(items), const i64* text_ends OF(items),
+                        const i64* header_ends OF(items), u8* text OF(some), Header* headers OF(some), u64* error OF(1),
+                        i64 size, i64 kept_count) {
+    FOR_EACH(block, begin, end) {
+        for (i64 i = 0; block == 0 && i < kept_count; ++i) text[i] = kept[i];
+        i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
+        i64 place = in_header[block] ? find_byte(bytes, first, last, '\n') : first, found = 0;
+        u8* next = text + (block ? text_ends[block - 1] : kept_count);
+        Header* header = headers + (block ? header_ends[block - 1] : 0);
+        for (; place < last; place = (header++)->end) {
+            found = find_header(bytes, place, last);
+            next = gather(bytes, place, found, next, error);
+            if (found == last) break;
+            *next++ = 0;
+            *header = Header{found, find_byte(bytes, found, size, '\n'), next - text};
+        }
+    }
+}
+
+// Words that are packed by one item.
+const i64 RUN = 64;
+
+const i64 WORD = 32;  // letters
+
+// The codes of eight letters, 0 for those that are no base, and a bit 0 of a byte for each of these.
+struct EightCodes {
+    u64 codes, others;
+
+    HOST_DEVICE explicit EightCodes(u64 letters) {
+        const u64 ones = 0x0101010101010101ull;
+        codes = (letters >> 1 ^ letters >> 2) & 3 * ones;
+        u64 low = codes & ones, high = codes >> 1 & ones;
+        u64 wrong = letters ^ (0x41 * ones + 2 * low + 6 * high + 11 * (low & high));  // from A, C, G, T
+        others = (((wrong & 0x7F * ones) + 0x7F * ones) | wrong) >> 7 & ones;
+        codes &= ~(3 * others);
+    }
+    // 16 bits, the first letter's in the high ones.
+    HOST_DEVICE u64 packed() const {
+        u64 pairs = (codes & 0x00FF00FF00FF00FFull) << 2 | (codes >> 8 & 0x00FF00FF00FF00FFull);
+        u64 fours = (pairs & 0x0000FFFF0000FFFFull) << 4 | (pairs >> 16 & 0x0000FFFF0000FFFFull);
+        return (fours & 0xFFFFFFFFull) << 8 | fours >> 32;
+    }
+};
+
+HOST_DEVICE bool is_base(u8 letter) { return base_code(letter) < 4; }
+
+// The places of an item's letters that are new, each with the one before it.
+struct Run {
+    i64 begin, end;
+
+    HOST_DEVICE Run(i64 item, i64 fresh, i64 size)
+        : begin(maximum(WORD + item * RUN * WORD, fresh)), end(minimum(WORD + (item + 1) * RUN * WORD, size)) {}
+};
+
+// An item is RUN words: words[i] packs the letters from text[WORD + WORD * i] on, A behind the end. starts and ends count the
+// barriers, each of equal letters, that start and end at a letter from `fresh` on.
+KERNEL void pack_text(i64 begin, i64 end, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
+                      i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
+    FOR_EACH(item, begin, end) {
+        u64 others = 0;
+        for (i64 word = item * RUN; word < minimum((item + 1) * RUN, word_count); ++word) {
+            const u8* letters = text + WORD + word * WORD;
+            alignas(8) u8 padded[WORD];
+            if (WORD + (word + 1) * WORD > size) {
+                for (i64 i = 0; i < WORD; ++i) padded[i] = letters + i < text + size ? letters[i] : 'A';
+                letters = padded;
+            }
+            u64 packed = 0;
+            for (i32 i = 0; i < WORD; i += 8) {
+                EightCodes eight(eight_bytes(letters + i));
+                packed = packed << 16 | eight.packed();
+                others |= eight.others;
+            }
+            words[word] = packed;
+        }
+        Run run(item, fresh, size);
+        i64 started = 0, ended = 0;
+        if (run.begin < run.end && (others || !is_base(text[run.begin - 1])))
+            for (i64 i = run.begin; i < run.end; ++i)
+                if (text[i] != text[i - 1]) started += !is_base(text[i]), ended += !is_base(text[i - 1]);
+        starts[item] = started, ends[item] = ended;
+    }
+}
+
+// An item is one of the items of pack_text. started, ended: what it and those chosen before count. origin: of text[0] in the
+// reference.
+KERNEL void find_barriers(i64 begin, i64 end, const u8* text OF(size), const i64* chosen OF(items),
+                          const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
+                          u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count,
+                          i64 end_count, i64 fresh, i64 origin) {
+    FOR_EACH(item, begin, end) {
+        Run run(chosen[item], fresh, size);
+        i64 start = item ? started[item - 1] : 0, stop = item ? ended[item - 1] : 0;
+        for (i64 i = run.begin; i < run.end; ++i) {
+            if (text[i] == text[i - 1]) continue;
+            if (!is_base(text[i - 1])) ends[stop++] = origin + i;
+            if (is_base(text[i])) continue;
+            letters[start] = text[i];
+            starts[start++] = origin + i;
+        }
+    }
+}
+
+// An item is a word of the bitmap: a bit for each of 64 times 64 places that holds a part of a barrier.
+KERNEL void mark_barriers(i64 begin, i64 end, const i64* barrier_starts OF(barriers),
+                          const i64* barrier_ends OF(barriers), u64* blocks OF(items), i64 barriers) {
+    FOR_EACH(word, begin, end) {
+        i64 first = word * 4096, last = first + 4096;
+        u64 marks = 0;
+        for (i64 i = first_above(barrier_ends, barriers, first); i < barriers && barrier_starts[i] < last; ++i) {
+            i64 from = (maximum(barrier_starts[i], first) - first) / 64;
+            i64 to = (minimum(barrier_ends[i], last) - 1 - first) / 64;
+            marks |= ~0ull << from & ~0ull >> (63 - to);
+        }
+        blocks[word] = marks;
+    }
+}

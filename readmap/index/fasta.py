@@ -1,0 +1,294 @@
+"""FASTA -> Reference, a chunk of the file at a time: kernels find letters, headers and barriers, and pack the words.
+
+They run on the host, whose memory holds the bytes and the words, and on the device where the host has no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.cpu import host_backend
+from readmap.errors import DataError
+from readmap.formats.alphabets import Alphabet
+from readmap.formats.compression import ByteSource
+from readmap.formats.fasta import (
+    CONTIG_NAME,
+    EMPTY_FILE,
+    GROWTH,
+    Contig,
+    expect_blank,
+    named_record,
+    not_letter,
+    record_name,
+)
+from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.words import in_words
+from readmap.index.digests import Digests
+from readmap.index.reference import BEHIND, Reference, barrier_words, packed_words
+
+#: Bytes of the file that are taken together: enough for the threads to share.
+CHUNK_BYTES = 16 << 20
+
+_MODULE = "index/fasta"
+_MEASURE, _GATHER = Kernel(_MODULE, "measure_blocks"), Kernel(_MODULE, "gather_text")
+_PACK, _FIND = Kernel(_MODULE, "pack_text"), Kernel(_MODULE, "find_barriers")
+_MARK = Kernel(_MODULE, "mark_barriers")
+_BLOCK, _RUN, _WORD, _IN_HEADER, _AS_BEGUN = (
+    constant("index/fasta.cu", name) for name in ("BLOCK", "RUN", "WORD", "IN_HEADER", "AS_BEGUN")
+)
+
+#: What a kernel leaves where it found no error.
+_NOWHERE = 2**64 - 1
+
+
+def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int], None] | None = None) -> Reference:
+    """The reference of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
+
+    progress: is called with the number of (inflated) bytes read so far, after every chunk.
+    Beside the reference this takes some chunks for each of the backend's threads. Raises DataError where the file is no
+    FASTA, has no sequence, an empty contig, one without a name or with one that SAM does not take, two of one name, or
+    a character that is no nucleotide; and what `source` raises.
+    """
+    with Digests(backend.threads) as digests:
+        text, contigs = _Text(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)
+
+        def add(count: int) -> None:
+            found = text.find(np.frombuffer(buffer, np.uint8, 1 + count))
+            contigs.add(buffer, 1 + count, found)
+            letters = text.pack(found)
+            digests.add(letters[found.kept :], [start - found.kept for start in found.headers[:, 2].tolist()])
+
+        total = 0
+        buffer = bytearray(1 + CHUNK_BYTES)
+        buffer[:1] = b"\n"
+        while count := source.readinto(memoryview(buffer)[1:]):
+            add(count)
+            buffer[0] = buffer[count]
+            total += count
+            if progress:
+                progress(total)
+        contigs.expect_some()
+        # A header ends the last contig.
+        buffer[1:3] = b"\n>"
+        add(2)
+        names, starts = contigs.finish(text.length)
+        lengths = (np.diff(starts) - 1).tolist()
+        found = [Contig(*facts) for facts in zip(names, lengths, digests.finish(), strict=True)]
+        return text.finish(starts, tuple(found))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a chunk gave.
+
+    text: uint8 [letters] on the device: `kept` letters of the chunks before, then its own.
+    origin: the place of text[0] in the reference.
+    headers: int64 [headers, 3], struct Header of kernels/index/fasta.cu.
+    bad: the first byte of a sequence that is no nucleotide; None where all are.
+    """
+
+    text: Array
+    kept: int
+    origin: int
+    headers: NDArray[np.int64]
+    bad: int | None
+
+
+class _Text:
+    """The letters of the chunks so far, packed, and their barriers.
+
+    Each contig stands behind its barrier, the first one's at -1: so does the text begin.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        # Those of the last word, which may not be whole, and of the word before it.
+        self._kept = np.full(_WORD - 1, ord("A"), np.uint8)
+        self._in_header = False
+        self._words = np.empty(0, np.uint64)
+        self._barriers: list[tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]] = []
+        self.length = -1
+
+    def find(self, data: NDArray[np.uint8]) -> _Found:
+        """The letters and headers of a chunk. data: uint8 [1 + bytes], its bytes behind the last one before it."""
+        backend, size = self._backend, len(data)
+        blocks = -(-(size - 1) // _BLOCK)
+        held = backend.to_device(data)
+        measured = [backend.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.int64, np.uint8)]
+        names = ("letters", "leads", "headers", "ends")
+        backend.launch(_MEASURE, blocks, bytes=held, **dict(zip(names, measured, strict=True)), size=size)
+        letters, leads, headers, ends = map(backend.to_host, measured)
+        in_header = self._states(ends)
+        text_ends = len(self._kept) + np.cumsum(letters - leads * in_header + headers)
+        header_ends = np.cumsum(headers)
+        text = backend.empty(int(text_ends[-1]), np.uint8)
+        rows = backend.empty((int(header_ends[-1]), 3), np.int64)
+        error = backend.full(1, -1, np.int64).view(np.uint64)
+        backend.launch(
+            _GATHER,
+            blocks,
+            bytes=held,
+            kept=backend.to_device(self._kept),
+            in_header=backend.to_device(in_header),
+            text_ends=backend.to_device(text_ends),
+            header_ends=backend.to_device(header_ends),
+            text=text,
+            headers=rows,
+            error=error,
+            size=size,
+            kept_count=len(self._kept),
+        )
+        bad = int(backend.to_host(error)[0])
+        origin, kept = self.length - len(self._kept), len(self._kept)
+        return _Found(text, kept, origin, backend.to_host(rows), None if bad == _NOWHERE else bad)
+
+    def pack(self, found: _Found) -> NDArray[np.uint8]:
+        """Adds the letters of a chunk, and returns its text on the host."""
+        backend, size = self._backend, len(found.text)
+        text = backend.to_host(found.text)
+        self.length = found.origin + size
+        words = -(-(size - _WORD) // _WORD)
+        if words <= 0:
+            self._kept = text
+            return text
+        items = -(-words // _RUN)
+        packed = backend.empty(words, np.uint64)
+        counts = [backend.empty(items, np.int64) for _ in range(2)]
+        common = {"text": found.text, "size": size, "fresh": found.kept}
+        backend.launch(_PACK, items, words=packed, starts=counts[0], ends=counts[1], word_count=words, **common)
+        self._store(found.origin // _WORD + 1, backend.to_host(packed))
+        starts, ends = map(backend.to_host, counts)
+        chosen = np.flatnonzero(starts + ends)
+        if len(chosen):
+            started, ended = np.cumsum(starts[chosen]), np.cumsum(ends[chosen])
+            start_count, end_count = int(started[-1]), int(ended[-1])
+            places = [backend.empty(count, np.int64) for count in (start_count, end_count)]
+            letters = backend.empty(start_count, np.uint8)
+            backend.launch(
+                _FIND,
+                len(chosen),
+                chosen=backend.to_device(chosen),
+                started=backend.to_device(started),
+                ended=backend.to_device(ended),
+                starts=places[0],
+                letters=letters,
+                ends=places[1],
+                start_count=start_count,
+                end_count=end_count,
+                origin=found.origin,
+                **common,
+            )
+            self._barriers.append(tuple(map(backend.to_host, (places[0], letters, places[1]))))  # type: ignore[arg-type]
+        self._kept = text[size - _WORD - self.length % _WORD :].copy()
+        return text
+
+    def finish(self, contig_starts: NDArray[np.int64], contigs: tuple[Contig, ...]) -> Reference:
+        """The reference, whose last contig ended with the last chunk."""
+        starts, letters, ends = (np.concatenate(parts) for parts in zip(*self._barriers, strict=True))
+        # The barrier in front of the first contig ends at 0, and the last one's end was not met.
+        starts, letters = np.append(starts, self.length), np.append(letters, np.uint8(0))
+        ends = np.append(ends[1:], (self.length, BEHIND))
+        blocks = self._backend.empty(barrier_words(self.length), np.uint64)
+        bounds = {"barrier_starts": self._backend.to_device(starts), "barrier_ends": self._backend.to_device(ends)}
+        self._backend.launch(_MARK, len(blocks), **bounds, blocks=blocks, barriers=len(starts))
+        self._words.resize(packed_words(self.length), refcheck=False)
+        return Reference(self._words, self._backend.to_host(blocks), starts, ends, letters, contig_starts, contigs)
+
+    def _states(self, ends: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Which of the blocks begin in a header, bool [blocks]. ends: how they end."""
+        known = np.maximum.accumulate(np.where(ends == _AS_BEGUN, 0, np.arange(1, len(ends) + 1)))
+        after = np.where(known > 0, ends[known - 1] == _IN_HEADER, self._in_header)
+        before = np.append(self._in_header, after[:-1])
+        self._in_header = bool(after[-1])
+        return before
+
+    def _store(self, first: int, words: NDArray[np.uint64]) -> None:
+        if first + len(words) > len(self._words):
+            # In place: the memory is remapped, not copied.
+            self._words.resize(max(first + len(words), int(len(self._words) * GROWTH)), refcheck=False)
+        self._words[first : first + len(words)] = words
+
+
+class _Contigs:
+    """The names of the contigs so far, and where they start."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._names: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
+        self._starts: list[int] = []
+        # Of a header that may go on in the next chunk, and where its contig starts.
+        self._open: tuple[list[bytes], int] | None = None
+
+    def add(self, buffer: bytearray, size: int, found: _Found) -> None:
+        """Looks at the headers of a chunk, buffer[1:size], and raises the first error in it."""
+        headers = found.headers[: np.searchsorted(found.headers[:, 0], size if found.bad is None else found.bad)]
+        first = int(found.headers[0, 0]) if len(found.headers) else size
+        sequence = 1
+        if self._open:
+            sequence = self._go_on(buffer, first)
+        elif not self._names:
+            expect_blank(self._path, bytes(buffer[1:first]))
+        for begin, end, start in headers.tolist():
+            header, sequence = bytes(buffer[begin + 1 : end]), end
+            if end == size:
+                self._open = [header], found.origin + start
+            else:
+                self._add_header(header, found.origin + start)
+        if found.bad is not None:
+            begin = int(headers[-1, 2]) if len(headers) else self._starts[-1] - found.origin
+            before = max(found.kept, begin) - begin
+            wrong = bytes(buffer[sequence : found.bad]).translate(None, LINE_BREAKS)
+            character = bytes(buffer[found.bad : found.bad + 1])
+            raise not_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
+
+    def expect_some(self) -> None:
+        """Raise DataError where not a header was found."""
+        if not self._names and not self._open:
+            raise DataError(f"{self._path}: {EMPTY_FILE}")
+
+    def finish(self, length: int) -> tuple[Sequence[str], NDArray[np.int64]]:
+        """The names, and where the contigs start, int64 [contigs + 1], once the last one is known to have ended."""
+        self._end_contig(length)
+        names = [name.decode("utf-8", "surrogateescape") for name in self._names]
+        return names, np.array([*self._starts, length], np.int64)
+
+    def _go_on(self, buffer: bytearray, stop: int) -> int:
+        """Adds to the header that is open, and returns where it ends."""
+        assert self._open
+        parts, start = self._open
+        end = buffer.find(b"\n", 1, stop)
+        parts.append(bytes(buffer[1 : stop if end < 0 else end]))
+        if end < 0:
+            return stop
+        self._open = None
+        self._add_header(b"".join(parts), start)
+        return end
+
+    def _add_header(self, header: bytes, start: int) -> None:
+        if self._names:
+            self._end_contig(start)
+        name, number = record_name(self._path, len(self._names) + 1, header), len(self._names) + 1
+        self._names.append(name)
+        self._starts.append(start)
+        found = CONTIG_NAME.match(name)
+        valid = found.end() if found else 0
+        if valid < len(name):
+            wrong = f"{in_words(name[valid : valid + 1])!r} at character {valid + 1}"
+            raise DataError(f"{self._record()}: expected a contig's name as SAM takes it, found {wrong}")
+        earlier = self._numbers.setdefault(name, number)
+        if earlier != number:
+            raise DataError(f"{self._record()}: record {earlier} has the same name")
+
+    def _end_contig(self, next_start: int) -> None:
+        if self._starts[-1] == next_start - 1:
+            raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
+
+    def _record(self) -> str:
+        return named_record(self._path, len(self._names), self._names[-1])
