@@ -16,6 +16,7 @@ import pytest
 from oracles.alignment import clean, reverse_complement
 
 from readmap.backend import Backend, open_backend
+from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
@@ -316,6 +317,21 @@ def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = Fals
         path = Path(folder) / "made.fa"
         path.write_bytes(fasta(named))
         return build_index(path, structure=structure, threads=1, force_64_bits=force_64_bits)
+
+
+def write_folder(
+    kind: FolderKind,
+    path: Path,
+    facts: dict[str, Any],
+    arrays: dict[str, np.ndarray[Any, Any]],
+    lists: dict[str, Any] | None = None,
+) -> None:
+    """A folder of any arrays, with their checksums."""
+    with kind.writing(path, 2, False) as output:
+        output.describe(facts, lists)
+        for name, array in arrays.items():
+            output.add(name, array)
+        output.commit()
 
 
 def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:

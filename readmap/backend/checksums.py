@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.cpu import CpuBackend
+from readmap.backend.cpu import host_backend
+from readmap.backend.select import open_backend
 
 _SUM = Kernel("common/checksums", "sum_runs", grouped=True)
 _RUN = constant("common/checksums.cu", "RUN")
@@ -38,9 +40,19 @@ def host_checksums(array: np.ndarray[Any, Any], backend: Backend) -> NDArray[np.
     return np.concatenate([block_checksums(backend.to_device(part), backend) for part in parts])
 
 
-def checksums_of(
-    arrays: Mapping[str, np.ndarray[Any, Any]], threads: int | None = None
-) -> dict[str, NDArray[np.uint64]]:
-    """The checksums of all arrays, by their names, computed on the CPU."""
-    backend = CpuBackend(threads)
-    return {name: block_checksums(array, backend) for name, array in arrays.items()}
+def block_checksum(data: NDArray[np.uint8]) -> int:
+    """The same of one block on the host, computed there by the thread that asks, or on a GPU without a compiler."""
+    host = host_backend(_SUM.module, 1)
+    if host:
+        return int(block_checksums(data, host)[0])
+    with _LOCK:
+        return int(block_checksums(_device().to_device(data), _device())[0])
+
+
+#: A device has one thread at a time that launches.
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def _device() -> Backend:
+    return open_backend()

@@ -119,6 +119,7 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         needed = count
         report.say(_memory_line(count))
 
+    workers = options.threads or available_processors()
     with report.progress() as show:
         began = report.seconds
         built = in_background(
@@ -134,10 +135,12 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         )
         ready = report.seconds
         show("writing")
-        with built.written(target, options.force, options.threads) as pending:
+        with folder.KIND.writing(target, workers, options.force) as output:
+            built.fill(output)
+            output.finish()
             seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-            record = _index_record(built, target, sizes(pending.path))
-            report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [pending])
+            record = _index_record(built, target, sizes(output.path))
+            report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [output])
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
     report.say(
         f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
@@ -155,10 +158,12 @@ def _make_database(options: Options, target: Path, report: Report) -> None:
         )
         ready = report.seconds
         show("writing")
-        with built.written(target, options.force, options.threads) as pending:
+        with database_folder.KIND.writing(target, workers, options.force) as output:
+            built.fill(output)
+            output.finish()
             seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-            record = database_record(built, target, sizes(pending.path))
-            report.finish(record | {"seconds": seconds}, [pending])
+            record = database_record(built, target, sizes(output.path))
+            report.finish(record | {"seconds": seconds}, [output])
     report.say(
         f"{record['database']}: {counted(len(built), f'{built.molecule} sequence')}, "
         f"{counted(built.letters, 'letter')}, {built.longest:,} the longest; {in_bytes(record['bytes'])} on disk"

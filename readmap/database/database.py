@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.backend.checksums import checksums_of
+from readmap.backend.cpu import available_processors
 from readmap.database import folder as database_folder
 from readmap.database.bounds import PADDING, expect_sound
 from readmap.database.letters import LETTERS, PAD, codes_of
@@ -110,19 +109,19 @@ class Database:
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
         """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`.
 
-        threads: for the checksums; default, the processors that this process may use.
+        threads: that sum and write; default, the processors that this process may use.
         """
-        with self.written(path, force, threads) as pending:
-            pending.commit()
+        with database_folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
+            self.fill(output)
+            output.commit()
 
-    def written(
-        self, path: str | Path, force: bool = False, threads: int | None = None
-    ) -> AbstractContextManager[PendingFolder]:
-        """The folder that `write` makes, whole beside `path`; it is removed in the end unless it is committed."""
-        arrays = {name: getattr(self, name) for name in ("codes", "starts", "lengths", "order")}
-        arrays |= {"titles": self.titles.text, "title_offsets": self.titles.offsets}
-        facts = {"source": self.source, "molecule": str(self.molecule)}
-        return database_folder.KIND.written(Path(path), facts, arrays, checksums_of(arrays, threads), force)
+    def fill(self, output: PendingFolder) -> None:
+        """Begin to write all of the database into its folder."""
+        output.describe({"source": self.source, "molecule": str(self.molecule)})
+        for name in ("codes", "starts", "lengths", "order"):
+            output.add(name, getattr(self, name))
+        output.add("titles", self.titles.text)
+        output.add("title_offsets", self.titles.offsets)
 
     def check(self, backend: Backend) -> None:
         """Raise DatabaseFolderError where it was opened from a folder that is to be checked, and was altered there."""

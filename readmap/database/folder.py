@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.database.bounds import expect_shapes
 from readmap.errors import DatabaseFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import FolderKind, StoredArrays
 
-KIND = FolderKind("database", 2, DatabaseFolderError)
+KIND = FolderKind("database", 2, DatabaseFolderError, block_checksum, BLOCK_BYTES)
 
 ENDING = ".readmapdb"
 

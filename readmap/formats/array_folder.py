@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
+from readmap.formats.array_files import ArrayFiles, Checksum
 from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.replacing import folder_beside, replace_folder, restore
 
@@ -28,9 +30,6 @@ _END, _SEAL = b"\n}", b',\n "blake2b": "?"\n}'
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Record = dict[str, Any]
-
-#: Of each array the checksums of its blocks, uint64 [blocks].
-Checksums = Mapping[str, NDArray[np.uint64]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class StoredArrays:
 
     def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
         """Raise where a block of an array does not have the checksum with which it was written."""
-        expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found)
+        expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found.tolist())
         if sums != expected:
             altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
             raise self.wrong(name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on")
@@ -66,12 +65,15 @@ class FolderKind:
     """What folders are for, and all that is done with one of them.
 
     noun: what messages and the manifest call it. version: of its format; a folder of another one is refused.
-    error: raised where a folder is not as it should be.
+    error: raised where a folder is not as it should be. checksum: of a block of an array's bytes. block_bytes: of each
+    but the last, which may be shorter.
     """
 
     noun: str
     version: int
     error: type[ReadmapError]
+    checksum: Checksum
+    block_bytes: int
 
     def is_there(self, path: Path) -> bool:
         """Whether a folder looks like one of this kind; `read` says what is wrong with it."""
@@ -106,52 +108,25 @@ class FolderKind:
             )
 
     @contextlib.contextmanager
-    def written(
-        self,
-        path: Path,
-        facts: Record,
-        arrays: Arrays,
-        checksums: Checksums,
-        force: bool,
-        lists: Mapping[str, Any] | None = None,
-    ) -> Iterator[PendingFolder]:
-        """A folder beside `path`, whole, that is removed in the end unless it is committed.
+    def writing(self, path: Path, threads: int, force: bool) -> Iterator[PendingFolder]:
+        """A folder beside `path` that is to be filled, and is removed in the end unless it is committed.
 
-        facts, lists: what the manifest holds before and behind its entries of the arrays. checksums: of each array.
-        Raises where `path` exists, unless `force`.
+        threads: that sum and write. Raises where `path` exists, unless `force`.
         """
         self.refuse_existing(path, force)
         target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
         with contextlib.ExitStack() as stack:
-            with self.writing(path):
-                temporary = stack.enter_context(folder_beside(target))
-                self._fill(temporary, facts, arrays, checksums, lists)
-            yield PendingFolder(self, path, temporary, target)
+            with self.about_writing(path):
+                folder = stack.enter_context(folder_beside(target))
+            yield stack.enter_context(PendingFolder(self, path, folder, target, threads))
 
     @contextlib.contextmanager
-    def writing(self, path: Path) -> Iterator[None]:
+    def about_writing(self, path: Path) -> Iterator[None]:
         """Meanwhile an error of the system is about `path`, and says what was being written."""
         try:
             yield
         except OSError as error:
-            # NumPy keeps the reason to itself.
-            reason = error.strerror or "not all could be written (a full disk, a quota)"
-            raise OSError(error.errno, f"{reason}, while writing the {self.noun}", str(path)) from error
-
-    def _fill(
-        self, folder: Path, facts: Record, arrays: Arrays, checksums: Checksums, lists: Mapping[str, Any] | None
-    ) -> None:
-        """Write the arrays and the manifest into an empty folder."""
-        entries = {name: _save(folder / f"{name}.npy", array, checksums[name]) for name, array in arrays.items()}
-        record = {
-            "format": PREFIX + self.noun,
-            "version": self.version,
-            **facts,
-            "arrays": entries,
-            **(lists or {}),
-        }
-        (folder / MANIFEST).write_bytes(_sealed(json.dumps(record, indent=1).encode()))
-        os.chmod(folder, 0o777 & ~_umask())
+            raise OSError(error.errno, f"{error.strerror}, while writing the {self.noun}", str(path)) from error
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
         """The arrays `names`, and those of `optional` that the manifest has, mapped.
@@ -229,41 +204,54 @@ class FolderKind:
         return name if isinstance(name, str) and name.startswith(PREFIX) and name != PREFIX + self.noun else ""
 
 
-@dataclass(frozen=True)
-class PendingFolder:
-    """A folder that is whole, and has no name yet.
+class PendingFolder(ArrayFiles):
+    """A folder that has no name yet: its arrays are written while they come; an output as formats.output.Pending.
 
-    name: as messages call it. path: where it is. target: where it will be, in the place of what is there.
+    path: where it is until it is committed.
     """
 
-    kind: FolderKind
-    name: Path
-    path: Path
-    target: Path
+    def __init__(self, kind: FolderKind, name: Path, path: Path, target: Path, threads: int) -> None:
+        """name: as messages call it. target: where it will be, in the place of what is there."""
+        super().__init__(path, kind.checksum, kind.block_bytes, threads, functools.partial(kind.about_writing, name))
+        self._target, self._kind = target, kind
+        self._facts: Record = {}
+        self._lists: Record = {}
+        self._is_whole = False
+
+    def describe(self, facts: Record, lists: Record | None = None) -> None:
+        """Set what the manifest is to say before and behind its entries of the arrays, at any time before the end."""
+        self._facts, self._lists = facts, lists or {}
 
     def finish(self) -> None:
-        """Nothing: it is written."""
+        """Wait until all arrays are written, and write the manifest beside them.
+
+        Raises OSError about the folder, and what else a thread met; then it is removed in the end.
+        """
+        if self._is_whole:
+            return
+        entries = self.close()
+        record = {
+            "format": PREFIX + self._kind.noun,
+            "version": self._kind.version,
+            **self._facts,
+            "arrays": {name: entry | {"checksums": _in_hex(entry["checksums"])} for name, entry in entries.items()},
+            **self._lists,
+        }
+        with self.naming():
+            (self.path / MANIFEST).write_bytes(_sealed(json.dumps(record, indent=1).encode()))
+            os.chmod(self.path, 0o777 & ~_umask())
+        self._is_whole = True
 
     def commit(self) -> None:
-        """Gives it its name. Raises OSError, and then leaves what has that."""
-        with self.kind.writing(self.name):
-            replace_folder(self.path, self.target)
+        """Gives it its name, after `finish` if need be. Raises as that does, and then leaves what has the name."""
+        self.finish()
+        with self.naming():
+            replace_folder(self.path, self._target)
 
 
 def sizes(path: Path) -> dict[str, int]:
     """The bytes on disk of every file of a folder."""
     return {file.name: file.stat().st_size for file in sorted(path.iterdir())}
-
-
-def _save(file: Path, array: np.ndarray[Any, Any], checksums: NDArray[np.uint64]) -> Record:
-    """Writes an array, and returns the manifest's entry of it."""
-    np.save(file, array)
-    return {
-        "dtype": str(array.dtype),
-        "shape": list(array.shape),
-        "bytes": file.stat().st_size,
-        "checksums": _in_hex(checksums),
-    }
 
 
 def _sealed(text: bytes) -> bytes:
@@ -277,8 +265,8 @@ def _unsealed(text: bytes) -> bytes:
     return text[: text.rfind(_SEAL[: _SEAL.index(b"?")])] + _END
 
 
-def _in_hex(checksums: NDArray[np.uint64]) -> list[str]:
-    return [f"{checksum:016x}" for checksum in checksums.tolist()]
+def _in_hex(checksums: Iterable[int]) -> list[str]:
+    return [f"{checksum:016x}" for checksum in checksums]
 
 
 def _umask() -> int:

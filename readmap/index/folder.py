@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import FolderKind, StoredArrays
 from readmap.formats.fasta import CONTIG_NAME, Contig
@@ -16,7 +17,7 @@ from readmap.index.bounds import expect_shapes
 from readmap.index.reference import REFERENCE_ARRAYS
 from readmap.index.suffix_array import MOST_TABLE_BASES
 
-KIND = FolderKind("index", 2, IndexFolderError)
+KIND = FolderKind("index", 2, IndexFolderError, block_checksum, BLOCK_BYTES)
 
 #: The environment variable that names the index where a command's options do not.
 VARIABLE = "READMAP_INDEX"

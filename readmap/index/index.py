@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.checksums import checksums_of
+from readmap.backend.cpu import available_processors
 from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.formats.compression import open_bytes
@@ -88,24 +87,22 @@ class Index:
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
         """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`.
 
-        threads: for the checksums; default, the processors that this process may use.
+        threads: that sum and write; default, the processors that this process may use.
         """
-        with self.written(path, force, threads) as pending:
-            pending.commit()
+        with folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
+            self.fill(output)
+            output.commit()
 
-    def written(
-        self, path: str | Path, force: bool = False, threads: int | None = None
-    ) -> AbstractContextManager[PendingFolder]:
-        """The folder that `write` makes, whole beside `path`; it is removed in the end unless it is committed."""
-        arrays = {name: getattr(self.reference, name) for name in REFERENCE_ARRAYS}
-        arrays["suffix_array"] = self.suffixes
+    def fill(self, output: PendingFolder) -> None:
+        """Begin to write all of the index into its folder."""
+        contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
+        output.describe({"source": self.source, "table_bases": self.table_bases}, {"contigs": contigs})
+        for name in REFERENCE_ARRAYS:
+            output.add(name, getattr(self.reference, name))
+        output.add("suffix_array", self.suffixes)
         for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
             if array is not None:
-                arrays[name] = array
-        facts = {"source": self.source, "table_bases": self.table_bases}
-        contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
-        checksums = checksums_of(arrays, threads)
-        return folder.KIND.written(Path(path), facts, arrays, checksums, force, {"contigs": contigs})
+                output.add(name, array)
 
     def check(self, backend: Backend) -> None:
         """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it.

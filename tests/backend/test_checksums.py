@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from readmap.backend import open_backend
-from readmap.backend.checksums import BLOCK_BYTES, block_checksums, checksums_of, host_checksums
+from readmap.backend import checksums, open_backend
+from readmap.backend.checksums import BLOCK_BYTES, block_checksum, block_checksums, host_checksums
 
 STEP, FACTOR, MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 2**64 - 1
 
@@ -34,7 +34,15 @@ def test_blocks_and_parts(backends: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert block_checksums(backend.to_device(array), backend).tolist() == expected
     monkeypatch.setattr("readmap.backend.checksums.PART_BYTES", BLOCK_BYTES)
     assert host_checksums(array, backend).tolist() == expected
-    assert checksums_of({"a": array}, threads=2)["a"].tolist() == expected
+    held = array.view(np.uint8)
+    assert [block_checksum(held[i : i + BLOCK_BYTES]) for i in range(0, len(held), BLOCK_BYTES)] == expected
+
+
+def test_a_gpu_sums_where_the_host_has_no_compiler(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checksums, "host_backend", lambda module, threads: None)
+    monkeypatch.setattr(checksums, "_device", lambda: open_backend(backends))
+    data = np.random.default_rng(3).integers(0, 256, 100_003, np.uint8)
+    assert [block_checksum(data)] == defined(data.tobytes())
 
 
 def test_any_change_of_a_byte_and_any_swap_is_seen() -> None:

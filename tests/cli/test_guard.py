@@ -1,17 +1,23 @@
 """Signals are heard wherever the main thread is, and leave no lock locked."""
 
 import functools
+import os
 import queue
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from readmap.cli import main
 from readmap.cli.common.guard import FAILED, INTERRUPTED, guarded, in_background
+from readmap.errors import IndexFolderError
+from readmap.formats.array_folder import FolderKind
 
 SECONDS = 20
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -52,6 +58,27 @@ def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) ->
             assert guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True) == INTERRUPTED
             assert time.monotonic() - began < SECONDS / 2
     assert capfd.readouterr().err == "readmap: interrupted\n" * 3 * len(waits)
+
+
+def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Between two of which the main thread would not stand still."""
+    write, block = os.pwrite, 8
+
+    def slowly(*arguments: Any) -> int:
+        time.sleep(0.001)
+        return write(*arguments)
+
+    def work() -> None:
+        with FolderKind("index", 1, IndexFolderError, len, block).writing(tmp_path / "x", 1, False) as output:
+            output.add("blocks", np.zeros(SECONDS * 1000, np.uint64))
+            threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM]).start()
+            output.finish()
+
+    monkeypatch.setattr(os, "pwrite", slowly)
+    began = time.monotonic()
+    assert guarded(work, debug=True) == INTERRUPTED
+    assert time.monotonic() - began < SECONDS / 2
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_signal_while_a_lock_is_taken() -> None:

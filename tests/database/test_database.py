@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import fasta, index_of
+from examples import fasta, index_of, write_folder
 from protein_examples import LETTERS, proteins, sequences_of
 
-from readmap.backend.checksums import checksums_of
 from readmap.database import database
 from readmap.database import folder as database_folder
 from readmap.database.database import PADDING, Database, build_database, open_database
@@ -241,9 +240,7 @@ def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) 
     found = Database.open(path)
     arrays: dict[str, Any] = {name: getattr(found, name) for name in ARRAYS}
     arrays |= {"titles": found.titles.text, "title_offsets": found.titles.offsets}
-    facts = {"source": "x", "molecule": "sugar"}
-    with database_folder.KIND.written(tmp_path / "x", facts, arrays, checksums_of(arrays), False) as made:
-        made.commit()
+    write_folder(database_folder.KIND, tmp_path / "x", {"source": "x", "molecule": "sugar"}, arrays)
     with pytest.raises(DatabaseFolderError, match=r"manifest\.json is damaged \('sugar' is not a valid Alphabet\)"):
         Database.open(tmp_path / "x")
 

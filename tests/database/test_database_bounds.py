@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import write_folder
 
 import readmap
 from readmap.backend import open_backend
-from readmap.backend.checksums import checksums_of
 from readmap.database import bounds
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
@@ -35,8 +35,7 @@ def stored(path: Path, change: Change) -> Path:
     arrays = {name: np.array(array) for name, array in database_folder.read(path)[2].arrays.items()}
     change(arrays)
     facts = {"source": "x", "molecule": "protein"}
-    with database_folder.KIND.written(path.parent / "x.readmapdb", facts, arrays, checksums_of(arrays), False) as made:
-        made.commit()
+    write_folder(database_folder.KIND, path.parent / "x.readmapdb", facts, arrays)
     return path.parent / "x.readmapdb"
 
 
