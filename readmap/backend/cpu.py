@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -18,18 +17,12 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Types, in_memory, variant
+from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
 
 #: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
 #: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
 SLICE, CALL_SECONDS = 256, 0.005
-
-
-def available_processors() -> int:
-    """The processors that this process may use, not those of the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class CpuBackend(Backend):

@@ -14,7 +14,7 @@ from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation.signatures import Packed, Types, variant
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
 BLOCK = 128

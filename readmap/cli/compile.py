@@ -20,7 +20,7 @@ from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.declarations import GENERIC
 from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.cli.common.options import command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import typer
 
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_memory, available_processors
 from readmap.cli.common.conflicts import refuse, refuse_inside
 from readmap.cli.common.folders import (
     DATABASES,
@@ -43,9 +42,6 @@ EXAMPLES = """[bold]Examples[/]
 
 #: What stages of build_index are called in the progress where that is not their name.
 STAGES = {"read": "reading", "sort suffixes": "sorting suffixes"}
-
-#: Where Linux says what memory is available.
-MEMORY_FACTS = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,22 +168,13 @@ def _make_database(options: Options, target: Path, report: Report) -> None:
 
 def _memory_line(needed: int) -> str:
     """The memory that building needs, beside that which is available."""
-    available = _available_memory()
+    available = available_memory()
     line = f"building needs up to {in_bytes(needed)} of memory"
     if available is None:
         return line
     if needed > available:
         return f"warning: {line}, and {in_bytes(available)} are available"
     return f"{line}; {in_bytes(available)} are available"
-
-
-def _available_memory() -> int | None:
-    """The bytes that new work may take without swapping; None where the system does not say."""
-    try:
-        found = re.search(r"^MemAvailable:\s*(\d+) kB$", MEMORY_FACTS.read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return int(found[1]) * 1024 if found else None
 
 
 def _index_record(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:

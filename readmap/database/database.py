@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.database import folder as database_folder
 from readmap.database.bounds import PADDING, expect_sound
 from readmap.database.letters import LETTERS, PAD, codes_of

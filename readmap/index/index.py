@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.formats.compression import open_bytes

@@ -143,24 +143,18 @@ def test_damage_of_the_tree_is_reported(capfd: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("facts", "line"),
+    ("available", "line"),
     [
-        (
-            "MemTotal: 9 kB\nMemAvailable:   2097152 kB\n",
-            "building needs up to {} of memory; 2.00 GiB are available",
-        ),
-        ("MemAvailable: 0 kB\n", "warning: building needs up to {} of memory, and 0 bytes are available"),
-        ("MemTotal: 9 kB\n", "building needs up to {} of memory"),
+        (2 << 30, "building needs up to {} of memory; 2.00 GiB are available"),
+        (0, "warning: building needs up to {} of memory, and 0 bytes are available"),
         (None, "building needs up to {} of memory"),
     ],
-    ids=["enough", "too little", "unknown", "no file"],
+    ids=["enough", "too little", "unknown"],
 )
 def test_memory_is_reported_before_it_is_taken(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, facts: str | None, line: str
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, available: int | None, line: str
 ) -> None:
-    if facts is not None:
-        Path("meminfo").write_text(facts)
-    monkeypatch.setattr(index, "MEMORY_FACTS", Path("meminfo"))
+    monkeypatch.setattr(index, "available_memory", lambda: available)
     assert main(["index", "ref.fa"]) == 0
     assert capfd.readouterr().err.splitlines()[0] == line.format(in_bytes(MEMORY))
     assert main(["index", "ref.fa", "--force", "-q"]) == 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.cli.common.options import number, option, parse_size, size
 
 PANEL = "Resources"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import typer
 
-from readmap.backend.cpu import available_processors
+from readmap.backend.machine import available_processors
 from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.folders import DATABASES, molecule_option, no_check_option
