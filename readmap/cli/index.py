@@ -116,7 +116,7 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         report.say(_memory_line(count))
 
     workers = options.threads or available_processors()
-    with report.progress() as show:
+    with report.progress() as show, folder.KIND.writing(target, workers, options.force) as output:
         began = report.seconds
         built = in_background(
             lambda: build_index(
@@ -125,18 +125,17 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
                 device=options.device,
                 threads=options.threads,
                 force_64_bits=options.force_64_bits,
+                output=output,
                 progress=lambda stage, done: show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else "")),
                 report_memory=report_memory,
             )
         )
         ready = report.seconds
         show("writing")
-        with folder.KIND.writing(target, workers, options.force) as output:
-            built.fill(output)
-            output.finish()
-            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-            record = _index_record(built, target, sizes(output.path))
-            report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [output])
+        output.finish()
+        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+        record = _index_record(built, target, sizes(output.path))
+        report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [output])
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
     report.say(
         f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
@@ -147,19 +146,18 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
 def _make_database(options: Options, target: Path, report: Report) -> None:
     """Build a database and keep it in a folder, and report that."""
     workers, molecule = options.threads or available_processors(), molecule_of(options.molecule)
-    began = report.seconds
-    with report.progress() as show:
+    with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
+        began = report.seconds
         built = in_background(
             lambda: build_database(options.fasta, workers, molecule, lambda done: show(f"reading {in_bytes(done)}"))
         )
         ready = report.seconds
         show("writing")
-        with database_folder.KIND.writing(target, workers, options.force) as output:
-            built.fill(output)
-            output.finish()
-            seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-            record = database_record(built, target, sizes(output.path))
-            report.finish(record | {"seconds": seconds}, [output])
+        built.fill(output)
+        output.finish()
+        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+        record = database_record(built, target, sizes(output.path))
+        report.finish(record | {"seconds": seconds}, [output])
     report.say(
         f"{record['database']}: {counted(len(built), f'{built.molecule} sequence')}, "
         f"{counted(built.letters, 'letter')}, {built.longest:,} the longest; {in_bytes(record['bytes'])} on disk"

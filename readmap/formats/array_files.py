@@ -48,11 +48,14 @@ class ArrayFiles:
         self._sinks: dict[str, ArraySink] = {}
         self._jobs: list[Future[None]] = []
         self._is_stopped = threading.Event()
+        self._lock, self._is_ended = threading.Lock(), False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with self._lock:  # whoever goes on meanwhile opens no file in a folder that is removed
+            self._is_ended = True
         self._is_stopped.set()
         self._pool.shutdown(cancel_futures=True)
         for sink in self._sinks.values():
@@ -97,7 +100,9 @@ class ArrayFiles:
             raise
 
     def _open(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ArraySink:
-        with self.naming():
+        with self._lock, self.naming():
+            if self._is_ended:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._sinks[name] = ArraySink(self, self.path / f"{name}.npy", dtype, shape)
         return self._sinks[name]
 

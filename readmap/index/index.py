@@ -90,19 +90,12 @@ class Index:
         threads: that sum and write; default, the processors that this process may use.
         """
         with folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
-            self.fill(output)
+            _begin_folder(output, self.reference, self.source, self.table_bases)
+            output.add("suffix_array", self.suffixes)
+            for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
+                if array is not None:
+                    output.add(name, array)
             output.commit()
-
-    def fill(self, output: PendingFolder) -> None:
-        """Begin to write all of the index into its folder."""
-        contigs = [[contig.name, contig.length, contig.md5] for contig in self.reference.contigs]
-        output.describe({"source": self.source, "table_bases": self.table_bases}, {"contigs": contigs})
-        for name in REFERENCE_ARRAYS:
-            output.add(name, getattr(self.reference, name))
-        output.add("suffix_array", self.suffixes)
-        for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
-            if array is not None:
-                output.add(name, array)
 
     def check(self, backend: Backend) -> None:
         """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it.
@@ -234,6 +227,14 @@ class Index:
         return self.reference.nbytes + sum(array.nbytes for array in arrays if array is not None)
 
 
+def _begin_folder(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
+    """Begin to write an index, as far as its reference goes."""
+    contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
+    output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
+    for name in REFERENCE_ARRAYS:
+        output.add(name, getattr(reference, name))
+
+
 def _missing(what: str, structure: str) -> IndexFolderError:
     return IndexFolderError(
         f"the index holds no {what}: build it again with --structure {structure}, or both, to have it"
@@ -247,6 +248,7 @@ def build_index(
     device: str = "cpu",
     threads: int | None = None,
     force_64_bits: bool = False,
+    output: PendingFolder | None = None,
     progress: Progress | None = None,
     report_memory: Callable[[int], None] | None = None,
 ) -> Index:
@@ -259,6 +261,8 @@ def build_index(
             kernels of which are worth it, and surely fits its memory.
         threads: for the kernels; default, the processors that this process may use.
         force_64_bits: store 64-bit places whatever the size.
+        output: the folder that is to hold the index, by `folder.KIND.writing`: each array is written while the next one
+            is made. It is whole once it is finished.
         progress: called with each stage's name and the bytes read so far.
         report_memory: called, once the file is read, with the most bytes of memory that building takes.
 
@@ -267,6 +271,12 @@ def build_index(
         UsageError: a suffix tree of 2^32 bases or more is wanted.
         BackendError: the device cannot be used.
     """
+
+    def kept(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        if output:
+            output.add(name, array)
+        return array
+
     wanted = Structure(structure)
     report = progress or (lambda stage, done: None)
     backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
@@ -279,15 +289,17 @@ def build_index(
         refuse_large(length)
     if report_memory:
         report_memory(building_bytes(length, wanted) + backend.host_bytes)
+    bases, table, edges = table_bases(reference.bases - reference.ambiguous_bases), None, None
+    if output:
+        _begin_folder(output, reference, str(fasta), bases)
     report("sort suffixes", 0)
-    suffixes = build_suffix_array(backend.to_host(codes(reference, backend)), force_64_bits)
-    bases, table, edges = table_bases(len(suffixes)), None, None
+    suffixes = kept("suffix_array", build_suffix_array(backend.to_host(codes(reference, backend)), force_64_bits))
     if wanted.has_array:
         report("prefix table", 0)
-        table = build_prefix_table(reference, suffixes, bases, backend)
+        table = kept("prefix_table", build_prefix_table(reference, suffixes, bases, backend))
     if wanted.has_tree:
         report("suffix tree", 0)
-        edges = build_suffix_tree(reference, suffixes, backend)
+        edges = kept("edges", build_suffix_tree(reference, suffixes, backend))
     return Index(reference, suffixes, table, bases, edges, str(fasta))
 
 

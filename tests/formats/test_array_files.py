@@ -198,6 +198,22 @@ def test_an_error_between_two_arrays_is_its_own(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_whoever_goes_on_behind_an_interrupt_opens_no_file(tmp_path: Path) -> None:
+    """As a thread that builds what nobody waits for any more."""
+    known: list[ArrayFiles] = []
+
+    def interrupted() -> None:
+        with KIND.writing(tmp_path / "x", 2, False) as output:
+            known.append(output)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        known[0].add("words", ARRAYS["words"])
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_folder_in_parts_is_the_same_as_one_at_once(tmp_path: Path) -> None:
     write_folder(KIND, tmp_path / "once", {"source": "x"}, ARRAYS, {"contigs": [1]})
     with KIND.writing(tmp_path / "parts", 1, False) as output:

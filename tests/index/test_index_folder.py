@@ -379,6 +379,25 @@ def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: li
     assert stages == ["read", "sort suffixes", *last]
 
 
+def test_an_index_that_is_written_while_it_is_built_is_the_same(tmp_path: Path) -> None:
+    """Each array as soon as it is there."""
+    (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
+    with folder.KIND.writing(tmp_path / "x.readmap", 2, False) as output:
+        there: list[list[str]] = []
+        (beside,) = (path for path in tmp_path.iterdir() if path.is_dir())
+        built = build_index(
+            tmp_path / "ref.fa",
+            structure="both",
+            output=output,
+            progress=lambda *_: there.append([path.name for path in beside.iterdir()]),
+        )
+        output.commit()
+    assert not there[0]
+    assert {"words.npy", "suffix_array.npy", "prefix_table.npy"} <= {*there[-1]}
+    built.write(tmp_path / "y.readmap")
+    assert contents(tmp_path / "x.readmap") == contents(tmp_path / "y.readmap")
+
+
 def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
     """Once, when it knows how large the reference is; a tree takes more than the array, and more than its own size."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
