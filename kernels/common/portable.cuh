@@ -2,10 +2,10 @@
 //
 // A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
 // thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
-// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here. Where an
-// item waits for memory more than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in
-// turns: one there, where other warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose
-// arrays are to be registers.
+// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here; and
+// FOR_EACH_BLOCK to BLOCK_WIDTH of them: several groups there, and one thread here. Where an item waits for memory more
+// than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in turns: one there, where other
+// warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose arrays are to be registers.
 //
 // OF says how many elements a parameter has, which is checked at every launch: readmap/backend/compilation/declarations.py
 // has the grammar.
@@ -49,12 +49,22 @@ typedef unsigned long long u64;
 HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
+HOST_DEVICE u32 group_ballot(bool mine) { return __ballot_sync(~0u, mine); }
+HOST_DEVICE u32 lanes_below() { return (1u << group_lane()) - 1; }
 HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
 HOST_DEVICE void group_sync() { __syncwarp(); }
 // An array that the threads of a group share. Blocks have four groups.
 #define GROUP_ARRAY(type, name, count)         \
     __shared__ type name##_of_block[4][count]; \
     type* name = name##_of_block[threadIdx.x / GROUP_WIDTH]
+
+#define BLOCK_WIDTH 128
+#define FOR_EACH_BLOCK(item, begin, end) for (i64 item = (begin) + blockIdx.x; item < (end); item += gridDim.x)
+#define BLOCK_ARRAY(type, name, count) __shared__ type name[count]
+HOST_DEVICE i32 block_thread() { return threadIdx.x; }
+HOST_DEVICE void block_sync() { __syncthreads(); }
+// To an element of a BLOCK_ARRAY.
+HOST_DEVICE void block_add(u32* address, u32 value) { atomicAdd(address, value); }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
@@ -73,6 +83,7 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
+HOST_DEVICE void atomic_or(u32* address, u32 value) { atomicOr(address, value); }
 HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
 // What other groups may have written meanwhile, and what they are to find: a word, whole.
 HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
@@ -102,9 +113,18 @@ HOST_DEVICE void pause() { __nanosleep(20); }
 HOST_DEVICE i32 group_lane() { return 0; }
 HOST_DEVICE bool group_any(bool mine) { return mine; }
 HOST_DEVICE i32 group_max(i32 mine) { return mine; }
+HOST_DEVICE u32 group_ballot(bool mine) { return mine; }
+HOST_DEVICE u32 lanes_below() { return 0; }
 HOST_DEVICE i32 from_first(i32 mine) { return mine; }
 HOST_DEVICE void group_sync() {}
 #define GROUP_ARRAY(type, name, count) type name[count]
+
+#define BLOCK_WIDTH 1
+#define FOR_EACH_BLOCK FOR_EACH
+#define BLOCK_ARRAY(type, name, count) type name[count]
+HOST_DEVICE i32 block_thread() { return 0; }
+HOST_DEVICE void block_sync() {}
+HOST_DEVICE void block_add(u32* address, u32 value) { *address += value; }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
@@ -134,6 +154,7 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
     while (value > seen &&
            !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
+HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
 HOST_DEVICE u64 fresh(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
@@ -145,6 +166,10 @@ HOST_DEVICE void pause() { sched_yield(); }
 template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
 template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
 template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
+
+// The lowest and the highest of the lanes of a ballot that are set; one is.
+HOST_DEVICE i32 last_lane(u32 ballot) { return 63 - leading_zeros(ballot); }
+HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }
 
 // The finaliser of splitmix64: decides ties by a number that depends on nothing but its argument.
 HOST_DEVICE u64 mix(u64 x) {

@@ -26,7 +26,8 @@ Array = Any
 class Kernel:
     """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
 
-    `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of common/portable.cuh).
+    `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of common/portable.cuh),
+    kernels `by_block` to a block of it (FOR_EACH_BLOCK).
     Items of a kernel `in_order` wait for those before them: groups take them one by one, no more of them than
     `resident_groups`.
     """
@@ -35,6 +36,7 @@ class Kernel:
     name: str
     grouped: bool = False
     in_order: bool = False
+    by_block: bool = False
 
     @property
     def signature(self) -> Signature:
@@ -89,6 +91,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """A uint8 array in host memory from which copies to the device are fastest."""
+
+    @abc.abstractmethod
+    def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """An array of undefined contents in the host's memory, which the device's kernels reach, at the link's pace."""
 
     @abc.abstractmethod
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:

@@ -48,6 +48,9 @@ class CpuBackend(Backend):
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return np.empty(size, np.uint8)
 
+    def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        return np.empty(shape, dtype)
+
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         return array
 
@@ -80,7 +83,9 @@ class CpuBackend(Backend):
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(kernel, types)
         values = [in_memory(argument) for argument in arguments]
-        slices = _Slices(count, self.threads, 1 if kernel.grouped else SLICE, 1 if kernel.in_order else count)
+        slices = _Slices(
+            count, self.threads, 1 if kernel.grouped or kernel.by_block else SLICE, 1 if kernel.in_order else count
+        )
         if self._pool is None or count == 1:
             slices.run(function, values)
             return

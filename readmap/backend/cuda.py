@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +18,7 @@ from readmap.backend.compilation.signatures import Packed, Types, variant
 from readmap.backend.machine import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
-BLOCK = 128
-WARP = 32  # GROUP_WIDTH of kernels/common/portable.cuh
+BLOCK, WARP = 128, 32  # BLOCK_WIDTH and GROUP_WIDTH of kernels/common/portable.cuh
 
 
 class CudaBackend(Backend):
@@ -66,6 +66,12 @@ class CudaBackend(Backend):
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         memory = self.xp.cuda.alloc_pinned_memory(size)
         return np.frombuffer(memory, np.uint8, size)
+
+    def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
+        pinned = self.xp.cuda.alloc_pinned_memory(max(size, 1))
+        memory = self.xp.cuda.UnownedMemory(pinned.ptr, size, pinned)
+        return self.xp.ndarray(shape, dtype, self.xp.cuda.MemoryPointer(memory, 0))
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         held, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
@@ -115,7 +121,7 @@ class CudaBackend(Backend):
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
-        block_items = BLOCK // WARP if kernel.grouped else BLOCK
+        block_items = 1 if kernel.by_block else BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
         grid = min(-(-count // block_items), most)
         function(

@@ -1,0 +1,111 @@
+// A digit of a key, and how a section of pairs goes to where pairs with its digits stand.
+//
+// On the GPU a block takes a tile at a time, brings it into the order of its digits in the memory that its threads share,
+// and writes it from there, so that neighbours go to neighbouring places. A CPU's caches do that by themselves.
+#pragma once
+#include "common/portable.cuh"
+
+const i32 DIGIT_BITS = 8;
+const i32 DIGITS = 256;
+
+HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGITS - 1)); }
+
+#ifdef __CUDACC__
+
+const i32 TILE_ROWS = 16;
+const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
+
+// The pairs [first, last), in order, each to next[its digit], which becomes one more; next is a BLOCK_ARRAY.
+template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
+                                                  i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
+    const i32 GROUPS = BLOCK_WIDTH / GROUP_WIDTH;
+    static_assert(DIGITS == 2 * BLOCK_WIDTH, "a thread has two digits");
+    __shared__ u64 tile_keys[TILE];
+    __shared__ value_t tile_values[TILE];
+    __shared__ u32 counts[GROUPS][DIGITS], sums[GROUPS];
+    __shared__ i64 offsets[DIGITS];
+    i32 group = block_thread() / GROUP_WIDTH, lane = group_lane();
+    u32 below = (1u << lane) - 1;
+    for (i64 tile = first; tile < last; tile += TILE) {
+        i32 size = (i32)minimum((i64)TILE, last - tile);
+        for (i32 d = block_thread(); d < GROUPS * DIGITS; d += BLOCK_WIDTH) counts[d / DIGITS][d % DIGITS] = 0;
+        __syncthreads();
+        // A group has rows that follow each other. What is behind the end has the last digit, and the last places of it.
+        u64 key[TILE_ROWS];
+        value_t value[TILE_ROWS];
+        u32 rank[TILE_ROWS];
+        i32 own = group * GROUP_WIDTH * TILE_ROWS + lane;
+        UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
+            i32 i = own + row * GROUP_WIDTH;
+            key[row] = i < size ? keys[tile + i] : ~0ull;
+            value[row] = i < size ? values[tile + i] : 0;
+        }
+        UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
+            i32 digit = digit_of(key[row], shift);
+            u32 equal = ~0u;
+            UNROLL for (i32 bit = 0; bit < DIGIT_BITS; ++bit) {
+                bool set = digit >> bit & 1;
+                u32 with = group_ballot(set);
+                equal &= set ? with : ~with;
+            }
+            u32 before = counts[group][digit];
+            group_sync();
+            rank[row] = before + (u32)__popc(equal & below);
+            if (!(equal & below)) counts[group][digit] = before + (u32)__popc(equal);
+            group_sync();
+        }
+        __syncthreads();
+        // How many stand before each digit in the tile: exclusive sums over the groups, then over the digits.
+        u32 totals[2], start = 0;
+        UNROLL for (i32 k = 0; k < 2; ++k) {
+            totals[k] = 0;
+            for (i32 g = 0; g < GROUPS; ++g) {
+                u32 count = counts[g][2 * block_thread() + k];
+                counts[g][2 * block_thread() + k] = totals[k];
+                totals[k] += count;
+            }
+        }
+        u32 sum = totals[0] + totals[1];
+        for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+            u32 other = __shfl_up_sync(~0u, sum, step);
+            if (lane >= step) sum += other;
+        }
+        if (lane == GROUP_WIDTH - 1) sums[group] = sum;
+        __syncthreads();
+        for (i32 g = 0; g < group; ++g) start += sums[g];
+        start += sum - totals[0] - totals[1];
+        UNROLL for (i32 k = 0; k < 2; ++k) {
+            i32 digit = 2 * block_thread() + k;
+            for (i32 g = 0; g < GROUPS; ++g) counts[g][digit] += start;
+            offsets[digit] = next[digit] - start;
+            next[digit] += totals[k];
+            start += totals[k];
+        }
+        __syncthreads();
+        UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
+            u32 place = counts[group][digit_of(key[row], shift)] + rank[row];
+            tile_keys[place] = key[row];
+            tile_values[place] = value[row];
+        }
+        __syncthreads();
+        for (i32 i = block_thread(); i < size; i += BLOCK_WIDTH) {
+            i64 to = offsets[digit_of(tile_keys[i], shift)] + i;
+            sorted_keys[to] = tile_keys[i];
+            sorted_values[to] = tile_values[i];
+        }
+        __syncthreads();
+    }
+}
+
+#else
+
+template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
+                                                  i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
+    for (i64 i = first; i < last; ++i) {
+        i64 to = next[digit_of(keys[i], shift)]++;
+        sorted_keys[to] = keys[i];
+        sorted_values[to] = values[i];
+    }
+}
+
+#endif

@@ -1,0 +1,44 @@
+"""Sorting on a device: pairs of a key and a value, by a radix sort of our own, the same on CPU and GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from readmap.backend.base import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
+
+_COUNT = Kernel("common/sort", "count_digits", by_block=True)
+_SCATTER = Kernel("common/sort", "scatter_by_digit", by_block=True)
+_DIGIT_BITS, _DIGITS = constant("common/digits.cuh", "DIGIT_BITS"), constant("common/digits.cuh", "DIGITS")
+
+#: Sections for each group of threads that works at once, and the pairs of the smallest one.
+_SECTIONS, _LEAST_PAIRS = 16, 2048
+
+
+def sort_pairs(keys: Array, values: Array, bits: int, backend: Backend) -> tuple[Array, Array]:
+    """The keys, uint64, in order, and their values beside them; pairs of equal keys stay in the order they are in.
+
+    values: uint32 or uint64. bits: all keys are below 2^bits. Both arrays become scratch. Memory: as much again.
+    """
+    size = len(keys)
+    section_size = max(-(-size // (_SECTIONS * backend.groups)), _LEAST_PAIRS)
+    sections = -(-size // section_size)
+    other_keys, other_values = backend.empty(size, np.uint64), backend.empty(size, values.dtype)
+    counts = backend.empty(_DIGITS * sections, np.int64)
+    shape = {"size": size, "sections": sections, "section_size": section_size}
+    for shift in range(0, bits, _DIGIT_BITS):
+        backend.launch(_COUNT, sections, keys=keys, counts=counts, shift=shift, **shape)
+        ends, _ = backend.ends(counts)
+        backend.launch(
+            _SCATTER,
+            sections,
+            keys=keys,
+            values=values,
+            ends=ends,
+            sorted_keys=other_keys,
+            sorted_values=other_values,
+            shift=shift,
+            **shape,
+        )
+        keys, values, other_keys, other_values = other_keys, other_values, keys, values
+    return keys, values

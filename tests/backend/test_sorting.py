@@ -1,0 +1,41 @@
+"""Pairs sorted on a device, against NumPy's stable sort."""
+
+import numpy as np
+import pytest
+
+from readmap.backend import open_backend
+from readmap.backend.sorting import sort_pairs
+
+
+@pytest.mark.parametrize("bits", [0, 1, 8, 17, 64])
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("size", [0, 1, 2, 2047, 2048, 2049, 4096, 70_001])
+def test_order_of_pairs(backends: str, size: int, dtype: type[np.generic], bits: int) -> None:
+    generator, backend = np.random.default_rng(size), open_backend(backends)
+    keys = generator.integers(0, 2**bits - 1, size, np.uint64, endpoint=True)
+    values = generator.integers(0, np.iinfo(dtype).max, size, dtype)
+    order = np.argsort(keys, kind="stable")
+    found = sort_pairs(backend.to_device(keys.copy()), backend.to_device(values.copy()), bits, backend)
+    assert [array.dtype for array in found] == [np.uint64, dtype]
+    assert np.array_equal(backend.to_host(found[0]), keys[order])
+    assert np.array_equal(backend.to_host(found[1]), values[order])
+
+
+def test_equal_keys_stay_in_order(backends: str) -> None:
+    """In sections and tiles of which all, some and none have one digit."""
+    backend = open_backend(backends)
+    for keys in (np.zeros(50_000), np.arange(50_000) // 3_000, np.arange(50_000) % 3, np.arange(50_000)[::-1] // 7):
+        keys = keys.astype(np.uint64)
+        values = np.arange(len(keys), dtype=np.uint32)
+        found = sort_pairs(backend.to_device(keys.copy()), backend.to_device(values), 16, backend)[1]
+        assert np.array_equal(backend.to_host(found), np.argsort(keys, kind="stable"))
+
+
+def test_any_number_of_threads() -> None:
+    keys = np.random.default_rng(3).integers(0, 1000, 200_000, np.uint64)
+    orders = [
+        sort_pairs(keys.copy(), np.arange(len(keys), dtype=np.uint32), 10, open_backend("cpu", threads))[1]
+        for threads in (1, 3, 8)
+    ]
+    assert np.array_equal(orders[0], orders[1])
+    assert np.array_equal(orders[0], orders[2])
