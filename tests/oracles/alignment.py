@@ -55,8 +55,9 @@ def text_of(contigs: Sequence[str]) -> str:
 
 
 def suffix_order(text: str) -> list[int]:
-    """The places of the suffixes that start at a base, in their order."""
-    return sorted((place for place in range(len(text)) if text[place] != BARRIER), key=lambda place: text[place:])
+    """The places of the suffixes that start at a base, in their order; by place where barriers make them equal."""
+    starts = (place for place in range(len(text)) if text[place] != BARRIER)
+    return sorted(starts, key=lambda place: (text[place:].split(BARRIER, 1)[0], place))
 
 
 def prefix_table(text: str, bases: int) -> list[int]:

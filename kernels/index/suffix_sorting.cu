@@ -1,0 +1,241 @@
+// The suffix array: suffixes are sorted by their first bases, and those that tie, again and again, by the rank of what
+// follows what they are known to share, which doubles each time (Manber, Myers 1993; Larsson, Sadakane 2007).
+//
+// order[slot] is a suffix's place. Suffixes that tie are a group of slots that follow each other, in the order of their
+// places; heads has a bit for each slot at which one begins. ranks[place] is 1 + the first slot of the suffix's group, 0 at
+// a barrier. Suffixes that a barrier makes equal do not tie: they stand in the order of their places, which a stable sort
+// leaves to them.
+#include "index/reference.cuh"
+
+// A key holds so many first bases, A behind a barrier, and in its low bits how many of them stand in front of one.
+const i32 KEY_BASES = 25;
+const i32 REACH_BITS = 5;
+
+// Suffixes are sorted in batches, by their first bases.
+const i32 BATCH_BASES = 4;
+const i32 BATCH_CODES = 256;
+
+// Places, slots or pairs of an item: a multiple of 32.
+const i32 RUN = 1024;
+
+// The first bases of the suffix at a place, A behind a barrier; -1 at one.
+HOST_DEVICE i32 batch_code(const Reference& reference, i64 place) {
+    i64 reach = reference.reach(place, BATCH_BASES);
+    return reach ? (i32)leading_code(reference.packed().at(place) & first_bases(reach), BATCH_BASES) : -1;
+}
+
+// An item is a section of the places: adds how many suffixes have each code.
+KERNEL void count_codes(i64 begin, i64 end, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
+                        i64 section_size) {
+    FOR_EACH_BLOCK(section, begin, end) {
+        BLOCK_ARRAY(u32, found, BATCH_CODES);
+        for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH) found[code] = 0;
+        block_sync();
+        i64 last = minimum((section + 1) * section_size, length);
+        for (i64 place = section * section_size + block_thread(); place < last; place += BLOCK_WIDTH) {
+            i32 code = batch_code(reference, place);
+            if (code >= 0) block_add(&found[code], 1);
+        }
+        block_sync();
+        for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH)
+            if (found[code]) atomic_add(&counts[code], found[code]);
+        block_sync();
+    }
+}
+
+// The codes of a batch, and its first slot.
+struct Batch {
+    i32 first_code, end_code;
+    i64 first_slot;
+};
+
+HOST_DEVICE bool holds(const Batch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
+
+// An item is a run of places: how many of them are in the batch.
+KERNEL void count_batch(i64 begin, i64 end, Reference reference, Batch batch, i64* counts OF(items), i64 length) {
+    FOR_EACH_GROUP(run, begin, end) {
+        i64 count = 0;
+        for (i64 row = run * RUN; row < minimum((run + 1) * RUN, length); row += GROUP_WIDTH) {
+            i64 place = row + group_lane();
+            count += count_ones(group_ballot(place < length && holds(batch, batch_code(reference, place))));
+        }
+        if (group_lane() == 0) counts[run] = count;
+    }
+}
+
+// An item is a run of places; ends is the inclusive prefix sum of counts.
+KERNEL void key_batch(i64 begin, i64 end, Reference reference, Batch batch, const i64* ends OF(items),
+                      u64* keys OF(size), suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
+    FOR_EACH_GROUP(run, begin, end) {
+        i64 to = run ? ends[run - 1] : 0;
+        for (i64 row = run * RUN; row < minimum((run + 1) * RUN, length); row += GROUP_WIDTH) {
+            i64 place = row + group_lane();
+            bool mine = place < length && holds(batch, batch_code(reference, place));
+            u32 chosen = group_ballot(mine);
+            if (mine) {
+                i64 i = to + count_ones(chosen & lanes_below());
+                i64 reach = reference.reach(place, KEY_BASES);
+                u64 bases = reference.packed().at(place) & first_bases(reach);
+                keys[i] = (u64)leading_code(bases, KEY_BASES) << REACH_BITS | (u64)reach;
+                places[i] = (suffix_t)place;
+                slots[i] = (suffix_t)(batch.first_slot + i);
+            }
+            to += count_ones(chosen);
+        }
+    }
+}
+
+// Pairs that were sorted by their keys, of which the low bits tell what no longer ties: there the field is below `least`.
+struct Sorted {
+    const u64* keys OF(pairs);
+    const suffix_t* places OF(pairs);
+    i64 pairs;
+    u64 field, least;
+};
+
+template <class Pairs> HOST_DEVICE bool is_head(const Pairs& sorted, i64 i) {
+    return i == 0 || sorted.keys[i - 1] != sorted.keys[i] || (sorted.keys[i] & sorted.field) < sorted.least;
+}
+
+// The head of the group that pair i belongs to.
+template <class Pairs> HOST_DEVICE i64 head_of(const Pairs& sorted, i64 i) {
+    if (is_head(sorted, i)) return i;
+    u64 key = sorted.keys[i];
+    i64 inside = i, step = 1;
+    while (step <= i && sorted.keys[i - step] == key) inside = i - step, step *= 2;
+    i64 outside = maximum(i - step, (i64)-1);
+    while (inside - outside > 1) {
+        i64 middle = (inside + outside) >> 1;
+        if (sorted.keys[middle] == key) inside = middle;
+        else outside = middle;
+    }
+    return inside;
+}
+
+// The groups as they are.
+struct Groups {
+    suffix_t* order OF(slot_count);
+    suffix_t* ranks OF(length);
+    u32* heads OF((slot_count + 31) / 32);
+    i64 slot_count, length;
+};
+
+// An item is a run of sorted pairs, which go to their slots; slots rise.
+KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups) {
+    FOR_EACH_GROUP(run, begin, end) {
+        i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
+        for (i64 row = first; row < last; row += GROUP_WIDTH) {
+            i64 i = row + group_lane();
+            bool begins = i < last && is_head(sorted, i);
+            u32 marks = group_ballot(begins), upto = marks & (lanes_below() << 1 | 1);
+            if (i < last) {
+                i64 place = (i64)sorted.places[i], own = upto ? row + last_lane(upto) : head;
+                groups.order[slots[i]] = (suffix_t)place;
+                groups.ranks[place] = slots[own] + 1;
+                if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
+            }
+            if (marks) head = row + last_lane(marks);
+        }
+    }
+}
+
+// Groups of at most so many slots are sorted in their place.
+const i32 SMALL = 32;
+
+// What is sorted together: the suffixes of the slots [first, end), which begin and end with groups, that tie in groups that
+// are small, or in those that are not.
+struct Ties {
+    i64 first, end;
+    i32 small;
+};
+
+// Heads of the slots of a word; around the slots everything is one.
+template <class Slots> HOST_DEVICE u32 heads_at(const Slots& groups, i64 word) {
+    i64 held = groups.slot_count - 32 * word;
+    if (word < 0 || held <= 0) return ~0u;
+    return groups.heads[word] | (held < 32 ? ~0u << held : 0);
+}
+
+// The bits from `from` on in front of `to`; from < 32, to > 0.
+HOST_DEVICE u32 bits_between(i64 from, i64 to) {
+    return ~0u << maximum(from, (i64)0) & ~0u >> (32 - minimum(to, (i64)32));
+}
+
+// Those slots of a word that tie, of which the small groups have these.
+template <class Slots> HOST_DEVICE u32 in_small_groups(const Slots& groups, i64 word, u32 tied) {
+    u32 heads = heads_at(groups, word), before = heads_at(groups, word - 1), behind = heads_at(groups, word + 1);
+    i32 next = behind ? 32 + first_lane(behind) : 2 * 32 + SMALL;
+    u32 found = 0;
+    // From the last group of the word to the first, which may begin in front of it.
+    for (u32 left = heads & tied;; left &= ~(1u << last_lane(left))) {
+        i32 head = left ? last_lane(left) : before ? last_lane(before) - 32 : -32 - SMALL;
+        u32 above = head >= 0 ? heads & ~(~0u >> (31 - head)) : heads;
+        i32 end = above ? first_lane(above) : next;
+        if (end > 0 && end - head <= SMALL) found |= bits_between(head, end);
+        if (!left) return found & tied;
+    }
+}
+
+// The slots of a word that are sorted together.
+template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& ties, i64 word) {
+    i64 from = ties.first - 32 * word, to = ties.end - 32 * word;
+    if (from >= 32 || to <= 0) return 0;
+    u32 heads = heads_at(groups, word);
+    u32 tied = ~(heads & (heads >> 1 | heads_at(groups, word + 1) << 31)) & bits_between(from, to);
+    if (!tied) return 0;
+    u32 small = in_small_groups(groups, word, tied);
+    return ties.small ? small : tied & ~small;
+}
+
+// An item is a run of slots: how many of them tie, and how many groups these are.
+KERNEL void count_tied(i64 begin, i64 end, Groups groups, Ties ties, i64* tied OF(items), i64* tied_groups OF(items)) {
+    FOR_EACH(run, begin, end) {
+        i64 slots = 0, heads = 0;
+        for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
+            u32 mine = tied_at(groups, ties, word);
+            slots += count_ones(mine);
+            heads += count_ones(mine & heads_at(groups, word));
+        }
+        tied[run] = slots, tied_groups[run] = heads;
+    }
+}
+
+// An item is a run of slots: those that tie, in order, with a key of their group's number and of the rank, in rank_bits, of
+// the suffix `depth` bases behind. The ends are prefix sums.
+KERNEL void key_tied(i64 begin, i64 end, Groups groups, Ties ties, const i64* tied_ends OF(items),
+                     const i64* group_ends OF(items), u64* keys OF(size), suffix_t* places OF(size),
+                     suffix_t* slots OF(size), i64 depth, i32 rank_bits) {
+    FOR_EACH_GROUP(run, begin, end) {
+        i64 to = run ? tied_ends[run - 1] : 0, group = (run ? group_ends[run - 1] : 0) - 1;
+        for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
+            u32 mine = tied_at(groups, ties, word), heads = heads_at(groups, word) & mine;
+            if (!mine) continue;
+            for (i32 bit = group_lane(); bit < 32; bit += GROUP_WIDTH)
+                if (mine >> bit & 1) PREFETCH(groups.ranks + (i64)groups.order[32 * word + bit] + depth);
+            for (i32 bit = group_lane(); bit < 32; bit += GROUP_WIDTH) {
+                if (!(mine >> bit & 1)) continue;
+                u32 below = (1u << bit) - 1;
+                i64 i = to + count_ones(mine & below), place = (i64)groups.order[32 * word + bit];
+                u64 number = (u64)(group + count_ones(heads & (below << 1 | 1)));
+                keys[i] = number << rank_bits | (u64)groups.ranks[place + depth];
+                places[i] = (suffix_t)place;
+                slots[i] = (suffix_t)(32 * word + bit);
+            }
+            to += count_ones(mine);
+            group += count_ones(heads);
+        }
+    }
+}
+
+// An item is a pair; groups are small, and each is brought into order where it stands. The groups' numbers rise.
+KERNEL void sort_small(i64 begin, i64 end, const u64* keys OF(items), const suffix_t* places OF(items),
+                       u64* sorted_keys OF(items), suffix_t* sorted_places OF(items), i64 size, i32 rank_bits) {
+    FOR_EACH(i, begin, end) {
+        u64 key = keys[i];
+        i64 to = i;
+        for (i64 j = i - 1; j >= 0 && keys[j] >> rank_bits == key >> rank_bits; --j) to -= keys[j] > key;
+        for (i64 j = i + 1; j < size && keys[j] >> rank_bits == key >> rank_bits; ++j) to += keys[j] < key;
+        sorted_keys[to] = key;
+        sorted_places[to] = places[i];
+    }
+}

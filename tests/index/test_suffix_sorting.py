@@ -1,0 +1,123 @@
+"""Suffixes sorted by kernels, against sorted strings and against divsufsort."""
+
+import random
+
+import numpy as np
+import pytest
+from examples import TEXTS, fibonacci, index_of, random_bases, substitute
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.alignment import suffix_order, text_of
+from pydivsufsort import divsufsort
+
+from readmap.backend import Array, Backend, open_backend
+from readmap.errors import BackendError
+from readmap.index import suffix_sorting
+from readmap.index.suffix_sorting import sort_suffixes
+
+#: Batches and parts of few suffixes each, so that small references have many.
+few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "few at a time"])
+
+
+def sort(contigs: list[str], backend: Backend, dtype: type[np.generic] = np.uint32) -> Array:
+    reference = index_of(contigs).reference
+    shares: list[float] = []
+    order = sort_suffixes(reference.to_device(backend), reference.length, dtype, backend, shares.append)
+    assert shares == sorted(shares)
+    assert not shares or shares[-1] == 1
+    assert order.dtype == dtype
+    return backend.to_host(order)
+
+
+def take_few(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
+    if few:
+        monkeypatch.setattr(suffix_sorting, "_LEAST_PAIRS", 1)
+        monkeypatch.setattr(suffix_sorting, "_MOST_PAIRS", 1)
+        monkeypatch.setattr(suffix_sorting, "_SHARE", 2**40)
+
+
+@few_at_a_time
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("name", TEXTS)
+def test_order(backends: str, name: str, dtype: type[np.generic], few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_few(monkeypatch, few)
+    assert sort(TEXTS[name], open_backend(backends), dtype).tolist() == suffix_order(text_of(TEXTS[name]))
+
+
+@few_at_a_time
+def test_order_of_any_contigs(backends: str, few: bool) -> None:
+    """Also of contigs that are repeated, within and among each other, so that barriers make many suffixes equal."""
+
+    @settings(derandomize=True, max_examples=60, deadline=None)
+    @given(
+        contigs=st.lists(
+            st.tuples(st.text("ACGTN", min_size=1, max_size=60), st.integers(1, 4)).map(lambda x: x[0] * x[1]),
+            min_size=1,
+            max_size=6,
+        ),
+        copies=st.integers(1, 3),
+    )
+    def check(contigs: list[str], copies: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            take_few(patch, few)
+            assert sort(contigs * copies, backend).tolist() == suffix_order(text_of(contigs * copies))
+
+    backend = open_backend(backends)
+    check()
+
+
+def hard_texts() -> dict[str, list[str]]:
+    """Of some 50,000 bases each, none of them with two barriers that a suffix could tie at."""
+    generator = random.Random(8)
+    unit = random_bases(generator, 171)
+    half = random_bases(generator, 25_000)
+    return {
+        "random": [random_bases(generator, 50_000)],
+        "one base": ["A" * 50_000],
+        "twice": [half + half],
+        "a period": [unit * 300],
+        "satellites": ["".join(substitute(generator, unit, 3) for _ in range(300))],
+        "groups of 31 to 34": ["".join(random_bases(generator, 90) * copies for copies in (31, 32, 33, 34) * 4)],
+        "Fibonacci": [fibonacci(50_000)],
+        "runs": ["".join(base * (1 << i) for i in range(12) for base in "ACGT")],
+    }
+
+
+@few_at_a_time
+@pytest.mark.parametrize("name", hard_texts())
+def test_what_is_hard(backends: str, name: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_few(monkeypatch, few)
+    contigs = hard_texts()[name]
+    codes = np.frombuffer((contigs[0] + "!").encode().translate(bytes.maketrans(b"!ACGT", b"\0\1\2\3\4")), np.uint8)
+    assert np.array_equal(sort(contigs, open_backend(backends)), divsufsort(codes.copy())[1:])
+
+
+def test_many_equal_contigs(backends: str) -> None:
+    """Barriers make all their suffixes equal: places decide, and no round is needed for them."""
+    contigs = ["ACGTTGCA" * 5] * 3000
+    order = sort(contigs, open_backend(backends))
+    assert order.tolist() == suffix_order(text_of(contigs))
+
+
+@pytest.mark.parametrize("held", ["all", "ranks", "nothing"])
+def test_little_memory(backends: str, held: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order and ranks stay in the host's memory where the device's does not hold them; less is refused."""
+    monkeypatch.setattr(suffix_sorting, "_SHARE", 1)  # all at once: 28 bytes a suffix, beside order and ranks
+    monkeypatch.setattr(suffix_sorting, "_FIXED_BYTES", 0)
+    contigs, backend = hard_texts()["satellites"], open_backend(backends)
+    size, expected = len(contigs[0]), sort(contigs, backend)
+    from_host: list[int] = []
+    host_array = backend.host_array
+
+    def counted(shape: int, dtype: object) -> Array:
+        from_host.append(shape)
+        return host_array(shape, dtype)
+
+    free = {"all": 37 * size, "ranks": 33 * size, "nothing": 29 * size}[held]
+    monkeypatch.setattr(backend, "memory", lambda: (free, free))
+    monkeypatch.setattr(backend, "host_array", counted)
+    assert np.array_equal(sort(contigs, backend), expected)
+    assert from_host == {"all": [], "ranks": [size], "nothing": [size, size + 1]}[held]
+    monkeypatch.setattr(backend, "memory", lambda: (size, size))
+    with pytest.raises(BackendError, match=rf"{backend.name} has too little memory to sort {size:,} suffixes"):
+        sort(contigs, backend)
