@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from readmap.errors import IndexFolderError as IndexFolderError
     from readmap.errors import ReadmapError as ReadmapError
     from readmap.errors import UsageError as UsageError
+    from readmap.index.building import build_index as build_index
     from readmap.index.index import Index as Index
-    from readmap.index.index import build_index as build_index
     from readmap.index.occurrences import Location as Location
     from readmap.index.occurrences import Locations as Locations
     from readmap.pairwise.alignments import PairAlignments as PairAlignments
@@ -54,7 +54,8 @@ _HOMES = {
         "ReadmapError",
         "UsageError",
     ),
-    "readmap.index.index": ("Index", "build_index"),
+    "readmap.index.building": ("build_index",),
+    "readmap.index.index": ("Index",),
     "readmap.index.occurrences": ("Location", "Locations"),
     "readmap.database.database": ("Database", "build_database"),
     "readmap.database.api": ("scan",),

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from oracles.alignment import clean, reverse_complement
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Array, Backend, open_backend
 from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
+from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
-from readmap.index.index import Index, build_index
+from readmap.index.index import Index
+from readmap.index.reference import DeviceReference
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
@@ -308,6 +310,11 @@ TEXTS = _texts()
 def indexed(name: str, force_64_bits: bool = False) -> Index:
     """The index of one of TEXTS with both structures; made once, so it must not be changed."""
     return index_of(TEXTS[name], force_64_bits, "both")
+
+
+def held(index: Index, backend: Backend) -> tuple[DeviceReference, int, Array]:
+    """What the builders and checks of an index take: its reference, of that length, and its order, on a device."""
+    return index.reference.to_device(backend), index.reference.length, backend.to_device(index.suffixes)
 
 
 def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = False, structure: str = "array") -> Index:

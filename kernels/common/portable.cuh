@@ -80,6 +80,7 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
     while (begin < end && bytes[begin] != byte) ++begin;
     return begin;
 }
+HOST_DEVICE void atomic_min(u32* address, u32 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
@@ -143,8 +144,8 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
     const void* found = __builtin_memchr(bytes + begin, byte, (u64)(end - begin));
     return found ? (const u8*)found - bytes : end;
 }
-HOST_DEVICE void atomic_min(u64* address, u64 value) {
-    u64 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+template <class T> HOST_DEVICE void atomic_min(T* address, T value) {
+    T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value < seen &&
            !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }

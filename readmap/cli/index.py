@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from readmap.backend.machine import available_memory, available_processors
+from readmap.backend.machine import available_memory
 from readmap.cli.common.conflicts import refuse, refuse_inside
 from readmap.cli.common.folders import (
     DATABASES,
@@ -23,16 +24,17 @@ from readmap.cli.common.folders import (
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import device_option, threads_option
-from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.common.resources import Resources
+from readmap.cli.common.wording import in_bytes, in_time, percent, printable
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.words import counted
 from readmap.index import folder
+from readmap.index.building import Progress, build_index
 from readmap.index.device import Structure
-from readmap.index.index import Index, build_index
+from readmap.index.index import Index
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz
@@ -65,8 +67,7 @@ class Options:
     molecule: str = molecule_option()
     force: bool = flag("--force", "Replace what is there of the kind.")
     force_64_bits: bool = declared(typer.Option(False, "--64-bit", hidden=True))
-    device: str = device_option("a GPU for a tree that fits its memory")
-    threads: int | None = threads_option()
+    resources: Resources
     report: ReportOptions
 
 
@@ -74,7 +75,7 @@ class Options:
 def index(context: typer.Context, options: Options) -> None:
     """Index a reference, for readmap search, or make a database, for readmap scan.
 
-    The index takes about 5 bytes a base on disk, building it up to 14 bytes of memory a base.
+    The index takes about 5 bytes a base on disk, building it 10 bytes of memory a base and half a GiB.
 
     A suffix tree takes about 41 bytes a base more, at most 64, and building it up to 77 bytes of memory a base.
 
@@ -82,7 +83,7 @@ def index(context: typer.Context, options: Options) -> None:
     """
     without = "not with --database, which sorts no suffixes and needs no device"
     conflicts = (
-        (("structure", "force_64_bits", "device"), options.database, without),
+        (("structure", "force_64_bits", "device", "gpu_memory"), options.database, without),
         (("molecule",), not options.database, "only with --database"),
     )
     refuse(context, conflicts)
@@ -115,19 +116,21 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         needed = count
         report.say(_memory_line(count))
 
-    workers = options.threads or available_processors()
-    with report.progress() as show, folder.KIND.writing(target, workers, options.force) as output:
+    resources = options.resources
+    with report.progress() as show, folder.KIND.writing(target, resources.workers, options.force) as output:
         began = report.seconds
         built = in_background(
             lambda: build_index(
                 options.fasta,
                 structure=options.structure,
-                device=options.device,
-                threads=options.threads,
+                device=resources.device,
+                threads=resources.threads,
+                gpu_memory=resources.most_gpu_memory,
                 force_64_bits=options.force_64_bits,
                 output=output,
-                progress=lambda stage, done: show(STAGES.get(stage, stage) + (f" {in_bytes(done)}" if done else "")),
+                progress=_progress(show),
                 report_memory=report_memory,
+                warn=report.say,
             )
         )
         ready = report.seconds
@@ -143,9 +146,25 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
     )
 
 
+def _progress(show: Callable[[str], None]) -> Progress:
+    """Shows how far a stage is, and how long it will take as it has gone so far."""
+    began: dict[str, float] = {}
+
+    def tell(stage: str, done: int, whole: int) -> None:
+        passed = time.monotonic() - began.setdefault(stage, time.monotonic())
+        text = STAGES.get(stage, stage)
+        if done and whole:
+            text += f" {percent(done, whole)}, {in_time(passed * (whole - done) / done)} left"
+        elif done:
+            text += f" {in_bytes(done)}"
+        show(text)
+
+    return tell
+
+
 def _make_database(options: Options, target: Path, report: Report) -> None:
     """Build a database and keep it in a folder, and report that."""
-    workers, molecule = options.threads or available_processors(), molecule_of(options.molecule)
+    workers, molecule = options.resources.workers, molecule_of(options.molecule)
     with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
         began = report.seconds
         built = in_background(

@@ -13,10 +13,10 @@ from readmap.cli.common.folders import database_named, database_record, referenc
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import threads_option
+from readmap.cli.common.resources import Resources
 from readmap.cli.common.wording import in_bytes, printable, table
 from readmap.database.database import Database
-from readmap.errors import UsageError
+from readmap.errors import BackendError, UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.words import counted
 from readmap.index import folder
@@ -51,7 +51,7 @@ class Options:
     )
     check: bool = flag("--check", "Verify every file's checksum, the suffixes' order and the suffix tree.")
     contigs: bool = flag("--contigs", f"List all contigs, not the first {LISTED}.")
-    threads: int | None = threads_option()
+    resources: Resources
     report: ReportOptions
 
 
@@ -68,7 +68,7 @@ def info(context: typer.Context, options: Options) -> None:
     index = Index.open(path)
     with Report(context.obj, options.report) as report:
         if options.check:
-            _check(index, options.threads, report)
+            _check(index, options.resources, report)
         record = _record(index, path) | {"checked": options.check}
         if options.report.prints:
             _show(record, None if options.contigs else LISTED)
@@ -84,7 +84,7 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
     if options.check:
         with report.progress() as show:
             show("verifying checksums")
-            in_background(lambda: database.check(open_backend("cpu", options.threads)))
+            in_background(lambda: database.check(open_backend("cpu", options.resources.threads)))
     files = sizes(path)
     record = database_record(database, path, files) | {"files": files, "checked": options.check}
     if options.report.prints:
@@ -101,10 +101,17 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
     report.finish(record)
 
 
-def _check(index: Index, threads: int | None, report: Report) -> None:
+def _check(index: Index, resources: Resources, report: Report) -> None:
+    """Raise IndexFolderError where the index is not whole."""
     with report.progress() as show:
         show("verifying checksums and the order of the suffixes" + (" and the tree" if index.nodes else ""))
-        in_background(lambda: index.check(open_backend("cpu", threads)))
+        try:
+            in_background(lambda: index.check(resources.open_backend()))
+        except BackendError as error:
+            if resources.device != "auto":
+                raise
+            report.say(f"{error}: the CPU checks the index")
+            in_background(lambda: index.check(open_backend("cpu", resources.threads)))
 
 
 def _record(index: Index, path: Path) -> dict[str, Any]:

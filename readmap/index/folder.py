@@ -10,14 +10,14 @@ from pathlib import Path
 
 from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.errors import IndexFolderError, UsageError
-from readmap.formats.array_folder import FolderKind, StoredArrays
+from readmap.formats.array_folder import FolderKind, PendingFolder, StoredArrays
 from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.replacing import restore_all
 from readmap.index.bounds import expect_shapes
-from readmap.index.reference import REFERENCE_ARRAYS
+from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import MOST_TABLE_BASES
 
-KIND = FolderKind("index", 2, IndexFolderError, block_checksum, BLOCK_BYTES)
+KIND = FolderKind("index", 3, IndexFolderError, block_checksum, BLOCK_BYTES)
 
 #: The environment variable that names the index where a command's options do not.
 VARIABLE = "READMAP_INDEX"
@@ -62,6 +62,14 @@ def _of_name(name: str, origin: str) -> Path:
     if path.exists():
         raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
     raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
+
+
+def begin(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
+    """Begin to write an index, as far as its reference goes."""
+    contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
+    output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
+    for name in REFERENCE_ARRAYS:
+        output.add(name, getattr(reference, name))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,29 +13,17 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError, IndexFolderError
-from readmap.formats.array_folder import PendingFolder, StoredArrays
-from readmap.formats.compression import open_bytes
+from readmap.formats.array_folder import StoredArrays
 from readmap.index import folder
 from readmap.index.bounds import expect_sound
 from readmap.index.device import DeviceIndex, HostIndex, Structure
-from readmap.index.fasta import read_reference
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
-from readmap.index.reference import REFERENCE_ARRAYS, Reference, codes
-from readmap.index.suffix_array import Suffixes, build_prefix_table, build_suffix_array, first_disorder, table_bases
-from readmap.index.suffix_tree import (
-    EDGES_A_NODE,
-    MOST_ENTRY_BASES,
-    Edges,
-    build_suffix_tree,
-    first_wrong_node,
-    refuse_large,
-)
+from readmap.index.reference import REFERENCE_ARRAYS, Reference
+from readmap.index.suffix_array import Suffixes, first_disorder
+from readmap.index.suffix_tree import EDGES_A_NODE, MOST_ENTRY_BASES, TREE_BYTES, Edges, first_wrong_node
 from readmap.reads.parsing import reads_of_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
-
-#: Called with the name of each stage as it begins, and with the bytes read so far while the FASTA file is.
-Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ class Index:
         threads: that sum and write; default, the processors that this process may use.
         """
         with folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
-            _begin_folder(output, self.reference, self.source, self.table_bases)
+            folder.begin(output, self.reference, self.source, self.table_bases)
             output.add("suffix_array", self.suffixes)
             for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
                 if array is not None:
@@ -102,16 +90,22 @@ class Index:
 
         The arrays of one that was opened are held to their checksums before.
         """
+        length, memory = self.reference.length, backend.memory()
+        needed = self.nbytes + self.suffixes.itemsize * length + (TREE_BYTES * length if self.nodes else 0)
+        if memory and memory[0] < needed:
+            raise BackendError(f"{backend.name} has {memory[0]:,} bytes of memory free, the check needs {needed:,}")
+        reference, order = self.reference.to_device(backend), backend.to_device(self.suffixes)
         if self.stored:
-            held = {name: backend.to_device(array) for name, array in self.stored.arrays.items()}
-            expect_sound(self.stored, held, self.reference.to_device(backend), backend)
+            others = {name: array for name, array in self.stored.arrays.items() if name != "suffix_array"}
+            held = {name: backend.to_device(array) for name, array in others.items()} | {"suffix_array": order}
+            expect_sound(self.stored, held, reference, backend)
             del held
-        rank = first_disorder(self.reference, self.suffixes, backend)
+        rank = first_disorder(reference, length, order, backend)
         if rank is not None:
             raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
         if self.edges is None:
             return
-        node = first_wrong_node(self.reference, self.suffixes, self.edges, backend)
+        node = first_wrong_node(reference, length, order, self.edges, backend)
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
@@ -191,7 +185,7 @@ class Index:
         """Where each sequence occurs exactly, at most `most` places each; otherwise as `count`.
 
         A sequence's places on the forward strand come first, and on each strand they are in the order of what follows
-        them in the reference.
+        them in the reference up to an ambiguous base or the contig's end, then of their places.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
         held = self._held[device, threads, Structure(structure or self._usual)][0]
@@ -227,91 +221,7 @@ class Index:
         return self.reference.nbytes + sum(array.nbytes for array in arrays if array is not None)
 
 
-def _begin_folder(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
-    """Begin to write an index, as far as its reference goes."""
-    contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
-    output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
-    for name in REFERENCE_ARRAYS:
-        output.add(name, getattr(reference, name))
-
-
 def _missing(what: str, structure: str) -> IndexFolderError:
     return IndexFolderError(
         f"the index holds no {what}: build it again with --structure {structure}, or both, to have it"
     )
-
-
-def build_index(
-    fasta: str | Path,
-    *,
-    structure: Structure | str = Structure.ARRAY,
-    device: str = "cpu",
-    threads: int | None = None,
-    force_64_bits: bool = False,
-    output: PendingFolder | None = None,
-    progress: Progress | None = None,
-    report_memory: Callable[[int], None] | None = None,
-) -> Index:
-    """Index a FASTA file, plain, gzip or bgzip, `-` for standard input.
-
-    Args:
-        fasta: the file's path.
-        structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
-        device: where the kernels run; the suffixes are sorted on the CPU. auto is a GPU where a tree is wanted, the
-            kernels of which are worth it, and surely fits its memory.
-        threads: for the kernels; default, the processors that this process may use.
-        force_64_bits: store 64-bit places whatever the size.
-        output: the folder that is to hold the index, by `folder.KIND.writing`: each array is written while the next one
-            is made. It is whole once it is finished.
-        progress: called with each stage's name and the bytes read so far.
-        report_memory: called, once the file is read, with the most bytes of memory that building takes.
-
-    Raises:
-        DataError: the file is not FASTA, or a contig of it is empty, doubled or no nucleotide sequence.
-        UsageError: a suffix tree of 2^32 bases or more is wanted.
-        BackendError: the device cannot be used.
-    """
-
-    def kept(name: str, array: NDArray[Any]) -> NDArray[Any]:
-        if output:
-            output.add(name, array)
-        return array
-
-    wanted = Structure(structure)
-    report = progress or (lambda stage, done: None)
-    backend = open_backend("cpu" if device == "auto" and not wanted.has_tree else device, threads)
-    with open_bytes(str(fasta), backend.threads) as source:
-        reference = read_reference(source, backend, lambda done: report("read", done))
-    length, memory = reference.length, backend.memory()
-    if device == "auto" and memory and memory[0] < building_bytes(length, wanted):
-        backend = open_backend("cpu", threads)
-    if wanted.has_tree:
-        refuse_large(length)
-    if report_memory:
-        report_memory(building_bytes(length, wanted) + backend.host_bytes)
-    bases, table, edges = table_bases(reference.bases - reference.ambiguous_bases), None, None
-    if output:
-        _begin_folder(output, reference, str(fasta), bases)
-    report("sort suffixes", 0)
-    suffixes = kept("suffix_array", build_suffix_array(backend.to_host(codes(reference, backend)), force_64_bits))
-    if wanted.has_array:
-        report("prefix table", 0)
-        table = kept("prefix_table", build_prefix_table(reference, suffixes, bases, backend))
-    if wanted.has_tree:
-        report("suffix tree", 0)
-        edges = kept("edges", build_suffix_tree(reference, suffixes, backend))
-    return Index(reference, suffixes, table, bases, edges, str(fasta))
-
-
-#: Bytes a base. Sorting the suffixes takes the text, its letters, and the order as the sorter and as the index have it.
-#: The tree is built beside the order and the common prefixes twice; it has a node a base at most, 64 bytes, usually 41.
-SORTING_BYTES, TREE_BYTES = 14, 13 + 64
-
-#: Whatever the reference: Python with its libraries, and buffers.
-FIXED_BYTES = 96 << 20
-
-
-def building_bytes(length: int, structure: Structure) -> int:
-    """The most bytes of memory that building an index of so many bases and contigs takes."""
-    table = 4 ** table_bases(length) * (8 if length >= 2**32 else 4) if structure.has_array else 0
-    return FIXED_BYTES + table + length * max(SORTING_BYTES, TREE_BYTES if structure.has_tree else 0)

@@ -118,11 +118,3 @@ def packed_words(length: int) -> int:
 def barrier_words(length: int) -> int:
     """The words of the bitmap of barriers, a bit for 64 places."""
     return (length + PAD_BASES) // 64 // 64 + 1
-
-
-def codes(reference: Reference, backend: Backend) -> Array:
-    """The text for a suffix sorter, uint8 [length] on the device: 0 at barriers, 1..4 for A, C, G, T."""
-    found, length = backend.empty(reference.length, np.uint8), reference.length
-    held = reference.to_device(backend)
-    backend.launch(_UNPACK, -(-length // 32), reference=held, codes=found, length=length)
-    return found

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pydivsufsort import divsufsort
 
-from readmap.backend import Backend, Kernel
-from readmap.index.reference import Bytes, Reference
+from readmap.backend import Array, Backend, Kernel
+from readmap.index.reference import DeviceReference, Reference
+from readmap.index.suffix_sorting import SortPlan, plan_sort, sort_suffixes
 
 _FILL = Kernel("index/index", "fill_prefix_table")
-_RANK, _DOUBT = Kernel("index/index", "rank_places"), Kernel("index/index", "doubt_order")
-_CHECK = Kernel("index/index", "check_order")
+_RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "check_order")
+_UNPACK = Kernel("index/index", "unpack_codes")
 
 #: Bases that the prefix table resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
 MOST_TABLE_BASES = 12
 LEAST_TABLE_BASES = 6
+
+#: Places that divsufsort sorts quickest, whatever the threads.
+SMALL = 1 << 24
+
+#: With the one behind the end. Each has a letter of its own for divsufsort, whose letters are bytes.
+_MOST_BARRIERS = 256 - 4 + 1
 
 #: What a kernel leaves where it has nothing to report.
 NOWHERE = 2**64 - 1
@@ -25,16 +34,61 @@ NOWHERE = 2**64 - 1
 Suffixes = np.ndarray[Any, Any]
 
 
-def build_suffix_array(text: Bytes, force_64_bits: bool = False) -> Suffixes:
-    """The places of all suffixes that start at a base, in order: uint32, or uint64 where 32 bits do not hold them.
+@dataclass(frozen=True)
+class SuffixPlan:
+    """How a suffix array is built: by kernels where `sort` says how, else by divsufsort.
 
-    The order is over {barrier, A, C, G, T}; suffixes that start at a barrier sort first and are dropped.
+    Attributes:
+        length: of the reference, with barriers.
+        suffixes: how many start at a base.
+        dtype: uint32, or uint64 where 32 bits do not hold the places.
+        sort: the kernels' plan.
     """
-    order: Suffixes = divsufsort(text)
-    suffixes = order[len(text) - int(np.count_nonzero(text)) :]
-    if force_64_bits or len(text) > 2**32 - 1:
-        return suffixes.astype(np.uint64)
-    return suffixes.view(np.uint32) if suffixes.dtype == np.int32 else suffixes.astype(np.uint32)
+
+    length: int
+    suffixes: int
+    dtype: np.dtype[Any]
+    sort: SortPlan | None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that building takes, the array among them, on the device or on the host of a CPU."""
+        return (
+            self.sort.nbytes
+            if self.sort
+            else self.length * (1 + 4) + self.suffixes * (8 if self.dtype == np.uint64 else 0)
+        )
+
+
+def plan_suffix_array(
+    reference: Reference, held: DeviceReference, backend: Backend, force_64_bits: bool = False
+) -> SuffixPlan:
+    """How the suffix array of a reference is built on a device; raises BackendError where its memory is too small.
+
+    The array is the same in any case. divsufsort is the quickest for a small reference on a CPU, and on one thread.
+    """
+    length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
+    few_barriers = len(reference.barrier_starts) <= _MOST_BARRIERS
+    small = length <= SMALL or (backend.threads == 1 and length < 2**31)
+    by_kernels = backend.lanes > 1 or not (small and few_barriers)
+    sort = plan_sort(held, length, dtype, backend) if by_kernels else None
+    return SuffixPlan(length, reference.bases - reference.ambiguous_bases, dtype, sort)
+
+
+def build_suffix_array(
+    held: DeviceReference, plan: SuffixPlan, backend: Backend, report: Callable[[float], None] = lambda share: None
+) -> Array:
+    """The places of all suffixes that start at a base, in order, of the plan's dtype, on the device.
+
+    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
+    report: hears the share of the work that is done, where kernels do it.
+    """
+    if plan.sort:
+        return sort_suffixes(held, plan.sort, backend, report)
+    codes = backend.empty(plan.length, np.uint8)
+    backend.launch(_UNPACK, -(-plan.length // 32), reference=held, codes=codes, length=plan.length)
+    order = divsufsort(codes)[plan.length - plan.suffixes :]
+    return order.view(np.uint32) if plan.dtype == np.uint32 else order.astype(np.uint64)
 
 
 def kernel_types(suffixes: Suffixes) -> tuple[tuple[str, str], ...]:
@@ -47,42 +101,19 @@ def table_bases(length: int) -> int:
     return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
 
 
-def build_prefix_table(reference: Reference, suffixes: Suffixes, bases: int, backend: Backend) -> Suffixes:
+def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
     """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1]."""
-    table = backend.empty(4**bases + 1, suffixes.dtype)
-    backend.launch(
-        _FILL,
-        len(suffixes) + 1,
-        reference=reference.to_device(backend),
-        suffixes=backend.to_device(suffixes),
-        table=table,
-        suffix_count=len(suffixes),
-        table_bases=bases,
-    )
-    return backend.to_host(table)
+    table, count = backend.empty(4**bases + 1, suffixes.dtype), len(suffixes)
+    what = {"reference": held, "suffixes": suffixes, "suffix_count": count}
+    backend.launch(_FILL, count + 1, table=table, table_bases=bases, **what)
+    return table
 
 
-def first_disorder(reference: Reference, suffixes: Suffixes, backend: Backend) -> int | None:
-    """The smallest rank whose suffix is no place of a base, or sorts behind its successor; None where all is well."""
-    held, length = reference.to_device(backend), reference.length
-    order, ranks = backend.to_device(suffixes), backend.full(length, 0, suffixes.dtype)
-    backend.launch(_RANK, len(suffixes), suffixes=order, ranks=ranks, length=length)
-    doubts = backend.full(2, -1, np.int64).view(np.uint64)
-    backend.launch(_DOUBT, len(suffixes), reference=held, suffixes=order, ranks=ranks, doubts=doubts, length=length)
-    doubled, doubted = backend.to_host(doubts).tolist()
-    if doubled == doubted == NOWHERE:
-        return None
-    # Letter by letter, which takes long where much is repeated, but sees where the disorder begins, and that
-    # suffixes which barriers make equal may stand in any order.
+def first_disorder(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
+    """A rank whose suffix is no place of a base, or does not belong behind that before it; None where all is well."""
+    ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
+    backend.launch(_RANK, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    backend.launch(
-        _CHECK,
-        len(suffixes),
-        reference=held,
-        suffixes=order,
-        error=error,
-        suffix_count=len(suffixes),
-        length=length,
-    )
-    rank = min(doubled, int(backend.to_host(error)[0]))
+    backend.launch(_CHECK, len(suffixes), reference=held, suffixes=suffixes, ranks=ranks, error=error, length=length)
+    rank = int(backend.to_host(error)[0])
     return None if rank == NOWHERE else rank

@@ -34,8 +34,8 @@ _BATCH_CODES = _constant("BATCH_CODES")
 _SECTION = 1 << 16
 
 #: A batch has this share of the suffixes, but no less than _LEAST_PAIRS where there are so many, and no more than
-#: _MOST_PAIRS where memory is no matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 24, 1 << 26, 1 << 30
+#: _MOST_PAIRS where memory does not matter.
+_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 24, 1 << 30
 
 #: Bytes of device memory for what grows slower than the suffixes.
 _FIXED_BYTES = 256 << 20
@@ -90,29 +90,86 @@ class _Ties:
     small: int
 
 
+@dataclass(frozen=True)
+class SortPlan:
+    """How the suffixes of a reference are sorted on a device.
+
+    Attributes:
+        length: of the reference, with barriers.
+        dtype: uint32 or uint64, of places.
+        codes: int64 [BATCH_CODES], the suffixes that begin with each code.
+        pairs: the most suffixes that are sorted together.
+        holds_order, holds_ranks: whether these are in the device's own memory.
+    """
+
+    length: int
+    dtype: np.dtype[Any]
+    codes: np.ndarray[Any, np.dtype[np.int64]]
+    pairs: int
+    holds_order: bool
+    holds_ranks: bool
+
+    @property
+    def suffixes(self) -> int:
+        """How many suffixes are sorted."""
+        return int(self.codes.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that sorting takes, the order among them, wherever they are."""
+        arrays = self.dtype.itemsize * (self.suffixes + self.length) + self.suffixes // 8
+        return arrays + self.pairs * _pair_bytes(self.dtype)
+
+    @property
+    def host_bytes(self) -> int:
+        """Those of a GPU's host: what the device does not hold."""
+        return self.dtype.itemsize * ((not self.holds_order) * self.suffixes + (not self.holds_ranks) * self.length)
+
+
+def plan_sort(reference: DeviceReference, length: int, dtype: Any, backend: Backend) -> SortPlan:
+    """How suffixes are sorted there; raises BackendError where the device has too little memory for any way."""
+    counts = backend.full(_BATCH_CODES, 0, np.uint64)
+    sections = -(-length // _SECTION)
+    backend.launch(_CODES, sections, reference=reference, counts=counts, length=length, section_size=_SECTION)
+    codes, dtype = backend.to_host(counts).astype(np.int64), np.dtype(dtype)
+    total = int(codes.sum())
+    least = max(total // _SHARE, min(total, _LEAST_PAIRS), int(codes.max()))
+    memory = backend.memory()
+    if memory is None:
+        return SortPlan(length, dtype, codes, least, True, True)
+    free, pairs = memory[0] - _FIXED_BYTES - total // 8 - length // 64, 0
+    for order, ranks in ((True, True), (False, True), (False, False)):
+        pairs = (free - dtype.itemsize * (order * total + ranks * length)) // _pair_bytes(dtype)
+        if pairs >= least:
+            return SortPlan(length, dtype, codes, min(pairs, max(least, _MOST_PAIRS)), order, ranks)
+    raise BackendError(
+        f"{backend.name} has too little memory to sort {total:,} suffixes: {memory[0]:,} bytes are free, "
+        f"{memory[0] + (least - pairs) * _pair_bytes(dtype):,} are needed"
+    )
+
+
+def _pair_bytes(dtype: np.dtype[Any]) -> int:
+    """Of a pair that is sorted: its key and its place twice, and its slot."""
+    return 16 + 3 * dtype.itemsize
+
+
 def sort_suffixes(
-    reference: DeviceReference, length: int, dtype: Any, backend: Backend, report: Callable[[float], None]
+    reference: DeviceReference, plan: SortPlan, backend: Backend, report: Callable[[float], None]
 ) -> Array:
     """The places of all suffixes that start at a base, in order, on the device, or in memory that it reaches.
 
     The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
-    length: of the reference, with barriers. dtype: uint32 or uint64, of places. report: hears the share of the work
-    that is done. Raises BackendError where the device has too little memory.
+    report: hears the share of the work that is done.
     """
-    counts = backend.full(_BATCH_CODES, 0, np.uint64)
-    sections = -(-length // _SECTION)
-    backend.launch(_CODES, sections, reference=reference, counts=counts, length=length, section_size=_SECTION)
-    sizes = backend.to_host(counts).astype(np.int64)
-    total = int(sizes.sum())
-    room = _room(length, total, int(sizes.max()), np.dtype(dtype), backend)
+    total, length = plan.suffixes, plan.length
     groups = _Groups(
-        (backend.empty if room.order else backend.host_array)(total, dtype),
-        backend.full(length, 0, dtype) if room.ranks else _zeros(length, dtype, backend),
+        (backend.empty if plan.holds_order else backend.host_array)(total, plan.dtype),
+        backend.full(length, 0, plan.dtype) if plan.holds_ranks else _zeros(length, plan.dtype, backend),
         backend.full(-(-total // 32), 0, np.uint32),
         total,
         length,
     )
-    for batch, size in _batches(sizes, room.pairs):
+    for batch, size in _batches(plan):
         pairs = _batch_pairs(reference, batch, size, groups, backend)
         keys, places = sort_pairs(pairs.keys, pairs.places, 2 * _KEY_BASES + _REACH_BITS, backend)
         sorted_pairs = _Sorted(keys, places, size, (1 << _REACH_BITS) - 1, _KEY_BASES)
@@ -120,37 +177,10 @@ def sort_suffixes(
         report((batch.first_slot + size) / total / 2)
     depth, tied = _KEY_BASES, total
     while tied:
-        tied = _double(groups, depth, room.pairs, backend)
+        tied = _double(groups, depth, plan.pairs, backend)
         depth *= 2
         report(1 - tied / total / 2)
     return groups.order
-
-
-@dataclass(frozen=True)
-class _Room:
-    """Pairs that fit beside the groups, and whether their order and their ranks are in the device's own memory."""
-
-    pairs: int
-    order: bool
-    ranks: bool
-
-
-def _room(length: int, total: int, most_of_a_code: int, dtype: np.dtype[Any], backend: Backend) -> _Room:
-    """Raises BackendError where the pairs of a batch do not fit."""
-    least = max(total // _SHARE, min(total, _LEAST_PAIRS), most_of_a_code)
-    memory = backend.memory()
-    if memory is None:
-        return _Room(least, True, True)
-    free = memory[0] - _FIXED_BYTES - total // 8 - length // 64
-    pair_bytes = 16 + 3 * dtype.itemsize
-    for order, ranks in ((True, True), (False, True), (False, False)):
-        pairs = (free - dtype.itemsize * (order * total + ranks * length)) // pair_bytes
-        if pairs >= least:
-            return _Room(min(pairs, max(least, _MOST_PAIRS)), order, ranks)
-    raise BackendError(
-        f"{backend.name} has too little memory to sort {total:,} suffixes: {memory[0]:,} bytes are free, "
-        f"{memory[0] + (least - pairs) * pair_bytes:,} are needed"
-    )
 
 
 def _zeros(length: int, dtype: Any, backend: Backend) -> Array:
@@ -159,16 +189,16 @@ def _zeros(length: int, dtype: Any, backend: Backend) -> Array:
     return array
 
 
-def _batches(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> Iterator[tuple[_Batch, int]]:
-    """Codes that follow each other and have at most so many suffixes together, and how many these are."""
+def _batches(plan: SortPlan) -> Iterator[tuple[_Batch, int]]:
+    """Codes that follow each other and have no more suffixes together than are sorted together, and how many."""
     first, slot, size = 0, 0, 0
-    for code, count in enumerate(sizes.tolist()):
-        if size and size + count > most:
+    for code, count in enumerate(plan.codes.tolist()):
+        if size and size + count > plan.pairs:
             yield _Batch(first, code, slot), size
             first, slot, size = code, slot + size, 0
         size += count
     if size:
-        yield _Batch(first, len(sizes), slot), size
+        yield _Batch(first, len(plan.codes), slot), size
 
 
 def _batch_pairs(reference: DeviceReference, batch: _Batch, size: int, groups: _Groups, backend: Backend) -> _Pairs:

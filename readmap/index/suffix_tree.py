@@ -11,8 +11,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.errors import UsageError
-from readmap.index.reference import DeviceReference, Reference
-from readmap.index.suffix_array import Suffixes
+from readmap.index.reference import DeviceReference
 
 _GROUP = constant("index/longest_prefixes.cuh", "GROUP")
 _BLOCK = constant("index/suffix_tree.cu", "BLOCK")
@@ -22,6 +21,10 @@ ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
 #: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
 #: text of one letter is as long as the text.
 SLICES = 512
+
+#: Bytes a base: of the edges, of which there are at most as many nodes as bases, and of building them, with the order
+#: and the common prefixes twice. Usually the edges take 41.
+EDGE_BYTES, TREE_BYTES = 64, 13 + 64
 
 #: Starts and bounds are 32 bits.
 MOST_BASES = 2**32 - 1
@@ -63,14 +66,14 @@ def refuse_large(length: int) -> None:
         raise UsageError(f"a suffix tree holds references below 2^32 bases, this one has {length:,}")
 
 
-def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend) -> Edges:
+def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Array:
     """The tree's edges, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
 
-    Beside the tree itself this takes up to 13 bytes a base.
+    length: of the reference, with barriers. suffixes: the suffix array on the device. Beside the tree itself this takes
+    up to 9 bytes a base.
     """
-    count, held = len(suffixes), reference.to_device(backend)
-    order = backend.to_device(suffixes)
-    prefixes = longest_prefixes(held, reference.length, order, backend)
+    count = len(suffixes)
+    prefixes = longest_prefixes(held, length, suffixes, backend)
     blocks = -(-count // _BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
@@ -79,9 +82,9 @@ def build_suffix_tree(reference: Reference, suffixes: Suffixes, backend: Backend
     edges = backend.empty(((inner + 1) * EDGES_A_NODE, 4), np.uint32)
     tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
     backend.launch(_OPEN, count + 1, **tree)
-    backend.launch(_WRITE, count, reference=held, suffixes=order, **tree)
+    backend.launch(_WRITE, count, reference=held, suffixes=suffixes, **tree)
     backend.launch(_CLOSE, inner + 1, edges=edges)
-    return backend.to_host(edges)
+    return edges
 
 
 def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
@@ -114,9 +117,9 @@ def longest_prefixes(reference: DeviceReference, length: int, suffixes: Array, b
     return Prefixes(minima, backend.to_device(offsets))
 
 
-def first_wrong_node(reference: Reference, suffixes: Suffixes, edges: Edges, backend: Backend) -> int | None:
+def first_wrong_node(held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend) -> int | None:
     """The smallest node of which an edge is not that of a tree built anew; None where all is well."""
-    anew = build_suffix_tree(reference, suffixes, backend)
+    anew = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
     if len(anew) != len(edges):
         return min(len(anew), len(edges)) // EDGES_A_NODE
     wrong = np.flatnonzero((anew != edges).any(axis=1))

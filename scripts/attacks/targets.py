@@ -29,9 +29,9 @@ from readmap.formats.fasta import Contig
 from readmap.formats.header import header_lines, parse_header_lines
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
+from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
-from readmap.index.index import build_index
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
 from readmap.reads.parsing import READ_ABSENT, Reads, find_reads

@@ -13,7 +13,8 @@ from examples import below, random_bases
 from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
 
-from readmap.index.index import Index, build_index
+from readmap.index.building import build_index
+from readmap.index.index import Index
 from readmap.index.occurrences import Locations
 
 #: Of one length each, as mummer wants it; the short ones occur often.

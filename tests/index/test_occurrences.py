@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import TEXTS, below, fibonacci, index_of, indexed, random_bases, substitute
+from examples import TEXTS, below, fibonacci, held, index_of, indexed, random_bases, substitute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.alignment import clean, occurrences, reverse_complement, suffix_order, text_of
@@ -148,7 +148,8 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     """However many first bases they resolve, more than most queries have and than leaves need."""
     backend, index = open_backend(backends), indexed(name)
     queries, expected = expected_ranges(name)
-    table = backend.to_device(build_prefix_table(index.reference, index.suffixes, bases, backend))
+    reference, _, order = held(index, backend)
+    table = build_prefix_table(reference, order, bases, backend)
     array = dataclasses.replace(index.to_device(backend), prefix_table=table, table_bases=bases)
     assert found_ranges(queries, array, Strand.BOTH, Structure.ARRAY, backend) == expected
     tree = index.to_device(backend, Structure.TREE)
@@ -269,8 +270,8 @@ def test_places(index: Index, options: dict[str, Any]) -> None:
     assert places.offsets.tolist() == [0, 4, 11, 15, 15, 16]
     found = list(places)
     assert found[:4] == [
-        Location(0, "two", 2, 9, 1),
         Location(0, "one", 28, 35, 1),
+        Location(0, "two", 2, 9, 1),
         Location(0, "one", 21, 28, 1),
         Location(0, "one", 14, 21, 1),
     ]

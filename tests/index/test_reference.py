@@ -14,7 +14,7 @@ from oracles.alignment import BARRIER, pack, text_of
 from readmap.backend import open_backend
 from readmap.index import fasta
 from readmap.index.fasta import read_reference
-from readmap.index.reference import Reference, codes
+from readmap.index.reference import Reference
 from readmap.reads.bad_records import LONGEST_READ
 
 contig_lists = st.lists(st.text("ACGTACGTACGTNRM", min_size=1, max_size=150), min_size=1, max_size=6)
@@ -89,13 +89,6 @@ def test_arrays(backends: str, contigs: list[str]) -> None:
 def test_corners(backends: str, contigs: list[str]) -> None:
     reference = make(contigs, backends)
     check(contigs, reference)
-
-
-def test_text_for_the_suffix_sorter(backends: str) -> None:
-    backend = open_backend(backends)
-    for contigs in (["ACGTN", "RT"], ["ACGT" * 20 + "NNR" * 30, "A" * 64, "GN" * 40]):
-        expected = ["-ACGT".find(base) if base in "ACGT" else 0 for base in text_of(contigs)]
-        assert backend.to_host(codes(make(contigs, backends), backend)).tolist() == expected
 
 
 def test_long_reads_may_be_laid_over_the_end(backends: str) -> None:

@@ -13,7 +13,7 @@ from pydivsufsort import divsufsort
 from readmap.backend import Array, Backend, open_backend
 from readmap.errors import BackendError
 from readmap.index import suffix_sorting
-from readmap.index.suffix_sorting import sort_suffixes
+from readmap.index.suffix_sorting import plan_sort, sort_suffixes
 
 #: Batches and parts of few suffixes each, so that small references have many.
 few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "few at a time"])
@@ -22,7 +22,10 @@ few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "f
 def sort(contigs: list[str], backend: Backend, dtype: type[np.generic] = np.uint32) -> Array:
     reference = index_of(contigs).reference
     shares: list[float] = []
-    order = sort_suffixes(reference.to_device(backend), reference.length, dtype, backend, shares.append)
+    held = reference.to_device(backend)
+    plan = plan_sort(held, reference.length, dtype, backend)
+    assert plan.suffixes == reference.bases - reference.ambiguous_bases
+    order = sort_suffixes(held, plan, backend, shares.append)
     assert shares == sorted(shares)
     assert not shares or shares[-1] == 1
     assert order.dtype == dtype

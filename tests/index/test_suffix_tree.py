@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from examples import TEXTS, fibonacci, index_of, indexed, random_bases
+from examples import TEXTS, fibonacci, held, index_of, indexed, random_bases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ def check_tree(text: str, index: Index, backend: Backend) -> tuple[Edges, dict[N
     prefixes = lcp_array(index, backend)
     assert prefixes.dtype == np.uint32
     assert prefixes.tolist() == naive_prefixes(text, order)
-    edges = build_suffix_tree(index.reference, index.suffixes, backend)
+    edges = backend.to_host(build_suffix_tree(*held(index, backend), backend))
     assert (edges.dtype, edges.shape) == (np.uint32, (len(edges), 4))
     expected = suffix_tree(text, order)
     assert len(edges) == 4 * len(expected)
@@ -117,7 +117,8 @@ def test_same_tree_on_any_threads(backends: str) -> None:
     generator = random.Random(82)
     contigs = [random_bases(generator, 40_000), fibonacci(5_000), random_bases(generator, 3_000, "AT")]
     index = index_of(contigs, structure="tree")
-    assert np.array_equal(build_suffix_tree(index.reference, index.suffixes, open_backend(backends, 4)), index.edges)
+    backend = open_backend(backends, 4)
+    assert np.array_equal(backend.to_host(build_suffix_tree(*held(index, backend), backend)), index.edges)
     index.check(open_backend(backends))
 
 
@@ -127,7 +128,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
     index = index_of(["A" * count])
     backend = open_backend(backends)
     assert np.array_equal(lcp_array(index, backend), np.arange(count))
-    edges = build_suffix_tree(index.reference, index.suffixes, backend).reshape(-1, 4, 4)
+    edges = backend.to_host(build_suffix_tree(*held(index, backend), backend)).reshape(-1, 4, 4)
     assert len(edges) == count
     depths = np.full(count, -1)
     node = 0
@@ -141,7 +142,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
     assert np.array_equal(edges[:, 0, [0, 1, 3]], np.stack([np.full(count, count - 1), np.ones(count), depths], 1))
     assert not edges[:, 1:, :3].any()
     assert (edges[:, 1:, 3] == count).all()
-    assert first_wrong_node(index.reference, index.suffixes, edges.reshape(-1, 4), backend) is None
+    assert first_wrong_node(*held(index, backend), edges.reshape(-1, 4), backend) is None
 
 
 def test_size_of_the_tree() -> None:
@@ -188,10 +189,10 @@ def test_entries(backends: str, name: str, bases: int) -> None:
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_nothing_is_wrong(backends: str, name: str, force_64_bits: bool) -> None:
-    index = indexed(name, force_64_bits)
+    index, backend = indexed(name, force_64_bits), open_backend(backends)
     assert index.edges is not None
-    assert first_wrong_node(index.reference, index.suffixes, index.edges, open_backend(backends)) is None
-    index.check(open_backend(backends))
+    assert first_wrong_node(*held(index, backend), index.edges, backend) is None
+    index.check(backend)
 
 
 FIELDS = ("start", "length", "destination", "left")
@@ -229,7 +230,7 @@ def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
             for other in {*generator.sample(others, 2)} - {value}:
                 spoilt = edges.copy()
                 spoilt[number, field] = other
-                found = first_wrong_node(index.reference, index.suffixes, spoilt, backend)
+                found = first_wrong_node(*held(index, backend), spoilt, backend)
                 made += 1
                 if found is None:
                     missed.append(f"edge {number} {row}: {FIELDS[field]} {other}")
@@ -245,7 +246,7 @@ def test_smallest_wrong_node_is_reported(backends: str) -> None:
     for node in range(index.nodes - 1, 0, -517):
         edge = 4 * node + int(np.flatnonzero(spoilt[4 * node : 4 * node + 4, 1])[0])
         spoilt[edge, 0] ^= 1 << 20
-        found = first_wrong_node(index.reference, index.suffixes, spoilt, backend)
+        found = first_wrong_node(*held(index, backend), spoilt, backend)
         above = int(np.flatnonzero(index.edges[:, 2] == node)[0]) // 4
         assert found in (node, above)
 
@@ -260,7 +261,7 @@ def test_error_behind_a_long_label_is_found(backends: str) -> None:
     for change in (-1, 1, -64, -4_000):
         spoilt = index.edges.copy()
         spoilt[number, 1] = int(lengths[number]) + change
-        assert first_wrong_node(index.reference, index.suffixes, spoilt, backend) is not None
+        assert first_wrong_node(*held(index, backend), spoilt, backend) is not None
 
 
 def test_check_names_the_node() -> None:
@@ -268,8 +269,8 @@ def test_check_names_the_node() -> None:
     assert index.edges is not None
     spoilt = index.edges.copy()
     spoilt[4 * 33 : 4 * 34, 0] += 1
-    wrong = dataclasses.replace(index, edges=spoilt)
-    found = first_wrong_node(index.reference, index.suffixes, spoilt, open_backend("cpu"))
+    wrong, backend = dataclasses.replace(index, edges=spoilt), open_backend("cpu")
+    found = first_wrong_node(*held(index, backend), spoilt, backend)
     assert found is not None
     with pytest.raises(IndexFolderError, match=f"edges contradicts suffix_array at node {found}$"):
         wrong.check(open_backend("cpu"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from readmap.backend.compilation.declarations import constant
@@ -56,8 +56,12 @@ def text_of(contigs: Sequence[str]) -> str:
 
 def suffix_order(text: str) -> list[int]:
     """The places of the suffixes that start at a base, in their order; by place where barriers make them equal."""
-    starts = (place for place in range(len(text)) if text[place] != BARRIER)
-    return sorted(starts, key=lambda place: (text[place:].split(BARRIER, 1)[0], place))
+    return in_suffix_order(text, (place for place in range(len(text)) if text[place] != BARRIER))
+
+
+def in_suffix_order(text: str, places: Iterable[int]) -> list[int]:
+    """Places by the bases from each to the next barrier, and by place where these are the same."""
+    return sorted(places, key=lambda place: (text[place:].split(BARRIER, 1)[0], place))
 
 
 def prefix_table(text: str, bases: int) -> list[int]:
@@ -121,7 +125,8 @@ def suffix_tree(text: str, order: Sequence[int]) -> dict[Node, list[Edge]]:
 def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1, -1)) -> list[tuple[int, int, int]]:
     """Contig, start and strand of every exact occurrence, in the order in which they are reported.
 
-    First those on one strand, then those on the other, a palindrome's on both; on each in the order of the text there.
+    First those on one strand, then those on the other, a palindrome's on both; on each in the order of the text there,
+    then of places.
     """
     text, wanted = text_of(contigs), clean(query)
     if not wanted or "N" in wanted:
@@ -133,7 +138,7 @@ def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1,
     for strand in strands:
         letters = wanted if strand == 1 else reverse_complement(wanted)
         places = [match.start() for match in re.finditer(f"(?={letters})", text)]
-        for place in sorted(places, key=lambda place: text[place:]):
+        for place in in_suffix_order(text, places):
             contig = bisect.bisect_right(starts, place) - 1
             found.append((contig, place - starts[contig], strand))
     return found

@@ -33,8 +33,8 @@ from oracles.sam import check_same_records, shown_name, write_bgzf
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
 from readmap.formats.sam import Form, ReadGroup, header
+from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex, Structure
-from readmap.index.index import build_index
 from readmap.search import exact
 from readmap.search.exact import ExactSummary, Format, Parameters
 from readmap.strand import Strand

@@ -13,7 +13,7 @@ from examples import Read, draw_pairs, draw_reads, fasta, fastq, map_files, smal
 
 from readmap.backend import open_backend
 from readmap.formats.sam import header
-from readmap.index.index import build_index
+from readmap.index.building import build_index
 from readmap.reads.chunks import Layout
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"

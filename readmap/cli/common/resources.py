@@ -12,9 +12,10 @@ from readmap.cli.common.options import number, option, parse_size, size
 PANEL = "Resources"
 
 
-def device_option(automatic: str = "a GPU where there is one") -> Any:
-    """--device; automatic: what auto takes."""
-    return option("--device", f"cpu, cuda, cuda:N or auto, {automatic} (default: auto).", "NAME", PANEL, default="auto")
+def device_option() -> Any:
+    """--device."""
+    help = "cpu, cuda, cuda:N or auto, a GPU where there is one (default: auto)."
+    return option("--device", help, "NAME", PANEL, default="auto")
 
 
 def threads_option() -> Any:
@@ -43,6 +44,11 @@ class Resources:
         """The number of CPU threads."""
         return self.threads or available_processors()
 
+    @property
+    def most_gpu_memory(self) -> int | None:
+        """Bytes of a GPU's memory; None where all that is free may be taken."""
+        return parse_size("--gpu-memory", self.gpu_memory)
+
     def open_backend(self) -> Backend:
         """The device; raises what readmap.backend.open_backend does."""
-        return open_backend(self.device, self.threads, parse_size("--gpu-memory", self.gpu_memory))
+        return open_backend(self.device, self.threads, self.most_gpu_memory)

@@ -17,6 +17,11 @@ def in_bytes(count: float) -> str:
     return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
 
 
+def in_time(seconds: float) -> str:
+    """A time that is not known exactly, in words."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
 def percent(part: int, whole: int) -> str:
     """A part of a whole in percent."""
     return f"{part / max(whole, 1):.2%}"

@@ -1,9 +1,8 @@
-"""A search in a gigabase of random DNA, whose suffixes the GPU sorts by their first 32 bases."""
+"""A search in a gigabase of random DNA, whose suffixes the device sorts."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,17 @@ from benchmarks.common import Row, timed
 from benchmarks.exact.inputs import QUERY_BASES, SEED, Letters
 from benchmarks.exact.searches import find, pack, place_by
 from benchmarks.exact.times import search_seconds
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.formats.compression import PieceSource
 from readmap.index.fasta import read_reference
 from readmap.index.index import Index
-from readmap.index.suffix_array import build_prefix_table, first_disorder, table_bases
+from readmap.index.suffix_array import (
+    build_prefix_table,
+    build_suffix_array,
+    first_disorder,
+    plan_suffix_array,
+    table_bases,
+)
 from readmap.strand import Strand
 
 BASES = np.frombuffer(b"ACGT", np.uint8)
@@ -28,17 +33,15 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
     letters = BASES[random.integers(0, 4, bases, np.uint8)]
     contig = (part for part in (b">random\n", letters.tobytes()))
     reference = read_reference(PieceSource("random DNA", contig), backend)
-    words = backend.to_device(reference.words)
-    sort_suffixes(words[:2], 32, backend)  # the first time a compiler may run
+    held = reference.to_device(backend)
+    plan = plan_suffix_array(reference, held, backend)  # where a compiler may run
     with timed(seconds, "sort_seconds", backend):
-        places = sort_suffixes(words, bases, backend)
-    suffixes = backend.to_host(places)
-    del places, words
+        order = build_suffix_array(held, plan, backend)
     backend.release_memory()
-    if (rank := first_disorder(reference, suffixes, backend)) is not None:
+    if (rank := first_disorder(held, reference.length, order, backend)) is not None:
         sys.exit(f"benchmark: the suffixes of random DNA are out of order at rank {rank}, so nothing is timed")
     resolved = table_bases(bases)
-    table = build_prefix_table(reference, suffixes, resolved, backend)
+    table, suffixes = (backend.to_host(a) for a in (build_prefix_table(held, order, resolved, backend), order))
     index = Index(reference, suffixes, table, resolved, edges=None, source="random DNA")
     drawn, starts = draw(letters, queries, random)
     patterns, placed = pack(drawn, backend), place_by("array", index, backend)
@@ -56,17 +59,3 @@ def draw(letters: NDArray[np.uint8], count: int, random: np.random.Generator) ->
     drawn = BASES[random.integers(0, 4, (count, QUERY_BASES), np.uint8)]
     drawn[::2] = np.lib.stride_tricks.sliding_window_view(letters, QUERY_BASES)[starts[::2]]
     return drawn, starts
-
-
-def sort_suffixes(words: Array, bases: int, backend: Backend) -> Any:
-    """The places of all suffixes of a contig of A, C, G and T in order, where no two share their first 32 bases.
-
-    words: its packed bases, with A behind the end. There a suffix's first bases look like a longer one's; the shorter
-    one is smaller. So the sort, which is stable, takes the suffixes from the last to the first.
-    """
-    keys = backend.empty(len(words) * 32 - 32, np.uint64)
-    keys[::32] = words[:-1]
-    for base in range(1, 32):
-        keys[base::32] = words[:-1] << np.uint64(2 * base) | words[1:] >> np.uint64(64 - 2 * base)
-    order = backend.xp.argsort(keys[:bases][::-1], kind="stable")
-    return (bases - 1 - order).astype(np.uint32)

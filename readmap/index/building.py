@@ -1,0 +1,148 @@
+"""FASTA -> Index: the reference is read, its suffixes are sorted and its tables are made, on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from readmap.backend import Backend, open_backend
+from readmap.errors import BackendError
+from readmap.formats.array_folder import PendingFolder
+from readmap.formats.compression import open_bytes
+from readmap.index import folder
+from readmap.index.device import Structure
+from readmap.index.fasta import read_reference
+from readmap.index.index import Index
+from readmap.index.reference import DeviceReference, Reference
+from readmap.index.suffix_array import (
+    SuffixPlan,
+    build_prefix_table,
+    build_suffix_array,
+    plan_suffix_array,
+    table_bases,
+)
+from readmap.index.suffix_tree import EDGE_BYTES, TREE_BYTES, build_suffix_tree, refuse_large
+
+#: Called with the name of a stage, how much of it is done, and how much it is: bytes of the file, of an unknown number
+#: (0), and suffixes that are sorted. Of other stages only the beginning is heard, with 0 and 0.
+Progress = Callable[[str, int, int], None]
+
+#: Whatever the reference: Python with its libraries, and buffers.
+FIXED_BYTES = 96 << 20
+
+
+def build_index(
+    fasta: str | Path,
+    *,
+    structure: Structure | str = Structure.ARRAY,
+    device: str = "auto",
+    threads: int | None = None,
+    gpu_memory: int | None = None,
+    force_64_bits: bool = False,
+    output: PendingFolder | None = None,
+    progress: Progress | None = None,
+    report_memory: Callable[[int], None] | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Index:
+    """Index a FASTA file, plain, gzip or bgzip, `-` for standard input.
+
+    Args:
+        fasta: the file's path.
+        structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
+        device: where it is built; auto is a GPU where there is one, and the CPU where its memory is too small.
+        threads: for the kernels; default, the processors that this process may use.
+        gpu_memory: bytes of a GPU's memory that may be used; default, all that are free.
+        force_64_bits: store 64-bit places whatever the size.
+        output: the folder that is to hold the index, by `folder.KIND.writing`: each array is written while the next one
+            is made. It is whole once it is finished.
+        progress: hears how far the work is.
+        report_memory: called, once the file is read, with the most bytes of memory that building takes.
+        warn: hears why a GPU is not used.
+
+    Raises:
+        DataError: the file is not FASTA, or a contig of it is empty, doubled, too long or no nucleotide sequence.
+        UsageError: a suffix tree of 2^32 bases or more is wanted.
+        BackendError: the device cannot be used, or its memory is too small.
+    """
+    wanted, tell = Structure(structure), progress or (lambda stage, done, whole: None)
+    backend = open_backend(device, threads, gpu_memory)
+    with open_bytes(str(fasta), backend.threads) as source:
+        reference = read_reference(source, backend, lambda done: tell("read", done, 0))
+    if wanted.has_tree:
+        refuse_large(reference.length)
+    try:
+        plan = _plan(reference, wanted, force_64_bits, backend)
+    except BackendError as error:
+        if device != "auto":
+            raise
+        if warn:
+            warn(f"{error}: the CPU builds the index")
+        backend = open_backend("cpu", threads)
+        plan = _plan(reference, wanted, force_64_bits, backend)
+    if report_memory:
+        report_memory(plan.host_bytes)
+    return _build(reference, str(fasta), wanted, plan, backend, output, tell)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The reference on the device, how its suffixes are sorted there, and the most bytes of the host's memory."""
+
+    reference: DeviceReference
+    suffixes: SuffixPlan
+    host_bytes: int
+
+
+def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, backend: Backend) -> _Plan:
+    """Raises BackendError where the device has too little memory."""
+    length, memory = reference.length, backend.memory()
+    on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
+    if memory and memory[0] < on_device:
+        raise BackendError(
+            f"{backend.name} has too little memory to index {reference.bases:,} bases: {memory[0]:,} bytes are free, "
+            f"{on_device:,} are needed"
+        )
+    held = reference.to_device(backend)
+    plan = plan_suffix_array(reference, held, backend, force_64_bits)
+    order, edges = plan.dtype.itemsize * plan.suffixes, EDGE_BYTES * length if wanted.has_tree else 0
+    building = order + edges + (plan.sort.host_bytes if plan.sort else 0) if memory else max(plan.nbytes, on_device)
+    table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
+    return _Plan(held, plan, FIXED_BYTES + backend.host_bytes + reference.nbytes + table + building)
+
+
+def _build(
+    reference: Reference,
+    source: str,
+    wanted: Structure,
+    plan: _Plan,
+    backend: Backend,
+    output: PendingFolder | None,
+    tell: Progress,
+) -> Index:
+    """The index of a reference, written while it is made where there is an output."""
+    held, count, table, edges = plan.reference, plan.suffixes.suffixes, None, None
+    bases, sink = table_bases(count), None
+    if output:
+        folder.begin(output, reference, source, bases)
+        # The file has its room on the disk before the suffixes are in order.
+        sink = output.array("suffix_array", plan.suffixes.dtype, (count,))
+    tell("sort suffixes", 0, count)
+    order = build_suffix_array(
+        held, plan.suffixes, backend, lambda share: tell("sort suffixes", int(share * count), count)
+    )
+    backend.release_memory()
+    suffixes = backend.to_host(order)
+    if sink:
+        sink.write(0, suffixes)
+    if wanted.has_array:
+        tell("prefix table", 0, 0)
+        table = backend.to_host(build_prefix_table(held, order, bases, backend))
+        if output:
+            output.add("prefix_table", table)
+    if wanted.has_tree:
+        tell("suffix tree", 0, 0)
+        edges = backend.to_host(build_suffix_tree(held, reference.length, order, backend))
+        if output:
+            output.add("edges", edges)
+    return Index(reference, suffixes, table, bases, edges, source)
