@@ -16,19 +16,22 @@ KERNEL void unpack_codes(i64 begin, i64 end, Reference reference, u8* codes OF(l
 // An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank.
 KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
-    FOR_EACH(rank, begin, end) {
-        i64 code[2];
-        for (i32 i = 0; i < 2; ++i) {
-            i64 at = rank - 1 + i;
-            if (at < 0 || at == suffix_count) {
-                code[i] = at < 0 ? -1 : (i64)1 << (2 * table_bases);
-                continue;
-            }
-            i64 place = (i64)suffixes[at];
-            u64 bases = reference.packed().at(place) & first_bases(reference.reach(place, table_bases));
-            code[i] = (i64)(bases >> (64 - 2 * table_bases));
+    FOR_EACH_BUNCH(first, size, begin, end) {
+        i64 codes[1 + BUNCH];
+        for (i32 i = 0; i <= size; ++i) {
+            i64 rank = first - 1 + i;
+            if (rank >= 0 && rank < suffix_count) PREFETCH(&reference.words[suffixes[rank] >> 5]);
         }
-        for (i64 x = code[0] + 1; x <= code[1]; ++x) table[x] = (suffix_t)rank;
+        for (i32 i = 0; i <= size; ++i) {
+            i64 rank = first - 1 + i;
+            codes[i] = rank < 0 ? -1 : (i64)1 << (2 * table_bases);
+            if (rank < 0 || rank >= suffix_count) continue;
+            i64 place = (i64)suffixes[rank];
+            u64 bases = reference.packed().at(place) & first_bases(reference.reach(place, table_bases));
+            codes[i] = leading_code(bases, table_bases);
+        }
+        for (i32 i = 0; i < size; ++i)
+            for (i64 x = codes[i] + 1; x <= codes[i + 1]; ++x) table[x] = (suffix_t)(first + i);
     }
 }
 

@@ -18,13 +18,33 @@ const i32 BATCH_CODES = 256;
 // Places, slots or pairs of an item: a multiple of 32.
 const i32 RUN = 1024;
 
-// The first bases of the suffix at a place, A behind a barrier; -1 at one.
-HOST_DEVICE i32 batch_code(const Reference& reference, i64 place) {
-    i64 reach = reference.reach(place, BATCH_BASES);
-    return reach ? (i32)leading_code(reference.packed().at(place) & first_bases(reach), BATCH_BASES) : -1;
-}
+// 32 places that begin with a word, and the bases from each of them on.
+struct Row {
+    const Reference& reference;
+    i64 first;
+    u64 here, next;
+    bool clear;
 
-// An item is a section of the places: adds how many suffixes have each code.
+    HOST_DEVICE Row(const Reference& reference, i64 first)
+        : reference(reference),
+          first(first),
+          here(reference.words[first >> 5]),
+          next(reference.words[(first >> 5) + 1]),
+          clear(reference.clear(first, first + 32 + BATCH_BASES)) {}
+
+    // The first bases of the suffix at a place, A behind a barrier; -1 at one.
+    HOST_DEVICE i32 batch_code(i32 i) const {
+        u64 bases = here << 2 * i | next >> 1 >> (63 - 2 * i);  // in two steps, since no word is shifted by 64
+        if (!clear) {
+            i64 reach = reference.reach(first + i, BATCH_BASES);
+            if (!reach) return -1;
+            bases &= first_bases(reach);
+        }
+        return (i32)leading_code(bases, BATCH_BASES);
+    }
+};
+
+// An item is a section of the places, whole rows: adds how many suffixes have each code.
 KERNEL void count_codes(i64 begin, i64 end, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
                         i64 section_size) {
     FOR_EACH_BLOCK(section, begin, end) {
@@ -32,9 +52,14 @@ KERNEL void count_codes(i64 begin, i64 end, Reference reference, u64* counts OF(
         for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH) found[code] = 0;
         block_sync();
         i64 last = minimum((section + 1) * section_size, length);
-        for (i64 place = section * section_size + block_thread(); place < last; place += BLOCK_WIDTH) {
-            i32 code = batch_code(reference, place);
-            if (code >= 0) block_add(&found[code], 1);
+        i32 groups = BLOCK_WIDTH / GROUP_WIDTH;
+        for (i64 first = section * section_size + block_thread() / GROUP_WIDTH * 32; first < last;
+             first += 32 * groups) {
+            Row row(reference, first);
+            for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH) {
+                i32 code = row.batch_code(i);
+                if (code >= 0) block_add(&found[code], 1);
+            }
         }
         block_sync();
         for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH)
@@ -55,9 +80,10 @@ HOST_DEVICE bool holds(const Batch& batch, i32 code) { return code >= batch.firs
 KERNEL void count_batch(i64 begin, i64 end, Reference reference, Batch batch, i64* counts OF(items), i64 length) {
     FOR_EACH_GROUP(run, begin, end) {
         i64 count = 0;
-        for (i64 row = run * RUN; row < minimum((run + 1) * RUN, length); row += GROUP_WIDTH) {
-            i64 place = row + group_lane();
-            count += count_ones(group_ballot(place < length && holds(batch, batch_code(reference, place))));
+        for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
+            Row row(reference, first);
+            for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH)
+                count += count_ones(group_ballot(holds(batch, row.batch_code(i))));
         }
         if (group_lane() == 0) counts[run] = count;
     }
@@ -68,19 +94,21 @@ KERNEL void key_batch(i64 begin, i64 end, Reference reference, Batch batch, cons
                       u64* keys OF(size), suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
     FOR_EACH_GROUP(run, begin, end) {
         i64 to = run ? ends[run - 1] : 0;
-        for (i64 row = run * RUN; row < minimum((run + 1) * RUN, length); row += GROUP_WIDTH) {
-            i64 place = row + group_lane();
-            bool mine = place < length && holds(batch, batch_code(reference, place));
-            u32 chosen = group_ballot(mine);
-            if (mine) {
-                i64 i = to + count_ones(chosen & lanes_below());
-                i64 reach = reference.reach(place, KEY_BASES);
-                u64 bases = reference.packed().at(place) & first_bases(reach);
-                keys[i] = (u64)leading_code(bases, KEY_BASES) << REACH_BITS | (u64)reach;
-                places[i] = (suffix_t)place;
-                slots[i] = (suffix_t)(batch.first_slot + i);
+        for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
+            Row row(reference, first);
+            for (i32 lane = group_lane(); lane < 32; lane += GROUP_WIDTH) {
+                bool mine = holds(batch, row.batch_code(lane));
+                u32 chosen = group_ballot(mine);
+                if (mine) {
+                    i64 place = first + lane, i = to + count_ones(chosen & lanes_below());
+                    i64 reach = reference.reach(place, KEY_BASES);
+                    u64 bases = reference.packed().at(place) & first_bases(reach);
+                    keys[i] = (u64)leading_code(bases, KEY_BASES) << REACH_BITS | (u64)reach;
+                    places[i] = (suffix_t)place;
+                    slots[i] = (suffix_t)(batch.first_slot + i);
+                }
+                to += count_ones(chosen);
             }
-            to += count_ones(chosen);
         }
     }
 }

@@ -15,15 +15,17 @@ _DIGIT_BITS, _DIGITS = constant("common/digits.cuh", "DIGIT_BITS"), constant("co
 _SECTIONS, _LEAST_PAIRS = 16, 2048
 
 
-def sort_pairs(keys: Array, values: Array, bits: int, backend: Backend) -> tuple[Array, Array]:
+def sort_pairs(
+    keys: Array, values: Array, other_keys: Array, other_values: Array, bits: int, backend: Backend
+) -> tuple[Array, Array]:
     """The keys, uint64, in order, and their values beside them; pairs of equal keys stay in the order they are in.
 
-    values: uint32 or uint64. bits: all keys are below 2^bits. Both arrays become scratch. Memory: as much again.
+    values: uint32 or uint64. The others: of the same sizes and dtypes, for what is between; what is found is in these,
+    or in the first two, and the rest is scratch. bits: all keys are below 2^bits.
     """
     size = len(keys)
     section_size = max(-(-size // (_SECTIONS * backend.groups)), _LEAST_PAIRS)
     sections = -(-size // section_size)
-    other_keys, other_values = backend.empty(size, np.uint64), backend.empty(size, values.dtype)
     counts = backend.empty(_DIGITS * sections, np.int64)
     shape = {"size": size, "sections": sections, "section_size": section_size}
     for shift in range(0, bits, _DIGIT_BITS):

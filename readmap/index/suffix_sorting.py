@@ -35,7 +35,7 @@ _SECTION = 1 << 16
 
 #: A batch has this share of the suffixes, but no less than _LEAST_PAIRS where there are so many, and no more than
 #: _MOST_PAIRS where memory does not matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 24, 1 << 30
+_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 25, 1 << 30
 
 #: Bytes of device memory for what grows slower than the suffixes.
 _FIXED_BYTES = 256 << 20
@@ -54,11 +54,17 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Keys, uint64, with the place of a suffix each, and the slots that they will go to, rising."""
+    """Keys, uint64, with the place of a suffix each, and the slots that they will go to; twice, for the sort."""
 
     keys: Array
     places: Array
     slots: Array
+    other_keys: Array
+    other_places: Array
+
+    def first(self, size: int) -> _Pairs:
+        """So many of them."""
+        return _Pairs(**{name: array[:size] for name, array in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, backend: Back
     for order, ranks in ((True, True), (False, True), (False, False)):
         pairs = (free - dtype.itemsize * (order * total + ranks * length)) // _pair_bytes(dtype)
         if pairs >= least:
-            return SortPlan(length, dtype, codes, min(pairs, max(least, _MOST_PAIRS)), order, ranks)
+            return SortPlan(length, dtype, codes, min(pairs, max(least, _MOST_PAIRS), total), order, ranks)
     raise BackendError(
         f"{backend.name} has too little memory to sort {total:,} suffixes: {memory[0]:,} bytes are free, "
         f"{memory[0] + (least - pairs) * _pair_bytes(dtype):,} are needed"
@@ -161,26 +167,136 @@ def sort_suffixes(
     The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
     report: hears the share of the work that is done.
     """
-    total, length = plan.suffixes, plan.length
-    groups = _Groups(
-        (backend.empty if plan.holds_order else backend.host_array)(total, plan.dtype),
-        backend.full(length, 0, plan.dtype) if plan.holds_ranks else _zeros(length, plan.dtype, backend),
-        backend.full(-(-total // 32), 0, np.uint32),
-        total,
-        length,
-    )
+    sorter, total = _Sorter(plan, backend), plan.suffixes
     for batch, size in _batches(plan):
-        pairs = _batch_pairs(reference, batch, size, groups, backend)
-        keys, places = sort_pairs(pairs.keys, pairs.places, 2 * _KEY_BASES + _REACH_BITS, backend)
-        sorted_pairs = _Sorted(keys, places, size, (1 << _REACH_BITS) - 1, _KEY_BASES)
-        _settle(sorted_pairs, pairs.slots, groups, backend)
+        sorter.sort_batch(reference, batch, size)
         report((batch.first_slot + size) / total / 2)
     depth, tied = _KEY_BASES, total
     while tied:
-        tied = _double(groups, depth, plan.pairs, backend)
+        tied = sorter.double(depth)
         depth *= 2
         report(1 - tied / total / 2)
-    return groups.order
+    return sorter.groups.order
+
+
+class _Sorter:
+    """The groups so far, and the memory in which pairs are sorted."""
+
+    def __init__(self, plan: SortPlan, backend: Backend) -> None:
+        total, length, dtype = plan.suffixes, plan.length, plan.dtype
+        self.backend = backend
+        self.groups = _Groups(
+            (backend.empty if plan.holds_order else backend.host_array)(total, dtype),
+            backend.full(length, 0, dtype) if plan.holds_ranks else _zeros(length, dtype, backend),
+            backend.full(-(-total // 32), 0, np.uint32),
+            total,
+            length,
+        )
+        self._pairs = _Pairs(*(backend.empty(plan.pairs, each) for each in (np.uint64, dtype, dtype, np.uint64, dtype)))
+
+    def sort_batch(self, reference: DeviceReference, batch: _Batch, size: int) -> None:
+        """Sort the suffixes of a batch, so many, by their first bases."""
+        runs, backend, pairs = -(-self.groups.length // _RUN), self.backend, self._pairs.first(size)
+        counts = backend.empty(runs, np.int64)
+        what = {"reference": reference, "batch": batch, "length": self.groups.length}
+        backend.launch(_COUNT, runs, counts=counts, **what)
+        ends, _ = backend.ends(counts)
+        backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
+        self._settle(pairs.slots, *self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES)
+
+    def double(self, depth: int) -> int:
+        """Sort what ties by `depth` bases more; how many suffixes were tied."""
+        tied = 0
+        for first, end in self._stretches():
+            for small in (1, 0):
+                tied += self._double_ties(_Ties(first, end, small), depth)
+        return tied
+
+    def _double_ties(self, ties: _Ties, depth: int) -> int:
+        """Sort some of them; how many these were."""
+        (tied_ends, size), (group_ends, count) = map(self.backend.ends, self._count(ties))
+        if not size:
+            return 0
+        pairs, rank_bits = self._pairs.first(size), self.groups.slot_count.bit_length()
+        self.backend.launch(
+            _KEY_TIED,
+            len(tied_ends),
+            groups=self.groups,
+            ties=ties,
+            tied_ends=tied_ends,
+            group_ends=group_ends,
+            keys=pairs.keys,
+            places=pairs.places,
+            slots=pairs.slots,
+            depth=depth,
+            rank_bits=rank_bits,
+        )
+        if ties.small:
+            found = self._in_place(pairs, rank_bits)
+        else:
+            found = self._by_digits(pairs, rank_bits + (count - 1).bit_length())
+        self._settle(pairs.slots, *found, rank_bits, 1)
+        return size
+
+    def _by_digits(self, pairs: _Pairs, bits: int) -> tuple[Array, Array]:
+        """The keys, of so many bits, in order, and their places."""
+        keys, places, other_keys, other_places = pairs.keys, pairs.places, pairs.other_keys, pairs.other_places
+        return sort_pairs(keys, places, other_keys, other_places, bits, self.backend)
+
+    def _in_place(self, pairs: _Pairs, rank_bits: int) -> tuple[Array, Array]:
+        """The same of small groups, whose numbers stand above so many bits and rise."""
+        self.backend.launch(
+            _SORT_SMALL,
+            len(pairs.keys),
+            keys=pairs.keys,
+            places=pairs.places,
+            sorted_keys=pairs.other_keys,
+            sorted_places=pairs.other_places,
+            size=len(pairs.keys),
+            rank_bits=rank_bits,
+        )
+        return pairs.other_keys, pairs.other_places
+
+    def _settle(self, slots: Array, keys: Array, places: Array, field_bits: int, least: int) -> None:
+        """Bring sorted pairs into the groups; those whose low bits are below `least` tie with none."""
+        found = _Sorted(keys, places, len(keys), (1 << field_bits) - 1, least)
+        self.backend.launch(_SETTLE, -(-len(keys) // _RUN), sorted=found, slots=slots, groups=self.groups)
+
+    def _count(self, ties: _Ties) -> tuple[Array, Array]:
+        """How many slots of each run tie, and how many groups they are; int64 [runs] each."""
+        runs = -(-self.groups.slot_count // _RUN)
+        slots, heads = self.backend.empty(runs, np.int64), self.backend.empty(runs, np.int64)
+        self.backend.launch(_COUNT_TIED, runs, groups=self.groups, ties=ties, tied=slots, tied_groups=heads)
+        return slots, heads
+
+    def _stretches(self) -> Iterator[tuple[int, int]]:
+        """All slots, in parts of whole groups, as many tied ones as are sorted together; no group has more."""
+        groups, backend, most = self.groups, self.backend, len(self._pairs.keys)
+        everything = (_Ties(0, groups.slot_count, small) for small in (0, 1))
+        large, small = (backend.ends(self._count(ties)[0]) for ties in everything)
+        first, tied = 0, large[1] + small[1]
+        if tied > most:
+            ends, done = backend.to_host(large[0]) + backend.to_host(small[0]), 0
+            while tied - done > most:
+                # The slot with which there would be too many, and its group's head. The slots of a run are counted
+                # from its end: what stands in front of `first` is sorted meanwhile.
+                run = int(np.searchsorted(ends, done + most, "right"))
+                held = ends[run] - self._tied_slots(run)[::-1].cumsum()[::-1]
+                slot = run * _RUN + int(np.searchsorted(held, done + most, "right")) - 1
+                place = int(backend.to_host(groups.order[slot : slot + 1])[0])
+                end = int(backend.to_host(groups.ranks[place : place + 1])[0]) - 1
+                done += most - (slot - end)
+                yield first, end
+                first = end
+        yield first, groups.slot_count
+
+    def _tied_slots(self, run: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each slot of a run ties."""
+        words = self.backend.to_host(self.groups.heads[run * _RUN // 32 : (run + 1) * _RUN // 32 + 1])
+        heads = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
+        heads = np.append(heads[: self.groups.slot_count - run * _RUN], True)
+        tied: np.ndarray[Any, np.dtype[np.bool_]] = ~(heads[:-1] & heads[1:])[:_RUN]
+        return tied
 
 
 def _zeros(length: int, dtype: Any, backend: Backend) -> Array:
@@ -199,94 +315,3 @@ def _batches(plan: SortPlan) -> Iterator[tuple[_Batch, int]]:
         size += count
     if size:
         yield _Batch(first, len(plan.codes), slot), size
-
-
-def _batch_pairs(reference: DeviceReference, batch: _Batch, size: int, groups: _Groups, backend: Backend) -> _Pairs:
-    """The suffixes of a batch, in the order of their places, with their first bases as keys."""
-    runs = -(-groups.length // _RUN)
-    counts = backend.empty(runs, np.int64)
-    what = {"reference": reference, "batch": batch, "length": groups.length}
-    backend.launch(_COUNT, runs, counts=counts, **what)
-    ends, _ = backend.ends(counts)
-    pairs = _empty_pairs(size, groups, backend)
-    backend.launch(_KEY, runs, ends=ends, **vars(pairs), **what)
-    return pairs
-
-
-def _empty_pairs(size: int, groups: _Groups, backend: Backend) -> _Pairs:
-    dtype = groups.order.dtype
-    return _Pairs(backend.empty(size, np.uint64), backend.empty(size, dtype), backend.empty(size, dtype))
-
-
-def _settle(pairs: _Sorted, slots: Array, groups: _Groups, backend: Backend) -> None:
-    """Bring sorted pairs into the groups."""
-    backend.launch(_SETTLE, -(-pairs.pairs // _RUN), sorted=pairs, slots=slots, groups=groups)
-
-
-def _double(groups: _Groups, depth: int, most: int, backend: Backend) -> int:
-    """Sort what ties by `depth` bases more, at most so many suffixes at a time; how many of them were tied."""
-    tied = 0
-    for first, end in _stretches(groups, most, backend):
-        for small in (1, 0):
-            tied += _double_ties(groups, _Ties(first, end, small), depth, backend)
-    return tied
-
-
-def _double_ties(groups: _Groups, ties: _Ties, depth: int, backend: Backend) -> int:
-    """Sort some of them; how many these were."""
-    slots, heads = _tied(groups, ties, backend)
-    tied_ends, size = backend.ends(slots)
-    group_ends, count = backend.ends(heads)
-    if not size:
-        return 0
-    rank_bits = groups.slot_count.bit_length()
-    pairs = _empty_pairs(size, groups, backend)
-    ends = {"tied_ends": tied_ends, "group_ends": group_ends}
-    what = {"groups": groups, "ties": ties, "depth": depth, "rank_bits": rank_bits}
-    backend.launch(_KEY_TIED, len(slots), **what, **ends, **vars(pairs))
-    if ties.small:
-        keys, places = backend.empty(size, np.uint64), backend.empty(size, pairs.places.dtype)
-        into = {"sorted_keys": keys, "sorted_places": places, "size": size, "rank_bits": rank_bits}
-        backend.launch(_SORT_SMALL, size, keys=pairs.keys, places=pairs.places, **into)
-    else:
-        keys, places = sort_pairs(pairs.keys, pairs.places, rank_bits + (count - 1).bit_length(), backend)
-    _settle(_Sorted(keys, places, size, (1 << rank_bits) - 1, 1), pairs.slots, groups, backend)
-    return size
-
-
-def _tied(groups: _Groups, ties: _Ties, backend: Backend) -> tuple[Array, Array]:
-    """How many slots of each run tie, and how many groups they are; int64 [runs] each."""
-    runs = -(-groups.slot_count // _RUN)
-    slots, heads = backend.empty(runs, np.int64), backend.empty(runs, np.int64)
-    backend.launch(_COUNT_TIED, runs, groups=groups, ties=ties, tied=slots, tied_groups=heads)
-    return slots, heads
-
-
-def _stretches(groups: _Groups, most: int, backend: Backend) -> Iterator[tuple[int, int]]:
-    """All slots, in parts of whole groups that have at most so many tied ones; no group has more."""
-    everything = (_Ties(0, groups.slot_count, small) for small in (0, 1))
-    large, small = (backend.ends(_tied(groups, ties, backend)[0]) for ties in everything)
-    first, tied = 0, large[1] + small[1]
-    if tied > most:
-        ends, done = backend.to_host(large[0]) + backend.to_host(small[0]), 0
-        while tied - done > most:
-            # The slot with which there would be too many, and its group's head. The slots of a run are counted from
-            # its end: what stands in front of `first` is sorted meanwhile.
-            run = int(np.searchsorted(ends, done + most, "right"))
-            held = ends[run] - _tied_slots(groups, run, backend)[::-1].cumsum()[::-1]
-            slot = run * _RUN + int(np.searchsorted(held, done + most, "right")) - 1
-            place = int(backend.to_host(groups.order[slot : slot + 1])[0])
-            end = int(backend.to_host(groups.ranks[place : place + 1])[0]) - 1
-            done += most - (slot - end)
-            yield first, end
-            first = end
-    yield first, groups.slot_count
-
-
-def _tied_slots(groups: _Groups, run: int, backend: Backend) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each slot of a run ties."""
-    words = backend.to_host(groups.heads[run * _RUN // 32 : (run + 1) * _RUN // 32 + 1])
-    heads = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
-    heads = np.append(heads[: groups.slot_count - run * _RUN], True)
-    tied: np.ndarray[Any, np.dtype[np.bool_]] = ~(heads[:-1] & heads[1:])[:_RUN]
-    return tied
