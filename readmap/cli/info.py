@@ -86,10 +86,11 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
             show("verifying checksums")
             in_background(lambda: database.check(open_backend("cpu", options.resources.threads)))
     files = sizes(path)
-    record = database_record(database, path, files) | {"files": files, "checked": options.check}
+    record = database_record(database, path, files)
+    record |= {"made_by": _maker(database), "files": files, "checked": options.check}
     if options.report.prints:
         facts = [
-            ("database", f"{record['database']} (format {record['format_version']}, made from {record['source']})"),
+            ("database", f"{record['database']} ({_origin(record)})"),
             ("molecule", record["molecule"]),
             ("letters", f"{database.letters:,} in {counted(len(database), 'sequence')}"),
             ("longest", counted(database.longest, "letter")),
@@ -120,6 +121,7 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
     return {
         "index": printable(str(path)),
         "format_version": folder.KIND.version,
+        "made_by": _maker(index),
         "source": printable(index.source),
         "bases": reference.bases,
         "ambiguous_bases": reference.ambiguous_bases,
@@ -137,7 +139,7 @@ def _show(record: dict[str, Any], most: int | None) -> None:
     """Print the record as tables on standard output, with the first `most` contigs."""
     files, contigs, tree_bytes = record["files"], record["contigs"], in_bytes(record["suffix_tree_bytes"])
     facts = [
-        ("index", f"{record['index']} (format {record['format_version']}, made from {record['source']})"),
+        ("index", f"{record['index']} ({_origin(record)})"),
         ("bases", f"{record['bases']:,} in {counted(len(contigs), 'contig')}"),
         ("ambiguous", f"{record['ambiguous_bases']:,} bases other than A, C, G, T"),
         ("structure", STRUCTURES[record["structure"]]),
@@ -152,6 +154,15 @@ def _show(record: dict[str, Any], most: int | None) -> None:
     if len(listed) < len(contigs):
         tables[-1] += f"\n... and {len(contigs) - len(listed):,} more, which --contigs lists"
     print("\n\n".join(tables))
+
+
+def _maker(held: Index | Database) -> str:
+    """The program and its version, as the manifest has them."""
+    return printable(str(held.stored.record["made_by"])) if held.stored else ""
+
+
+def _origin(record: dict[str, Any]) -> str:
+    return f"format {record['format_version']}, made from {record['source']} by {record['made_by']}"
 
 
 def _table_of(files: dict[str, int]) -> str:

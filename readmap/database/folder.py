@@ -10,7 +10,7 @@ from readmap.errors import DatabaseFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import FolderKind, StoredArrays
 
-KIND = FolderKind("database", 2, DatabaseFolderError, block_checksum, BLOCK_BYTES)
+KIND = FolderKind("database", "readmap index --database", 3, DatabaseFolderError, block_checksum, BLOCK_BYTES)
 
 ENDING = ".readmapdb"
 

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -21,6 +22,7 @@ from readmap.errors import ReadmapError
 from readmap.formats.array_files import ArrayFiles, Checksum
 from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.replacing import folder_beside, replace_folder, restore
+from readmap.version import __version__
 
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
@@ -64,12 +66,13 @@ class StoredArrays:
 class FolderKind:
     """What folders are for, and all that is done with one of them.
 
-    noun: what messages and the manifest call it. version: of its format; a folder of another one is refused.
-    error: raised where a folder is not as it should be. checksum: of a block of an array's bytes. block_bytes: of each
-    but the last, which may be shorter.
+    noun: what messages and the manifest call it. command: which makes one. version: of its format; a folder of another
+    one is refused. error: raised where a folder is not as it should be. checksum: of a block of an array's bytes.
+    block_bytes: of each but the last, which may be shorter.
     """
 
     noun: str
+    command: str
     version: int
     error: type[ReadmapError]
     checksum: Checksum
@@ -161,9 +164,8 @@ class FolderKind:
                 raise self.error(f"{path} {self.why_not(path)}")
             raise self.error(f"{path}: {MANIFEST} is not that of a {PREFIX}{self.noun}")
         if record.get("version") != self.version:
-            raise self.error(
-                f"{path} has format version {record.get('version')}, expected {self.version}; {self.build_again}"
-            )
+            version = f"format version {record.get('version')}, expected {self.version}"
+            raise self.error(f"{path} has {version}; {self._renew(path, record)}")
         if text != _sealed(_unsealed(text)):
             raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.build_again}")
         return record
@@ -193,6 +195,13 @@ class FolderKind:
     def build_again(self) -> str:
         """The way out, in words, where a folder cannot be used."""
         return f"build the {self.noun} again"
+
+    def _renew(self, path: Path, record: Record) -> str:
+        """The same where what it was made from is known, and has a name."""
+        source = record.get("source")
+        if not isinstance(source, str) or source == "-" or not source.isprintable():
+            return self.build_again
+        return f"`{self.command} {shlex.quote(source)} -o {shlex.quote(str(path))} --force` renews it"
 
     def _other_kind(self, path: Path) -> str:
         """The other kind of readmap's folders that a manifest names; "" where it names none, or cannot be read."""
@@ -233,6 +242,7 @@ class PendingFolder(ArrayFiles):
         record = {
             "format": PREFIX + self._kind.noun,
             "version": self._kind.version,
+            "made_by": f"{PREFIX}{__version__}",
             **self._facts,
             "arrays": {name: entry | {"checksums": _in_hex(entry["checksums"])} for name, entry in entries.items()},
             **self._lists,

@@ -35,6 +35,9 @@ from readmap.index.reference import BEHIND, Reference, barrier_words, packed_wor
 #: Bytes of the file that are taken together: enough for the threads to share.
 CHUNK_BYTES = 16 << 20
 
+#: Of a contig, by the SAM specification.
+MOST_CONTIG_BASES = 2**31 - 1
+
 _MODULE = "index/fasta"
 _MEASURE, _GATHER = Kernel(_MODULE, "measure_blocks"), Kernel(_MODULE, "gather_text")
 _PACK, _FIND = Kernel(_MODULE, "pack_text"), Kernel(_MODULE, "find_barriers")
@@ -52,8 +55,8 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
 
     progress: is called with the number of (inflated) bytes read so far, after every chunk.
     Beside the reference this takes some chunks for each of the backend's threads. Raises DataError where the file is no
-    FASTA, has no sequence, an empty contig, one without a name or with one that SAM does not take, two of one name, or
-    a character that is no nucleotide; and what `source` raises.
+    FASTA, has no sequence, a contig that is empty or too long, one without a name or with one that SAM does not take,
+    two of one name, or a character that is no nucleotide; and what `source` raises.
     """
     with Digests(backend.threads) as digests:
         text, contigs = _Text(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)
@@ -287,8 +290,12 @@ class _Contigs:
             raise DataError(f"{self._record()}: record {earlier} has the same name")
 
     def _end_contig(self, next_start: int) -> None:
-        if self._starts[-1] == next_start - 1:
+        length = next_start - 1 - self._starts[-1]
+        if not length:
             raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
+        if length > MOST_CONTIG_BASES:
+            expected = f"expected at most {MOST_CONTIG_BASES:,} bases, as SAM takes them"
+            raise DataError(f"{self._record()}: {expected}, found {length:,}")
 
     def _record(self) -> str:
         return named_record(self._path, len(self._names), self._names[-1])

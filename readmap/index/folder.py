@@ -17,7 +17,7 @@ from readmap.index.bounds import expect_shapes
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import MOST_TABLE_BASES
 
-KIND = FolderKind("index", 3, IndexFolderError, block_checksum, BLOCK_BYTES)
+KIND = FolderKind("index", "readmap index", 3, IndexFolderError, block_checksum, BLOCK_BYTES)
 
 #: The environment variable that names the index where a command's options do not.
 VARIABLE = "READMAP_INDEX"

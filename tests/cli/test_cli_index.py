@@ -277,7 +277,7 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "-q"]) == 0
     assert main(["info"]) == 0
     captured = capfd.readouterr()
-    assert "ref.fa.readmap (format 3, made from ref.fa)" in captured.out
+    assert f"ref.fa.readmap (format 3, made from ref.fa by readmap {readmap.__version__})" in captured.out
     assert "184 in 23 contigs" in captured.out
     assert "HLA*01:02:19 " in captured.out
     assert "HLA*01:02:20 " not in captured.out
@@ -344,7 +344,7 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     expected = {
         "schema": 1,
         "database": "db.fa.readmapdb",
-        "format_version": 2,
+        "format_version": 3,
         "source": name,
         "molecule": "protein",
         "sequences": 3,
@@ -427,10 +427,9 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
     for named in ("db.fa.readmapdb", "db.fa.readmapdb/", "db.fa"):
         assert main(["info", named]) == 0
         captured = capfd.readouterr()
-        assert (
-            "db.fa.readmapdb (format 2, made from db.fa)\nmolecule  protein\nletters   16 in 3 sequences\n"
-            in captured.out
-        )
+        origin = f"format 3, made from db.fa by readmap {readmap.__version__}"
+        facts = "molecule  protein\nletters   16 in 3 sequences\n"
+        assert f"db.fa.readmapdb ({origin})\n{facts}" in captured.out
         assert re.search(r"^codes\.npy +\d+ bytes$", captured.out, re.MULTILINE)
         assert captured.err == ""
     assert main(["info", "db.fa.readmapdb", "--check", "--json", "-"]) == 0

@@ -69,7 +69,9 @@ def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatc
         return write(*arguments)
 
     def work() -> None:
-        with FolderKind("index", 1, IndexFolderError, len, block).writing(tmp_path / "x", 1, False) as output:
+        with FolderKind("index", "readmap index", 1, IndexFolderError, len, block).writing(
+            tmp_path / "x", 1, False
+        ) as output:
             output.add("blocks", np.zeros(SECONDS * 1000, np.uint64))
             threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM]).start()
             output.finish()

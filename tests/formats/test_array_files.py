@@ -37,7 +37,7 @@ def checksum(data: NDArray[np.uint8]) -> int:
     return int.from_bytes(data.tobytes()[:7], "little") * 31 + int(data.sum())
 
 
-KIND = FolderKind("index", 1, IndexFolderError, checksum, BLOCK)
+KIND = FolderKind("index", "readmap index", 1, IndexFolderError, checksum, BLOCK)
 
 
 def saved(array: np.ndarray[Any, Any]) -> bytes:

@@ -121,6 +121,16 @@ def test_errors(monkeypatch: pytest.MonkeyPatch, backend: Backend, data: bytes, 
     assert str(error.value) == (message.split(" (it looks")[0] if chunk < 4 else message)
 
 
+def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+    assert fasta.MOST_CONTIG_BASES == 2**31 - 1
+    monkeypatch.setattr(fasta, "MOST_CONTIG_BASES", 1000)
+    read(b">a\n" + b"ACGTN" * 200 + b"\n>b\n" + b"A" * 1000, backend)
+    for data in (b">a\nA\n>b\n" + b"ACGTN\n" * 200 + b"A", b">a\nA\n>b\n" + b"ACGTN" * 200 + b"A\n>c\nA\n"):
+        message = r"ref\.fa, record 2 \(b\): expected at most 1,000 bases, as SAM takes them, found 1,001"
+        with pytest.raises(DataError, match=message):
+            read(data, backend)
+
+
 def test_any_other_byte_is_an_error(backend: Backend) -> None:
     for byte in range(256):
         data = b">a\n" + b"ACGT" * 20 + bytes([byte]) + b"ACGT" * 9 + b"\n"

@@ -1,10 +1,12 @@
 """The index on disk: it comes back as it was, each damage has its own error, and no half of one is ever left."""
 
 import errno
+import functools
 import gzip
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,7 @@ from readmap.index.building import build_index
 from readmap.index.device import Structure
 from readmap.index.index import Index
 from readmap.index.reference import Reference
+from readmap.version import __version__
 
 CONTIGS = {"one": random_bases(random.Random(1), 900, "ACGTACGTN"), "two": "R" + "ACCGT" * 40}
 REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
@@ -98,6 +101,7 @@ def test_manifest_tells_what_is_there(path: Path) -> None:
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["format"] == "readmap index"
     assert manifest["version"] == folder.KIND.version
+    assert manifest["made_by"] == f"readmap {__version__}"
     assert [contig[:2] for contig in manifest["contigs"]] == [["one", 900], ["two", 201]]
     assert set(manifest["arrays"]) == set(ARRAYS)
     assert sorted(contents(path)) == sorted(["manifest.json", *(f"{name}.npy" for name in ARRAYS)])
@@ -202,10 +206,18 @@ def test_array_of_another_type_or_shape(path: Path) -> None:
 
 
 def test_wrong_version(path: Path) -> None:
-    rewrite_manifest(path, lambda manifest: manifest.update(version=folder.KIND.version + 1))
-    expected = f"has format version {folder.KIND.version + 1}, expected {folder.KIND.version}; build the index"
-    with pytest.raises(IndexFolderError, match=expected):
+    rewrite_manifest(path, lambda manifest: manifest.update(version=folder.KIND.version + 1, source="ref.fa"))
+    expected = f"has format version {folder.KIND.version + 1}, expected {folder.KIND.version}; "
+    command = f"`readmap index ref.fa -o {path} --force` renews it"
+    with pytest.raises(IndexFolderError, match=re.escape(expected + command)):
         Index.open(path)
+    rewrite_manifest(path, lambda manifest: manifest.update(source="my ref.fa"))
+    with pytest.raises(IndexFolderError, match=r"readmap index 'my ref\.fa' -o"):
+        Index.open(path)
+    for source in ("-", None, 5, "a\nb"):
+        rewrite_manifest(path, functools.partial(dict.update, source=source))
+        with pytest.raises(IndexFolderError, match=re.escape(expected + "build the index again") + "$"):
+            Index.open(path)
 
 
 def test_damaged_manifest(path: Path) -> None:
