@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.words import counted
 from readmap.index import folder
-from readmap.index.building import Progress, build_index
+from readmap.index.building import build_index
 from readmap.index.device import Structure
 from readmap.index.index import Index
 
@@ -118,7 +119,7 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
 
     resources = options.resources
     with report.progress() as show, folder.KIND.writing(target, resources.workers, options.force) as output:
-        began = report.seconds
+        began, stages = report.seconds, _Stages(show)
         built = in_background(
             lambda: build_index(
                 options.fasta,
@@ -128,15 +129,15 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
                 gpu_memory=resources.most_gpu_memory,
                 force_64_bits=options.force_64_bits,
                 output=output,
-                progress=_progress(show),
+                progress=stages,
                 report_memory=report_memory,
                 warn=report.say,
             )
         )
-        ready = report.seconds
+        ready, seconds = report.seconds, stages.seconds()
         show("writing")
         output.finish()
-        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
+        seconds |= {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
         record = _index_record(built, target, sizes(output.path))
         report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [output])
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
@@ -146,20 +147,29 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
     )
 
 
-def _progress(show: Callable[[str], None]) -> Progress:
-    """Shows how far a stage is, and how long it will take as it has gone so far."""
-    began: dict[str, float] = {}
+class _Stages:
+    """Takes the time of the stages of a work, and shows how far the present one is."""
 
-    def tell(stage: str, done: int, whole: int) -> None:
-        passed = time.monotonic() - began.setdefault(stage, time.monotonic())
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._began: dict[str, float] = {}
+
+    def __call__(self, stage: str, done: int, whole: int) -> None:
+        """As building.Progress; the time left is what it will be if the stage goes on as it has gone."""
+        now = time.monotonic()
+        passed = now - self._began.setdefault(stage, now)
         text = STAGES.get(stage, stage)
         if done and whole:
             text += f" {percent(done, whole)}, {in_time(passed * (whole - done) / done)} left"
         elif done:
             text += f" {in_bytes(done)}"
-        show(text)
+        self._show(text)
 
-    return tell
+    def seconds(self) -> dict[str, float]:
+        """Of each stage, the last one of which ends now."""
+        ends = [*self._began.values(), time.monotonic()]
+        taken = (end - begin for begin, end in itertools.pairwise(ends))
+        return {stage.replace(" ", "_"): round(each, 4) for stage, each in zip(self._began, taken, strict=True)}
 
 
 def _make_database(options: Options, target: Path, report: Report) -> None:

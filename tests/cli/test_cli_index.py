@@ -104,7 +104,9 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     assert {name: report[name] for name in expected} == expected
     assert report["command"] == "readmap index ref.fa --json report.json -t 1"
     assert report["peak_memory_bytes"] > 1 << 20
-    assert set(report["seconds"]) == {"build", "write"}
+    assert list(report["seconds"]) == ["read", "sort_suffixes", "prefix_table", "build", "write"]
+    *stages, build, _ = report["seconds"].values()
+    assert sum(stages) <= build + 0.01
     assert Index.open("ref.fa.readmap").suffixes.dtype == np.uint32
 
 
@@ -166,6 +168,18 @@ def test_memory_is_reported_before_it_is_taken(
     assert capfd.readouterr().err.splitlines()[0] == line.format(in_bytes(memory_of_building()))
     assert main(["index", "ref.fa", "--force", "-q"]) == 0
     assert capfd.readouterr().err == ""
+
+
+def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, shown = iter([0, 1, 4, 12, 72, 1080]), list[str]()
+    monkeypatch.setattr("readmap.cli.index.time.monotonic", lambda: next(clock))
+    stages = index._Stages(shown.append)
+    for told in (("read", 0, 0), ("read", 3 << 20, 0), ("sort suffixes", 0, 100), ("sort suffixes", 10, 100)):
+        stages(*told)
+    stages("sort suffixes", 25, 100)
+    expected = ["reading", "reading 3.0 MiB", "sorting suffixes", "sorting suffixes 10.00%, 72 s left"]
+    assert shown == [*expected, "sorting suffixes 25.00%, 3 min left"]
+    assert stages.seconds() == {"read": 4, "sort_suffixes": 1076}
 
 
 @pytest.mark.parametrize("structure", ["array", "tree", "both"])
