@@ -35,7 +35,7 @@ _SECTION = 1 << 16
 
 #: A batch has this share of the suffixes, but no less than _LEAST_PAIRS where there are so many, and no more than
 #: _MOST_PAIRS where memory does not matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 25, 1 << 30
+_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 24, 1 << 30
 
 #: Bytes of device memory for what grows slower than the suffixes.
 _FIXED_BYTES = 256 << 20

@@ -102,6 +102,7 @@ def asked(pattern: str, command: str) -> str | None:
 VERSIONS = {
     "bwa": (r"Version: (\S+)", "bwa"),
     "bowtie": (r"version (\S+)", "bowtie --version"),
+    "minibwa": (r"^(\d\S+)$", "minibwa version"),
     "mummer": (r"^mummer\s+(\S+)", "dpkg-query -W mummer"),
     "parasail": (r"^([\d.]+)$", f"{shlex.quote(sys.executable)} -c 'import parasail; print(parasail.__version__)'"),
 }

@@ -11,7 +11,8 @@ def benchmark_memory(options: Options) -> tuple[Row, Row]:
     reference, reads = inputs(options)
     small, taken = ROOT / "data/demo.fa.gz", []
     for one in (small, small, reference):  # the first time a compiler may run, which takes more
-        indexed, _ = readmap(options, "index", one, "-o", options.work / "index.readmap", "--force")
+        target = options.work / "index.readmap"
+        indexed, _ = readmap(options, "index", one, "-o", target, "--force", "--device", options.device)
         searched, told = search(options, reads, options.work / "out.sam")
         taken.append((told["reference"]["bases"], indexed, searched))
     (least, *fixed), (bases, *whole) = taken[1:]

@@ -149,6 +149,46 @@ def test_no_pairs_are_timed_where_their_order_matters(
         script.main(words)
 
 
+@pytest.mark.usefixtures("compiled")
+def test_index_is_checked_and_its_stages_are_timed(backends: str, tmp_path: Path) -> None:
+    peer = tmp_path / "minibwa"
+    peer.write_text("#!/bin/sh\necho 1.0\n")
+    peer.chmod(0o755)
+    words = ("--device", backends, "-t", "2", "--runs", "1", "--reference", REFERENCE)
+    done = run(tmp_path, "index", *words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert len(report["checked"]["same_index"]) == (2 if backends == "cpu" else 3)
+    assert report["versions"]["minibwa"] == "1.0"
+    assert [row["run"] for row in report["medians"]] == ["readmap index", "minibwa index", "readmap info --check"]
+    assert {"wall_seconds", "read", "sort_suffixes", "prefix_table", "write"} <= report["medians"][0].keys()
+    assert {row["verdict"] for row in report["bars"]} == {None}, "the bars are for other genomes"
+    assert {path.name for path in tmp_path.iterdir()} >= {"index.readmap", "few.fa"}
+
+
+def test_bars_of_an_index(script: Any) -> None:
+    from benchmarks.index import HUMAN, SMALL, hold_to_bars
+
+    def verdicts(device: str, bases: int, threads: int = 16) -> list[str | None]:
+        return [row["verdict"] for row in hold_to_bars(medians, (device, bases, threads))]
+
+    own = {"wall_seconds": 5.0, "sort_suffixes": 8.5, "peak_memory_bytes": 21e9}
+    medians = {"readmap index": own, "readmap info --check": {"wall_seconds": 29.0}}
+    assert verdicts("cuda", HUMAN) == ["PASS", "MISS", "MISS", "PASS"]
+    assert verdicts("cuda", SMALL) == ["MISS", None, None, None]
+    assert verdicts("cpu", SMALL) == ["PASS", None, None, None]
+    assert verdicts("cpu", HUMAN) == ["PASS", None, "PASS", None]
+    assert verdicts("cpu", HUMAN, threads=2) == [None] * 4
+
+
+def test_no_index_is_timed_that_differs(script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    digests = [b"one", b"another"]
+    monkeypatch.setattr("benchmarks.index.digest", lambda _: digests.pop())
+    monkeypatch.setattr("benchmarks.index.readmap", lambda *_: ({}, {"bases": 1}))
+    with pytest.raises(SystemExit, match=r"--device cpu -t 1, --device cpu -t 2 are not the same, so nothing is timed"):
+        script.main(["index", "--reference", str(REFERENCE), "-t", "2", "--work", str(tmp_path)])
+
+
 def test_memory_holds_both_commands_to_their_bars(tmp_path: Path) -> None:
     reference, reads, _ = write_pairs(tmp_path)
     done = run(tmp_path, "memory", "--reference", reference, "--reads", reads, "-t", "1")
@@ -387,7 +427,7 @@ def test_a_failing_command_is_told(tmp_path: Path) -> None:
     assert "expected reads" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["map"], ["map", "--device", "cuda"], ["pairs"], ["memory"], ["exact"]])
+@pytest.mark.parametrize("words", [["map"], ["map", "--device", "cuda"], ["pairs"], ["memory"], ["index"], ["exact"]])
 def test_without_the_simulator_the_usual_sets_are_skipped(tmp_path: Path, words: list[str]) -> None:
     done = run(tmp_path, *words, READMAP_SHARED=str(tmp_path / "none"))
     assert done.returncode == 0, done.stderr
