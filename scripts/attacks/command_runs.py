@@ -51,7 +51,7 @@ def warm_up() -> None:
         reference = Path(folder) / "ref.fa"
         reference.write_bytes(b">one\n" + inputs.genome()["one"] + b"\n")
         main(["index", str(reference), "-t", "1", "-q"])  # typer loads more when it is called
-        index = package.build_index(reference, structure="both", threads=1)
+        index = package.build_index(reference, structure="both", device="cpu", threads=1)
     read, backend = inputs.genome()["one"][:100], open_backend("cpu", 1)
     backend.prepare(kernel_types(index.suffixes), lambda line: print(line, file=sys.stderr))
     aligner = package.Aligner(index, "cpu", 1)

@@ -51,7 +51,7 @@ MAKING = (
 
 VALID = (
     _plain("index ref.fa --structure both -o new.readmap"),
-    _plain("index ref.fa --structure tree -o new.readmap --64-bit"),
+    _plain("index ref.fa --structure tree -o new.readmap --64-bit", "small"),
     _plain(f"info {INDEX} --check"),
     _plain(f"info {WIDE} --check"),
     _search("reads.fq -C"),
@@ -107,6 +107,7 @@ def write_inputs(folder: Path) -> None:
     one, family = inputs.letters(draw, 3000), inputs.letters(draw, 400)
     two = b"RN" + b"".join(family[:i] + inputs.letters(draw, 5) + family[i:] for i in (50, 100, 200, 300)) + b"NNNN"
     contigs = {"one": one, "two": two + inputs.letters(draw, 900), "three": inputs.letters(draw, 30), "four": b"NNNN"}
+    contigs["runs"] = b"A" * 200 + b"GATTACA" * 40
     reads = [_read(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
     pairs = [_pair(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
     exact = [bases[:60].replace(b"N", b"A") for bases in reads] + [one[i : i + 30] for i in range(0, 900, 30)]
@@ -172,13 +173,15 @@ def _usual() -> None:
 
 
 def _small() -> None:
-    """Little memory, so that batches, pairs and borders come in parts, and large pairs are aligned one by one."""
+    """Little memory, so that batches, suffixes, pairs and borders come in parts, and large pairs are aligned alone."""
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
     from readmap.database import paths
+    from readmap.index import suffix_array, suffix_sorting
 
     CpuBackend.scratch_bytes = CudaBackend.scratch_bytes = 1 << 14
     paths.CROPPED_CELLS = 0
+    suffix_array.SMALL, suffix_sorting._LEAST_PAIRS, suffix_sorting._MOST_PAIRS = 0, 1, 1
 
 
 def _fine() -> None:
