@@ -86,13 +86,14 @@ const i64 STEP = 32;
 HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
     for (i64 line_end; begin < end; begin = line_end + 1) {
         line_end = find_byte(bytes, begin, end, '\n');
-        i64 length = line_end - begin - (line_end > begin && bytes[line_end - 1] == '\r');
+        // Whether the only carriage return is the last byte: text has no room for what the others take.
+        i64 length = find_byte(bytes, begin, line_end, '\r') - begin;
         const u8* line = bytes + begin;
-        bool good = true;
-        for (i64 i = 0; i + STEP <= length; i += STEP) good &= gather_letters(line + i, next + i, STEP);
+        bool good = begin + length + 1 >= line_end;
+        for (i64 i = 0; good && i + STEP <= length; i += STEP) good = gather_letters(line + i, next + i, STEP);
         // The last ones once more with the rest.
-        if (length >= STEP) good &= gather_letters(line + length - STEP, next + length - STEP, STEP);
-        else good &= gather_letters(line, next, length);
+        if (good && length >= STEP) good = gather_letters(line + length - STEP, next + length - STEP, STEP);
+        else if (good) good = gather_letters(line, next, length);
         next = good ? next + length : gather_carefully(bytes, begin, line_end, next, error);
     }
     return next;

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import contigs
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Array, Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.formats.compression import PieceSource, open_bytes
@@ -119,6 +119,31 @@ def test_errors(monkeypatch: pytest.MonkeyPatch, backend: Backend, data: bytes, 
         read(data, backend)
     # A chunk may be too short to see the format.
     assert str(error.value) == (message.split(" (it looks")[0] if chunk < 4 else message)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"A\rC", b"\r" * 70 + b"GATTACA", b"ACGT\r" * 40, b"ACGT" * 20 + b"\r\r"],
+    ids=["one", "first", "many", "last"],
+)
+def test_carriage_returns_anywhere(monkeypatch: pytest.MonkeyPatch, backend: Backend, line: bytes) -> None:
+    """They are left out, and nothing is written behind the room that the letters have."""
+    canaries: list[Array] = []
+    empty = backend.empty
+
+    def guarded(shape: int, dtype: type[np.generic]) -> Array:
+        if dtype is not np.uint8:
+            return empty(shape, dtype)
+        array = empty(shape + 100, dtype)
+        array.fill(7)
+        canaries.append(array[shape:])
+        return array[:shape]
+
+    monkeypatch.setattr(backend, "empty", guarded)
+    reference = read(b">a\n" + line + b"\n" + line, backend)
+    assert reference.letters(0, reference.bases).tobytes() == line.replace(b"\r", b"") * 2
+    assert canaries
+    assert all((backend.to_host(canary) == 7).all() for canary in canaries)
 
 
 def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
