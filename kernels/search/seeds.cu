@@ -5,10 +5,10 @@
 #include "search/seeds.cuh"
 
 // An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seeds.offsets[item >> 1] on,
-// those of orientation 0 first, position p = index * seeds.stride. Several passes, so that the loads of a query's positions
-// are under way together.
+// those of orientation 0 first, position p = index * seeds.stride. Where an ambiguous base leaves less than a seed nothing is
+// shared. Several passes, so that the loads of a query's positions are under way together.
 KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
-                       const i32* selected OF(selected)) {
+                       const i32* selected OF(selected), i32 shortest_seed) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item >> 1];
         i32 orientation = (i32)(item & 1);
@@ -30,17 +30,16 @@ KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference,
             Suffix query = {bases, i * seeds.stride, length - (i32)i * seeds.stride};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(mask, query.position, query.length);
-            i64 low = seeds.ranks[first + i], high = index.suffix_count;
-            if (query.length >= index.table_bases) {
-                high = index.prefix_table[prefix_code(query, index.table_bases) + 1];
-                low = insertion_point(reference, index.suffixes, query, low, high);
+            u16 before = 0, after = 0;
+            if (query.length >= shortest_seed) {
+                Ranks range = prefix_range(index.prefix_table, query, index.table_bases);
+                i64 low = insertion_point(reference, index.suffixes, query, range.low, range.high);
+                seeds.ranks[first + i] = (suffix_t)low;
+                if (low > 0) before = (u16)common_prefix(reference, query, index.suffixes[low - 1]);
+                if (low < index.suffix_count) after = (u16)common_prefix(reference, query, index.suffixes[low]);
             }
-            seeds.ranks[first + i] = (suffix_t)low;
-            bool searched = query.length >= index.table_bases;
-            seeds.before[first + i] =
-                (u16)(searched && low > 0 ? common_prefix(reference, query, index.suffixes[low - 1]) : 0);
-            seeds.after[first + i] =
-                (u16)(searched && low < index.suffix_count ? common_prefix(reference, query, index.suffixes[low]) : 0);
+            seeds.before[first + i] = before;
+            seeds.after[first + i] = after;
         }
     }
 }

@@ -46,5 +46,6 @@ def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
         backend.empty(total, np.uint16),
         stride,
     )
-    batch.launch(_FIND, 2 * selection.count, context, seeds=seeds, selected=selection.slots)
+    shortest = selection.effort.shortest_seed
+    batch.launch(_FIND, 2 * selection.count, context, seeds=seeds, selected=selection.slots, shortest_seed=shortest)
     return seeds

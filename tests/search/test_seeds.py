@@ -75,7 +75,7 @@ def check(
         for oriented in (first, reverse_complement(first)):
             for position in positions:
                 query = oriented[position:].split("N")[0]
-                if len(query) < context.index.table_bases:
+                if len(query) < shortest:
                     assert (before[seed], after[seed]) == (0, 0)
                     assert 0 <= ranks[seed] <= len(order)
                 else:
