@@ -19,6 +19,7 @@ from readmap.backend import Array, Backend, open_backend
 from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
+from readmap.index import suffix_array
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -357,6 +358,15 @@ def context_of(
     """The contigs' index on a backend, by its name, with what a search does by default."""
     backend = open_backend(name, threads)
     return Context(index_of(contigs, force_64_bits).to_device(backend), backend)
+
+
+def with_table(index: Index, bases: int, backend: Backend, patch: pytest.MonkeyPatch) -> DeviceIndex:
+    """The index on a device, which makes a prefix table of so many bases however few suffixes there are."""
+    patch.setattr(suffix_array, "SUFFIXES_AN_ENTRY", 1e-9)
+    patch.setattr(backend, "most_table_bases", bases)
+    found = index.to_device(backend)
+    assert found.table_bases == bases > index.table_bases
+    return found
 
 
 def batch_of(sequences: Sequence[str], context: Context) -> Batch:

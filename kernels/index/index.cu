@@ -13,9 +13,15 @@ KERNEL void unpack_codes(i64 begin, i64 end, Reference reference, u8* codes OF(l
     }
 }
 
-// An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank.
+// Entries after which a suffix that has many looks whether they are worth filling.
+const i64 STRETCH = 256;
+
+// An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank. One
+// is reported whose code is smaller than that before it; where there are such ones the entries between all could be
+// boundless, and the rest is left undone.
 KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
-                              suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
+                              suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
+                              i32 table_bases) {
     FOR_EACH_BUNCH(first, size, begin, end) {
         i64 codes[1 + BUNCH];
         for (i32 i = 0; i <= size; ++i) {
@@ -30,8 +36,13 @@ KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suf
             u64 bases = reference.packed().at(place) & first_bases(reference.reach(place, table_bases));
             codes[i] = leading_code(bases, table_bases);
         }
-        for (i32 i = 0; i < size; ++i)
-            for (i64 x = codes[i] + 1; x <= codes[i + 1]; ++x) table[x] = (suffix_t)(first + i);
+        for (i32 i = 0; i < size; ++i) {
+            if (codes[i + 1] < codes[i]) atomic_min(error, (u64)(first + i));
+            for (i64 x = codes[i] + 1; x <= codes[i + 1]; ++x) {
+                if ((x - codes[i]) % STRETCH == 0 && fresh(error) != ~0ull) return;
+                table[x] = (suffix_t)(first + i);
+            }
+        }
     }
 }
 

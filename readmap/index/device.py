@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend
 from readmap.formats.array_folder import StoredArrays
 from readmap.index.bounds import expect_sound
 from readmap.index.reference import REFERENCE_ARRAYS, DeviceReference, Reference
-from readmap.index.suffix_array import Suffixes
+from readmap.index.suffix_array import Suffixes, build_prefix_table, loaded_table_bases, table_bytes
 from readmap.index.suffix_tree import ENTRY_BYTES, Edges, tree_entries
 
 
@@ -40,7 +40,8 @@ class HostIndex:
 
     Attributes:
         reference, suffixes: the index's.
-        prefix_table: as the index's, for `table_bases` bases; for 0 bases, [0, suffixes], where none is wanted.
+        prefix_table: as the index's, for `table_bases` bases; for 0 bases, [0, suffixes], where none is wanted; None
+            where the device makes a larger one than the index's.
         edges: as the index's; an empty root's where the tree is not wanted.
         entry_bases: those that the table of a tree's entries is to resolve.
         stored: the folder that the arrays come from, to which they are held once they are on the device; None where
@@ -49,7 +50,7 @@ class HostIndex:
 
     reference: Reference
     suffixes: Suffixes
-    prefix_table: Suffixes
+    prefix_table: Suffixes | None
     table_bases: int
     edges: Edges
     entry_bases: int
@@ -58,9 +59,14 @@ class HostIndex:
     @property
     def nbytes(self) -> int:
         """The bytes of memory that it takes on a device."""
-        entries = ENTRY_BYTES << 2 * self.entry_bases
-        arrays = (self.suffixes, self.prefix_table, self.edges)
-        return self.reference.nbytes + entries + sum(int(array.nbytes) for array in arrays)
+        tables = table_bytes(self.table_bases, self.suffixes.dtype) + (ENTRY_BYTES << 2 * self.entry_bases)
+        return self.reference.nbytes + int(self.suffixes.nbytes) + int(self.edges.nbytes) + tables
+
+    def with_table_for(self, backend: Backend) -> HostIndex:
+        """The same with the prefix table that a device is to have: the index's, or one that it makes."""
+        others = self.nbytes - table_bytes(self.table_bases, self.suffixes.dtype)
+        bases = loaded_table_bases(self.table_bases, self.suffixes, others, backend)
+        return self if bases == self.table_bases else replace(self, prefix_table=None, table_bases=bases)
 
     def to_device(self, backend: Backend) -> DeviceIndex:
         """The same on a device, or on the CPU in memory.
@@ -70,7 +76,8 @@ class HostIndex:
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
         reference = self.reference.to_device(backend)
-        suffixes, table, edges = map(backend.hold, (self.suffixes, self.prefix_table, self.edges))
+        suffixes, edges = map(backend.hold, (self.suffixes, self.edges))
+        table = None if self.prefix_table is None else backend.hold(self.prefix_table)
         letters = backend.to_device(self.reference.barrier_letters)
         if self.stored:
             held = {name: array for name, array in vars(reference).items() if name in REFERENCE_ARRAYS}
@@ -79,6 +86,8 @@ class HostIndex:
                 if own is self.stored.arrays.get(name):  # and not what stands for one that is not wanted
                     held[name] = array
             expect_sound(self.stored, held, reference, backend)
+        if table is None:
+            table = build_prefix_table(reference, suffixes, self.table_bases, backend)
         return DeviceIndex(
             self.reference,
             reference,

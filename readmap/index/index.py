@@ -109,8 +109,8 @@ class Index:
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
-    def on_host(self, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> HostIndex:
-        """The arrays that a search by `structure` reads.
+    def on_host(self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> HostIndex:
+        """The arrays that a search by `structure` reads on a device.
 
         prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the
         root. Raises IndexFolderError where the index was built without one of the arrays.
@@ -125,13 +125,14 @@ class Index:
             if self.edges is None:
                 raise _missing("suffix tree", "tree")
             edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
-        return HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases, self.stored)
+        arrays = HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases, self.stored)
+        return arrays.with_table_for(backend) if bases else arrays
 
     def to_device(
         self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True
     ) -> DeviceIndex:
         """The arrays of `on_host` on a device; raises BackendError where it does not fit."""
-        arrays, memory = self.on_host(structure, prefix_table), backend.memory()
+        arrays, memory = self.on_host(backend, structure, prefix_table), backend.memory()
         if memory and memory[0] < arrays.nbytes:
             raise BackendError(
                 f"the index needs {arrays.nbytes} bytes of memory on {backend.name}, {memory[0]} are free"

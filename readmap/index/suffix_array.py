@@ -11,6 +11,7 @@ import numpy as np
 from pydivsufsort import divsufsort
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.errors import IndexFolderError
 from readmap.index.reference import DeviceReference, Reference
 from readmap.index.suffix_sorting import SortPlan, plan_sort, sort_suffixes
 
@@ -18,9 +19,13 @@ _FILL = Kernel("index/index", "fill_prefix_table")
 _RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "check_order")
 _UNPACK = Kernel("index/index", "unpack_codes")
 
-#: Bases that the prefix table resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
+#: Bases that the prefix table on disk resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
 MOST_TABLE_BASES = 12
 LEAST_TABLE_BASES = 6
+
+#: Of a table of more bases, which is made where the index is loaded: how many suffixes there are to an entry at least,
+#: and how many such tables have room in the memory that the rest of the index leaves, most of which is for reads.
+SUFFIXES_AN_ENTRY, TABLES_IN_MEMORY = 1, 4
 
 #: Places that divsufsort sorts quickest, whatever the threads.
 SMALL = 1 << 24
@@ -101,11 +106,32 @@ def table_bases(length: int) -> int:
     return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
 
 
+def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
+    """How many bases the prefix table resolves on a device: the stored one's, or more where they pay and have room.
+
+    others: bytes that the rest of the index takes there.
+    """
+    entries, memory = len(suffixes) / SUFFIXES_AN_ENTRY, backend.memory()
+    if memory:
+        entries = min(entries, (memory[0] - others) / (TABLES_IN_MEMORY * suffixes.itemsize))
+    return max(min(int(math.log2(max(entries, 1)) / 2), backend.most_table_bases), stored)
+
+
+def table_bytes(bases: int, dtype: np.dtype[Any]) -> int:
+    """The bytes of a prefix table; dtype: the suffixes'."""
+    return ((1 << 2 * bases) + 1) * dtype.itemsize
+
+
 def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
-    """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1]."""
-    table, count = backend.empty(4**bases + 1, suffixes.dtype), len(suffixes)
+    """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1].
+
+    Raises IndexFolderError where these bases are out of order; the suffixes are known to be places of the reference.
+    """
+    table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _nowhere(backend), len(suffixes)
     what = {"reference": held, "suffixes": suffixes, "suffix_count": count}
-    backend.launch(_FILL, count + 1, table=table, table_bases=bases, **what)
+    backend.launch(_FILL, count + 1, table=table, error=error, table_bases=bases, **what)
+    if (rank := _found(error, backend)) is not None:
+        raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
     return table
 
 
@@ -113,7 +139,17 @@ def first_disorder(held: DeviceReference, length: int, suffixes: Array, backend:
     """A rank whose suffix is no place of a base, or does not belong behind that before it; None where all is well."""
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_RANK, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
-    error = backend.full(1, -1, np.int64).view(np.uint64)
+    error = _nowhere(backend)
     backend.launch(_CHECK, len(suffixes), reference=held, suffixes=suffixes, ranks=ranks, error=error, length=length)
+    return _found(error, backend)
+
+
+def _nowhere(backend: Backend) -> Array:
+    """Where a kernel leaves the smallest rank that it reports, uint64 [1]."""
+    return backend.full(1, -1, np.int64).view(np.uint64)
+
+
+def _found(error: Array, backend: Backend) -> int | None:
+    """The rank that a kernel left; None where it left none."""
     rank = int(backend.to_host(error)[0])
     return None if rank == NOWHERE else rank

@@ -14,6 +14,7 @@ import pytest
 from bgzf_examples import EOF_BLOCK, blocked
 from commands import standard_input
 
+from readmap.backend import open_backend
 from readmap.cli import main
 from readmap.cli.common.options import parse_size
 from readmap.cli.common.report import Report, ReportOptions, Session
@@ -268,6 +269,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
 ) -> None:
     class Device:
         name = "cuda:0"
+        most_table_bases = 15
         chunk_bytes = 128 << 20
 
         def memory(self) -> tuple[int, int]:
@@ -278,7 +280,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        report_memory(index.on_host(AlignmentMode.structure).nbytes, device, report)
+        report_memory(index.on_host(device, AlignmentMode.structure).nbytes, device, report)
         messages = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in messages
         assert "3.00 GiB of 4.00 GiB are free" in messages
@@ -289,13 +291,13 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
 
 def test_memory_of_what_is_searched() -> None:
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
-    both = Index.open("both")
+    both, backend = Index.open("both"), open_backend("cpu")
     assert both.edges is not None
     held = both.reference.nbytes + both.suffixes.nbytes
     entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
     root, table = 64, 2 * 4  # of what is not searched, and the tables of no bases
-    assert both.on_host(Structure.TREE).nbytes == held + both.edges.nbytes + entries + table
-    assert both.on_host(Structure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
+    assert both.on_host(backend, Structure.TREE).nbytes == held + both.edges.nbytes + entries + table
+    assert both.on_host(backend, Structure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
 
 
 def test_sizes() -> None:

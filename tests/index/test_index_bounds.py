@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import index_of, random_bases, write_folder
+from examples import index_of, random_bases, with_table, write_folder
 
 from readmap.backend import open_backend
 from readmap.errors import IndexFolderError
@@ -118,6 +118,49 @@ def test_what_loading_refuses(backends: str, index: Index, tmp_path: Path, name:
         Index.open(path).to_device(backend, Structure.BOTH)
     with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
         Index.open(path).check(backend)
+
+
+ORDERS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
+    "from behind": lambda order: order[::-1].copy(),
+    "rotated": lambda order: np.roll(order, 5000),
+    "shuffled": np.random.default_rng(5).permutation,
+    "any places": lambda order: np.random.default_rng(6).integers(0, LENGTH, len(order)).astype(order.dtype),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("bases", [8, 11])
+def test_a_table_is_made_of_no_other_order(
+    backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, bases: int
+) -> None:
+    path, backend = stored(index, tmp_path, replaced("suffix_array", ORDERS[name])), open_backend(backends)
+    with pytest.raises(IndexFolderError, match=r"^suffix_array is out of order at rank \d+$"):
+        with_table(Index.open(path), bases, backend, monkeypatch)
+
+
+def test_a_table_is_made_of_any_places_whose_first_bases_rise(
+    backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the stored one, which is not read, may be any."""
+
+    def change(arrays: Arrays) -> None:
+        arrays["suffix_array"][:] = arrays["suffix_array"][5000]
+        arrays["prefix_table"] = arrays["prefix_table"][::-1].copy()
+
+    backend = open_backend(backends)
+    made = with_table(Index.open(stored(index, tmp_path, change)), 8, backend, monkeypatch)
+    table, count = backend.to_host(made.prefix_table), len(index.suffixes)
+    assert sorted(table) == table.tolist()
+    assert {*table.tolist()} == {0, count}
+
+
+def test_places_behind_the_reference_are_found_before_a_table_is_made(
+    backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    largest = int(np.iinfo(index.suffixes.dtype).max)
+    path = stored(index, tmp_path, replaced("suffix_array", lambda order: np.full_like(order, largest)))
+    with pytest.raises(IndexFolderError, match=r"suffix_array\.npy cannot be what it should be at element 0;"):
+        with_table(Index.open(path), 9, open_backend(backends), monkeypatch)
 
 
 def test_an_edge_to_a_node_has_a_base_at_least(backends: str, index: Index, tmp_path: Path) -> None:

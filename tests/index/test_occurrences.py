@@ -17,6 +17,7 @@ from oracles.alignment import clean, occurrences, reverse_complement, suffix_ord
 from readmap import Aligner
 from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
+from readmap.index import suffix_array
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
 from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
@@ -414,5 +415,8 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
         with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
             index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
+    monkeypatch.setattr(suffix_array, "SUFFIXES_AN_ENTRY", 1e-9)
+    monkeypatch.setattr(backend, "most_table_bases", 15)
+    assert index.to_device(backend).table_bases == index.table_bases  # there is no room for a larger one
     with pytest.raises(BackendError, match="the index needs"):
         index.to_device(backend, Structure.BOTH)

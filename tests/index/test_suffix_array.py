@@ -1,10 +1,11 @@
 """The suffix array and the prefix table against sorted suffixes, and the check that finds what is out of order."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
-from examples import TEXTS, held, index_of, indexed, random_bases
+from examples import TEXTS, held, index_of, indexed, random_bases, with_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.alignment import BARRIER, prefix_table, suffix_order, text_of
@@ -18,6 +19,7 @@ from readmap.index.suffix_array import (
     build_prefix_table,
     build_suffix_array,
     first_disorder,
+    loaded_table_bases,
     plan_suffix_array,
     table_bases,
 )
@@ -78,6 +80,53 @@ def test_prefix_table(backends: str, name: str, force_64_bits: bool) -> None:
 def test_bases_of_the_prefix_table() -> None:
     """About a suffix an entry, within limits."""
     assert [table_bases(length) for length in (0, 1, 4**6, 4**6 + 1, 4**9, 4**12, 10**9)] == [6, 6, 6, 7, 9, 12, 12]
+
+
+@pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("name", [name for name in TEXTS if len(indexed(name, False).suffixes)])
+def test_prefix_table_that_is_made_where_the_index_is_loaded(
+    backends: str, name: str, force_64_bits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of so many bases, and counted in the memory that the index takes."""
+    index, backend = indexed(name, force_64_bits), open_backend(backends)
+    found = with_table(index, 8, backend, monkeypatch)
+    assert found.prefix_table.dtype == index.suffixes.dtype
+    assert found.prefix_table.tolist() == prefix_table(text_of(TEXTS[name]), 8)
+    arrays = [found.suffixes, found.prefix_table, found.edges, found.entries]
+    assert index.on_host(backend).nbytes == index.reference.nbytes + sum(array.nbytes for array in arrays)
+
+
+class Device:
+    """What the rule of a loaded table asks of a backend."""
+
+    def __init__(self, most_table_bases: int, free: int | None = None) -> None:
+        self.most_table_bases, self._free = most_table_bases, free
+
+    def memory(self) -> tuple[int, int] | None:
+        return None if self._free is None else (self._free, 2**40)
+
+
+@pytest.mark.parametrize(
+    ("most", "free", "suffixes", "bases"),
+    [
+        *((15, None, 4**13 - 1, 12), (15, None, 4**13, 13), (15, None, 10**9, 14), (15, None, 3 * 10**9, 15)),
+        *((15, None, 2**40, 15), (14, None, 3 * 10**9, 14), (12, None, 3 * 10**9, 12), (6, None, 3 * 10**9, 12)),
+        *((15, 2**35, 3 * 10**9, 15), (15, 2**34, 3 * 10**9, 15), (15, 2**34 - 16, 3 * 10**9, 14)),
+        *((15, 2**31, 3 * 10**9, 13), (15, 2**30 - 16, 3 * 10**9, 12), (15, 0, 3 * 10**9, 12), (15, 1000, 4**13, 12)),
+    ],
+)
+def test_bases_of_a_loaded_table(most: int, free: int | None, suffixes: int, bases: int) -> None:
+    """A suffix an entry, and a quarter of the memory that the rest of the index leaves; the stored table's at least."""
+    others = 10**9
+    order = np.broadcast_to(np.uint32(0), suffixes)
+    device: Any = Device(most, None if free is None else others + free)
+    assert loaded_table_bases(12, order, others, device) == bases
+
+
+def test_entries_of_64_bits_take_twice_the_memory() -> None:
+    device: Any = Device(15, 2**32)
+    found = [loaded_table_bases(12, np.broadcast_to(dtype(0), 2**33), 0, device) for dtype in (np.uint32, np.uint64)]
+    assert found == [14, 13]
 
 
 def disorder(index: Index, suffixes: Suffixes, backend: Backend) -> int | None:

@@ -30,6 +30,7 @@ from examples import (
     refuse,
     small_genome,
     substitute,
+    with_table,
 )
 from oracles.alignment import clean, column_score, parse_cigar, reverse_complement
 
@@ -41,7 +42,7 @@ from readmap.index.index import Index
 from readmap.search import mapping, sample, stream
 from readmap.search.batch import WINDOWS
 from readmap.search.context import Context, Sample
-from readmap.search.parameters import BASES_PER_VARIANT, Scoring
+from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, Reporting, Scoring, efforts
 from readmap.search.pipeline import search_reads
 
 DRAW = random.Random(61)
@@ -138,6 +139,22 @@ def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path) -> None:
     index = index_of(GENOME, force_64_bits=True).to_device(world.backend)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
+
+
+@pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("bases", [8, 11, 12])
+def test_same_bytes_from_larger_prefix_tables(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bases: int, force_64_bits: bool
+) -> None:
+    """Also of more bases than the shortest seeds, and where an ambiguous base leaves a read fewer."""
+    shortest = min(effort.shortest_seed for effort in efforts(world.index.suffix_count))
+    assert world.index.table_bases < 8 < shortest < 11
+    index = with_table(index_of(GENOME, force_64_bits), bases, open_backend(world.backend.name), monkeypatch)
+    map_files([world.reads], index, world.backend, tmp_path / "out.sam")
+    assert (tmp_path / "out.sam").read_bytes() == world.records
+    for name, each in (("stored", world.index), ("larger", index)):
+        map_files([world.reads], each, world.backend, tmp_path / name, reporting=Reporting(most_secondary=EVERY_PLACE))
+    assert (tmp_path / "larger").read_bytes() == (tmp_path / "stored").read_bytes() != world.records
 
 
 def test_same_bytes_from_crlf_and_from_several_files(world: World, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from examples import batch_of, below, context_of, fibonacci, random_bases, substitute
+from examples import batch_of, below, context_of, fibonacci, index_of, random_bases, substitute, with_table
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
+from readmap.backend import open_backend
 from readmap.search.context import Context
 from readmap.search.parameters import efforts
 from readmap.search.passes import Selection
@@ -93,6 +94,17 @@ def test_seeds(backends: str, genome: str, force_64_bits: bool) -> None:
     context = context_of(contigs, backends, 2, force_64_bits)
     reads = reads_like(contigs, random.Random(32))
     for stride, shortest in ((1, LEAST), (3, 6), (12, LEAST)):
+        check(contigs, reads, range(len(reads)), stride, shortest, context)
+
+
+@pytest.mark.parametrize("genome", ["random", "copies", "fibonacci", "runs of N"])
+@pytest.mark.parametrize("bases", [8, 11])
+def test_seeds_by_larger_prefix_tables(backends: str, genome: str, bases: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of more bases than a seed has."""
+    contigs, backend = GENOMES[genome], open_backend(backends)
+    context = Context(with_table(index_of(contigs), bases, backend, monkeypatch), backend)
+    reads = reads_like(contigs, random.Random(35))
+    for stride, shortest in ((1, LEAST), (3, 6)):
         check(contigs, reads, range(len(reads)), stride, shortest, context)
 
 

@@ -99,7 +99,7 @@ def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
 def _load(path: Path, index: Index, mode: ExactMode | AlignmentMode, backend: Backend, report: Report) -> DeviceIndex:
     """The part of an index that a mode searches, on the device; path: the index's, for errors."""
     try:
-        needed = index.on_host(mode.structure, mode.prefix_table).nbytes
+        needed = index.on_host(backend, mode.structure, mode.prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
     report_memory(needed, backend, report)
