@@ -20,20 +20,18 @@ const i32 RUN = 1024;
 
 // 32 places that begin with a word, and the bases from each of them on.
 struct Row {
-    const Reference& reference;
     i64 first;
     u64 here, next;
     bool clear;
 
     HOST_DEVICE Row(const Reference& reference, i64 first)
-        : reference(reference),
-          first(first),
+        : first(first),
           here(reference.words[first >> 5]),
           next(reference.words[(first >> 5) + 1]),
           clear(reference.clear(first, first + 32 + BATCH_BASES)) {}
 
     // The first bases of the suffix at a place, A behind a barrier; -1 at one.
-    HOST_DEVICE i32 batch_code(i32 i) const {
+    HOST_DEVICE i32 batch_code(const Reference& reference, i32 i) const {
         u64 bases = here << 2 * i | next >> 1 >> (63 - 2 * i);  // in two steps, since no word is shifted by 64
         if (!clear) {
             i64 reach = reference.reach(first + i, BATCH_BASES);
@@ -57,7 +55,7 @@ KERNEL void count_codes(i64 begin, i64 end, Reference reference, u64* counts OF(
              first += 32 * groups) {
             Row row(reference, first);
             for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH) {
-                i32 code = row.batch_code(i);
+                i32 code = row.batch_code(reference, i);
                 if (code >= 0) block_add(&found[code], 1);
             }
         }
@@ -83,7 +81,7 @@ KERNEL void count_batch(i64 begin, i64 end, Reference reference, Batch batch, i6
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
             for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH)
-                count += count_ones(group_ballot(holds(batch, row.batch_code(i))));
+                count += count_ones(group_ballot(holds(batch, row.batch_code(reference, i))));
         }
         if (group_lane() == 0) counts[run] = count;
     }
@@ -97,7 +95,7 @@ KERNEL void key_batch(i64 begin, i64 end, Reference reference, Batch batch, cons
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
             for (i32 lane = group_lane(); lane < 32; lane += GROUP_WIDTH) {
-                bool mine = holds(batch, row.batch_code(lane));
+                bool mine = holds(batch, row.batch_code(reference, lane));
                 u32 chosen = group_ballot(mine);
                 if (mine) {
                     i64 place = first + lane, i = to + count_ones(chosen & lanes_below());
