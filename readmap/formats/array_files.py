@@ -112,8 +112,9 @@ class ArraySink:
 
     def __init__(self, files: ArrayFiles, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self._files, self._dtype, self._shape = files, dtype, shape
-        self._row_bytes = math.prod(shape[1:]) * dtype.itemsize
-        self._missing = self._size = shape[0] * self._row_bytes
+        self._rows, *self._row = shape or (1,)  # an array without dimensions has one element
+        self._row_bytes = math.prod(self._row) * dtype.itemsize
+        self._missing = self._size = self._rows * self._row_bytes
         header = io.BytesIO()
         facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(header, facts)
@@ -130,7 +131,8 @@ class ArraySink:
         rows: of the sink's dtype and of its shape but for the first extent; any number of them, from any row on. A
         block that several writings share is copied. One thread at a time may call this.
         """
-        if rows.dtype != self._dtype or rows.shape[1:] != self._shape[1:] or start + len(rows) > self._shape[0]:
+        rows = np.atleast_1d(rows)
+        if rows.dtype != self._dtype or [*rows.shape[1:]] != self._row or start + len(rows) > self._rows:
             raise ValueError(f"{rows.dtype} {rows.shape} from {start} on, for {self._dtype} {self._shape}")
         data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
         self._missing -= len(data)

@@ -89,6 +89,13 @@ def test_arrays_in_parts(files: ArrayFiles, tmp_path: Path, seed: int) -> None:
         assert found[name] == described(array)
 
 
+def test_an_array_without_dimensions(files: ArrayFiles, tmp_path: Path) -> None:
+    array = np.array(77, np.int64)
+    files.add("one", array)
+    assert files.close() == {"one": described(array)}
+    assert (tmp_path / "one.npy").read_bytes() == saved(array)
+
+
 def test_missing_and_misshapen_parts(files: ArrayFiles) -> None:
     sink = files.array("rows", np.int32, (10, 4))
     sink.write(2, np.zeros((3, 4), np.int32))
