@@ -40,6 +40,16 @@ def test_equal_keys_stay_in_order(backends: str) -> None:
         assert np.array_equal(sort(keys, values, 16, backend)[1], np.argsort(keys, kind="stable"))
 
 
+def test_sections_of_many_tiles(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of many millions of pairs: a GPU's block takes tile after tile, the last one not whole."""
+    backend = open_backend(backends)
+    monkeypatch.setattr(backend, "groups", 1)
+    for keys in (np.random.default_rng(5).integers(0, 2**17, 70_001), np.arange(70_001) // 5_000, np.zeros(70_001)):
+        keys = keys.astype(np.uint64)
+        values = np.arange(len(keys), dtype=np.uint32)
+        assert np.array_equal(sort(keys, values, 18, backend)[1], np.argsort(keys, kind="stable"))
+
+
 def test_any_number_of_threads() -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 200_000, np.uint64)
     values = np.arange(len(keys), dtype=np.uint32)
