@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Array, Backend
 from readmap.formats.fasta import Contig
 
 #: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
@@ -19,8 +19,6 @@ BEHIND = int(np.iinfo(np.int64).max // 2)
 
 #: The letters of a byte of packed bases, uint32 each, in the order of memory.
 _FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)
-
-_UNPACK = Kernel("index/index", "unpack_codes")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
