@@ -268,10 +268,8 @@ LIBRARY: dict[str, Callable[..., int]] = {"locate": _locate}
 def main(record: str, device: str, setting: str, *words: str) -> int:
     """Run a command of readmap, or a function of the library, on a device in a setting."""
     from attacks.command_runs import readmap
-    from readmap.backend import open_backend
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
-    from readmap.cli import info
 
     if device != "cpu":
         import cupy
@@ -281,8 +279,7 @@ def main(record: str, device: str, setting: str, *words: str) -> int:
     SETTINGS[setting]()
     if words[0] in LIBRARY:
         return LIBRARY[words[0]](device, *words[1:])
-    info.open_backend = lambda _, threads: open_backend(device, threads)  # it has no option for that
-    given = [] if words[0] == "info" or "--database" in words else ["--device", device]
+    given = [] if "--database" in words else ["--device", device]
     return readmap([*words, "-t", "1", "-q", *given])
 
 
