@@ -1,4 +1,5 @@
-// Everything that NVRTC and the host's C++ compiler disagree on; no other file asks which of the two reads it.
+// Everything that NVRTC and the host's C++ compiler disagree on. Another file asks which of the two reads it only where
+// threads of the GPU do together what one of the CPU does alone, or with vectors.
 //
 // A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
 // thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
