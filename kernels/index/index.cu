@@ -1,24 +1,20 @@
-// Building and checking the index: the codes of its bases, the prefix table, the order of the suffix array.
+// Building and checking the index: the prefix table, the order of the suffix array.
 #include "index/suffix_array.cuh"
 
-// An item is a word of 32 bases; codes: a barrier's number, in order, and behind all of them A, C, G and T.
-KERNEL void unpack_codes(i64 begin, i64 end, Reference reference, u8* codes OF(length), i64 length) {
-    i64 first_base = reference.barriers - 1;  // the last barrier stands behind the end
-    FOR_EACH(word, begin, end) {
-        i64 place = word * 32;
-        u64 bases = reference.words[word], barriers = reference.barriers_at(place);
-        for (i64 i = 0; i < minimum((i64)32, length - place); ++i, bases <<= 2, barriers <<= 2)
-            codes[place + i] =
-                (u8)(barriers >> 62 ? reference.barrier_behind(place + i) : first_base + (i64)(bases >> 62));
-    }
+// The prefix code of the suffix at a rank; behind the last one all codes have ended.
+HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank,
+                            i32 bases) {
+    if (rank >= suffix_count) return (i64)1 << (2 * bases);
+    i64 place = (i64)suffixes[rank];
+    return leading_code(reference.packed().at(place) & first_bases(reference.reach(place, bases)), bases);
 }
 
-// Entries after which a suffix that has many looks whether they are worth filling.
+// Entries of the table that follow each other, from a multiple of their number on. A suffix fills those of two stretches at
+// most, its own and that of the suffix before; fill_gaps the ones between, which are the most where few codes occur.
 const i64 STRETCH = 256;
 
 // An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank. One
-// is reported whose code is smaller than that before it; where there are such ones the entries between all could be
-// boundless, and the rest is left undone.
+// is reported whose code is smaller than that before it.
 KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
                               i32 table_bases) {
@@ -30,19 +26,30 @@ KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suf
         }
         for (i32 i = 0; i <= size; ++i) {
             i64 rank = first - 1 + i;
-            codes[i] = rank < 0 ? -1 : (i64)1 << (2 * table_bases);
-            if (rank < 0 || rank >= suffix_count) continue;
-            i64 place = (i64)suffixes[rank];
-            u64 bases = reference.packed().at(place) & first_bases(reference.reach(place, table_bases));
-            codes[i] = leading_code(bases, table_bases);
+            codes[i] = rank < 0 ? -1 : prefix_code(reference, suffixes, suffix_count, rank, table_bases);
         }
         for (i32 i = 0; i < size; ++i) {
-            if (codes[i + 1] < codes[i]) atomic_min(error, (u64)(first + i));
-            for (i64 x = codes[i] + 1; x <= codes[i + 1]; ++x) {
-                if ((x - codes[i]) % STRETCH == 0 && fresh(error) != ~0ull) return;
-                table[x] = (suffix_t)(first + i);
-            }
+            i64 entry = codes[i] + 1, code = codes[i + 1];
+            if (entry > code + 1) atomic_min(error, (u64)(first + i));
+            for (; entry <= code && entry % STRETCH; ++entry) table[entry] = (suffix_t)(first + i);
+            for (entry = maximum(entry, code / STRETCH * STRETCH); entry <= code; ++entry)
+                table[entry] = (suffix_t)(first + i);
         }
+    }
+}
+
+// An item is a stretch of the table: where no suffix has one of its codes, all its entries get the rank of the next one.
+KERNEL void fill_gaps(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+                      suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
+    FOR_EACH(stretch, begin, end) {
+        i64 entry = stretch * STRETCH, low = 0, high = suffix_count;
+        while (low < high) {
+            i64 middle = (low + high) / 2;
+            if (prefix_code(reference, suffixes, suffix_count, middle, table_bases) < entry) low = middle + 1;
+            else high = middle;
+        }
+        if (prefix_code(reference, suffixes, suffix_count, low, table_bases) < entry + STRETCH) continue;
+        for (i64 i = 0; i < STRETCH; ++i) table[entry + i] = (suffix_t)low;
     }
 }
 

@@ -11,13 +11,14 @@ import numpy as np
 from pydivsufsort import divsufsort
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.errors import IndexFolderError
 from readmap.index.reference import DeviceReference, Reference
 from readmap.index.suffix_sorting import SortPlan, plan_sort, sort_suffixes
 
-_FILL = Kernel("index/index", "fill_prefix_table")
+_FILL, _FILL_GAPS = Kernel("index/index", "fill_prefix_table"), Kernel("index/index", "fill_gaps")
 _RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "check_order")
-_UNPACK = Kernel("index/index", "unpack_codes")
+_UNPACK = Kernel("index/codes", "unpack_codes")
 
 #: Bases that the prefix table on disk resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
 MOST_TABLE_BASES = 12
@@ -32,6 +33,9 @@ SMALL = 1 << 24
 
 #: With the one behind the end. Each has a letter of its own for divsufsort, whose letters are bytes.
 _MOST_BARRIERS = 256 - 4 + 1
+
+#: Entries of a prefix table that a kernel fills together where no suffix has their codes.
+_STRETCH = constant("index/index.cu", "STRETCH")
 
 #: What a kernel leaves where it has nothing to report.
 NOWHERE = 2**64 - 1
@@ -128,8 +132,9 @@ def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backe
     Raises IndexFolderError where these bases are out of order; the suffixes are known to be places of the reference.
     """
     table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _nowhere(backend), len(suffixes)
-    what = {"reference": held, "suffixes": suffixes, "suffix_count": count}
-    backend.launch(_FILL, count + 1, table=table, error=error, table_bases=bases, **what)
+    what = {"reference": held, "suffixes": suffixes, "table": table, "suffix_count": count, "table_bases": bases}
+    backend.launch(_FILL, count + 1, error=error, **what)
+    backend.launch(_FILL_GAPS, 4**bases // _STRETCH, **what)
     if (rank := _found(error, backend)) is not None:
         raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
     return table
