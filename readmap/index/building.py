@@ -12,7 +12,7 @@ from readmap.formats.array_folder import PendingFolder
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
 from readmap.index.device import Structure
-from readmap.index.fasta import read_reference
+from readmap.index.fasta import WAITING_BYTES, read_reference
 from readmap.index.index import Index
 from readmap.index.reference import DeviceReference, Reference
 from readmap.index.suffix_array import (
@@ -108,7 +108,9 @@ def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, backend:
     order, edges = plan.dtype.itemsize * plan.suffixes, EDGE_BYTES * length if wanted.has_tree else 0
     building = order + edges + (plan.sort.host_bytes if plan.sort else 0) if memory else max(plan.nbytes, on_device)
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
-    return _Plan(held, plan, FIXED_BYTES + backend.host_bytes + reference.nbytes + table + building)
+    # What reading took is not given back for sure.
+    fixed = FIXED_BYTES + backend.host_bytes + min(WAITING_BYTES, length)
+    return _Plan(held, plan, fixed + reference.nbytes + table + building)
 
 
 def _build(

@@ -12,8 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-#: Chunks for each thread whose letters may wait for it: a contig is digested by one thread, slower than it is read.
-CHUNKS_A_THREAD = 2
+#: Chunks for each thread whose letters may wait for it: a contig is digested by one thread, slower than it is read. In
+#: all no more than make up for that in a contig of 250 Mbp.
+CHUNKS_A_THREAD, MOST_CHUNKS = 2, 12
 
 
 class Digests:
@@ -60,7 +61,7 @@ class Digests:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._under_way) == CHUNKS_A_THREAD * len(self._workers)
+        return len(self._under_way) == min(CHUNKS_A_THREAD * len(self._workers), MOST_CHUNKS)
 
     def _end_contig(self) -> None:
         if self._worker:

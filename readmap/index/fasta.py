@@ -29,11 +29,14 @@ from readmap.formats.fasta import (
 )
 from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.words import in_words
-from readmap.index.digests import Digests
+from readmap.index.digests import MOST_CHUNKS, Digests
 from readmap.index.reference import BEHIND, Reference, barrier_words, packed_words
 
 #: Bytes of the file that are taken together: enough for the threads to share.
 CHUNK_BYTES = 16 << 20
+
+#: What chunks take at most whose contigs' digests are not yet made.
+WAITING_BYTES = MOST_CHUNKS * CHUNK_BYTES
 
 #: Of a contig, by the SAM specification.
 MOST_CONTIG_BASES = 2**31 - 1
@@ -54,7 +57,7 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
     """The reference of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
     progress: is called with the number of (inflated) bytes read so far, after every chunk.
-    Beside the reference this takes some chunks for each of the backend's threads. Raises DataError where the file is no
+    Beside the reference this takes WAITING_BYTES. Raises DataError where the file is no
     FASTA, has no sequence, a contig that is empty or too long, one without a name or with one that SAM does not take,
     two of one name, or a character that is no nucleotide; and what `source` raises.
     """

@@ -35,7 +35,10 @@ _SECTION = 1 << 16
 
 #: A batch has this share of the suffixes, but no less than _LEAST_PAIRS where there are so many, and no more than
 #: _MOST_PAIRS where memory does not matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 16, 1 << 24, 1 << 30
+_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 20, 1 << 24, 1 << 30
+
+#: Numbers, int64, that are kept of each run of slots at a time: counts of what ties in it, and where these end.
+_RUN_COUNTS = 9
 
 #: Bytes of device memory for what grows slower than the suffixes.
 _FIXED_BYTES = 256 << 20
@@ -124,7 +127,7 @@ class SortPlan:
     def nbytes(self) -> int:
         """The bytes of memory that sorting takes, the order among them, wherever they are."""
         arrays = self.dtype.itemsize * (self.suffixes + self.length) + self.suffixes // 8
-        return arrays + self.pairs * _pair_bytes(self.dtype)
+        return arrays + self.pairs * _pair_bytes(self.dtype) + _run_bytes(self.length)
 
     @property
     def host_bytes(self) -> int:
@@ -143,7 +146,7 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, backend: Back
     memory = backend.memory()
     if memory is None:
         return SortPlan(length, dtype, codes, least, True, True)
-    free, pairs = memory[0] - _FIXED_BYTES - total // 8 - length // 64, 0
+    free, pairs = memory[0] - _FIXED_BYTES - total // 8 - _run_bytes(length), 0
     for order, ranks in ((True, True), (False, True), (False, False)):
         pairs = (free - dtype.itemsize * (order * total + ranks * length)) // _pair_bytes(dtype)
         if pairs >= least:
@@ -157,6 +160,11 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, backend: Back
 def _pair_bytes(dtype: np.dtype[Any]) -> int:
     """Of a pair that is sorted: its key and its place twice, and its slot."""
     return 16 + 3 * dtype.itemsize
+
+
+def _run_bytes(length: int) -> int:
+    """Of what is counted in the runs of so many slots."""
+    return _RUN_COUNTS * 8 * -(-length // _RUN)
 
 
 def sort_suffixes(
