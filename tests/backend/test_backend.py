@@ -544,6 +544,19 @@ def test_no_items(tiny: Path, backends: str) -> None:
     assert run_add(open_backend(backends), 0) == []
 
 
+@pytest.mark.parametrize("threads", [1, 3, 16])
+@pytest.mark.parametrize("size", [1 << 17, (1 << 17) + 1, (1 << 18) - 1, 6 << 18, (50 << 18) + 5])
+def test_large_arrays_to_a_device_and_back(backends: str, size: int, threads: int) -> None:
+    """From memory of its own and from the host's, and behind what was launched before."""
+    backend, array = open_backend(backends, threads), np.arange(size, dtype=np.int64)
+    held, pinned = backend.to_device(array.copy()), backend.host_array(size, np.int64)
+    pinned[:] = held
+    held[1:] += held[:-1].copy()
+    assert np.array_equal(backend.to_host(held), array + np.maximum(array - 1, 0))
+    assert np.array_equal(backend.to_host(pinned), array)
+    assert np.array_equal(backend.to_host(pinned.reshape(1, -1)[:, 1:]), array[None, 1:])
+
+
 def test_arrays_of_a_backend(backends: str) -> None:
     backend = open_backend(backends)
     array = np.arange(6, dtype=np.int64)
