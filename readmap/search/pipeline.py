@@ -13,11 +13,12 @@ from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import score_windows, trace_alignments
 from readmap.search.inserts import Inserts, to_device
 from readmap.search.matches import SeedMatches, list_candidates, parts_with_matches
-from readmap.search.pairs import pair_mates, rescue_mates
+from readmap.search.pairs import pair_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.search.passes import select
 from readmap.search.placement import choose_windows
 from readmap.search.record_plan import RecordPlan, plan_records, traced_where_several
+from readmap.search.rescues import rescue_mates
 from readmap.search.secondaries import add_secondaries
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import add_diagonals, join_diagonals

@@ -15,16 +15,16 @@ from oracles.places import FOUND_WINDOWS, End, doubt, fragment
 from window_bench import Bench, Mate, Window, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
-from readmap.search import pairs, pipeline
+from readmap.search import pipeline, rescues
 from readmap.search.diagonals import DIAGONAL, KEPT
 from readmap.search.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
 
 LONGEST_INSERT, FAR_APART = (constant("search/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
-SURE, MOST_ANCHORS, LEAST_RUN, DOUBT, WORTH = (
-    constant("search/pairs.cu", name) for name in ("SURE", "MOST_ANCHORS", "LEAST_RUN", "DOUBT", "WORTH")
-)
+MOST_ANCHORS, WORTH = (constant("search/rescues.cu", name) for name in ("MOST_ANCHORS", "WORTH"))
+SURE, DOUBT = constant("search/pairs.cu", "SURE"), constant("search/mates.cuh", "DOUBT")
+LEAST_RUN = constant("search/stretch.cuh", "LEAST_RUN")
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
@@ -278,14 +278,14 @@ def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
 # Rescue.
 
 
-def rescues(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
+def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
     """By read that was looked for, the diagonals at which it was found."""
     given: list[Any] = []
-    patch.setattr(pairs, "add_diagonals", lambda *arguments: given.append(arguments))
-    patch.setattr(pairs, "score_windows", lambda *_: None)
-    patch.setattr(pairs, "choose_windows", lambda *_: None)
+    patch.setattr(rescues, "add_diagonals", lambda *arguments: given.append(arguments))
+    patch.setattr(rescues, "score_windows", lambda *_: None)
+    patch.setattr(rescues, "choose_windows", lambda *_: None)
     backend, host = bench.backend, bench.backend.to_host
-    pairs.rescue_mates(to_device(library, backend), world.batch, bench.context)
+    rescues.rescue_mates(to_device(library, backend), world.batch, bench.context)
     if not given:
         return {}
     selected, diagonals, *_ = given[0]
@@ -371,7 +371,7 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
     genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
     bench, sizes = Bench(genomes[genome], backends), LIBRARIES[library]
     world, reads = draw_lost_mates(bench, generator, 25, sizes)
-    found = rescues(bench, world, sizes, monkeypatch)
+    found = rescued(bench, world, sizes, monkeypatch)
     assert sorted(found) == [read for read, mate in enumerate(world.mates) if not mate.windows]
     named = 0
     for read, rows in found.items():
@@ -415,7 +415,7 @@ def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch
         mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
         world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
         wanted = loss < UNPAIRED - WORTH or (own_windows == FOUND_WINDOWS and last < DOUBT and loss < UNPAIRED + DOUBT)
-        assert (1 in rescues(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+        assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +434,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
-    pairs.rescue_mates(inserts, batch, bench.context)
+    rescues.rescue_mates(inserts, batch, bench.context)
     pair_mates(inserts, batch, bench.context)
     assert host(batch.placements.chosen).min() >= 0
     assert host(batch.placements.mapqs).min() >= 30

@@ -1,0 +1,91 @@
+// Mates: two reads with their windows, and the cheapest choice of one window of each.
+//
+// A choice costs, in phred, what each window explains its read worse than the read's own best one, and what the insert size
+// is less likely than the likeliest; without regard to each other the best ones of both cost `unpaired`. Record 2p and
+// record 2p + 1 are mates. All is symmetric in them.
+#pragma once
+#include "search/pairs.cuh"
+#include "search/placement.cuh"
+
+const i32 DOUBT = 30;  // phred within which another choice makes the best one doubtful
+
+// One mate of a pair, and its windows.
+struct Mate {
+    const Window* windows;
+    const i16* deficits;
+    i64 slot;
+    i32 count, length, chosen;
+    bool flipped;
+    i32 untested_deficit;  // what a place may lose that had no room among its windows; NO_DEFICIT where all had
+
+    HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
+    HOST_DEVICE FragmentEnd end(const Window& window) const {
+        bool back = reversed(window);
+        return FragmentEnd{window.diagonal + (back ? length : 0), back};
+    }
+    // Whether its alignment may score so much; which ends one with gaps reaches for their bonuses is not known yet.
+    HOST_DEVICE bool reaches(i32 i, i32 score, const Scoring& scoring) const {
+        return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
+    }
+    // Whether the read is no less reported there than at its best place.
+    HOST_DEVICE bool keeps(i32 i, const Scoring& scoring) const {
+        return reaches(i, scoring.joint_score, scoring) || !reaches(chosen, scoring.joint_score, scoring);
+    }
+};
+
+HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& windows,
+                         const PlacementTable& placements) {
+    i64 slot = queries.slot_of[record];
+    i32 best = placements.chosen[slot], count = best < 0 ? 0 : windows.counts[slot];
+    Mate mate = {windows.of(slot),
+                 placements.deficits + slot * WINDOWS,
+                 slot,
+                 count,
+                 queries.lengths[slot],
+                 best,
+                 (queries.flags[slot] & READ_FLIPPED) != 0,
+                 NO_DEFICIT};
+    if (count < FOUND_WINDOWS) return mate;
+    i32 least = mate.windows[FOUND_WINDOWS - 1].ungapped;  // room goes by the scores without gaps
+    for (i32 i = 0; i < FOUND_WINDOWS; ++i)
+        if (mate.windows[i].ungapped == least)
+            mate.untested_deficit = minimum(mate.untested_deficit, (i32)mate.deficits[i]);
+    return mate;
+}
+
+struct Pair {
+    Mate first, second;
+    const Reference& reference;
+    const Inserts& inserts;
+
+    // Phred of the insert size of two windows; FAR where no fragment has such ends.
+    HOST_DEVICE i32 distance_penalty(const Window& a, const Window& b) const {
+        i32 penalty = inserts.penalty(distance_of(first.end(a), second.end(b)));
+        if (penalty == FAR) return FAR;
+        return reference.contig_of(a.diagonal + a.begin) == reference.contig_of(b.diagonal + b.begin) ? penalty : FAR;
+    }
+};
+
+// Two windows and their cost, of it what they lose themselves; -1 for both where there is no choice.
+struct Choice {
+    i32 cost, loss;
+    u64 tie;
+    i32 i, j;
+};
+
+HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& scoring) {
+    Choice best = {scoring.unpaired_deficit, scoring.unpaired_deficit, 0, -1, -1};
+    for (i32 i = 0; i < pair.first.count; ++i) {
+        if (pair.first.deficits[i] > best.cost || !pair.first.keeps(i, scoring)) continue;
+        for (i32 j = 0; j < pair.second.count; ++j) {
+            i32 loss = pair.first.deficits[i] + pair.second.deficits[j];
+            if (loss > best.cost || !pair.second.keeps(j, scoring)) continue;
+            const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
+            i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
+            if (distance == FAR || cost > best.cost) continue;
+            u64 tie = mix(tie_of(hashes[pair.first.slot], a.diagonal) + tie_of(hashes[pair.second.slot], b.diagonal));
+            if (cost < best.cost || best.i < 0 || tie < best.tie) best = Choice{cost, loss, tie, i, j};
+        }
+    }
+    return best;
+}

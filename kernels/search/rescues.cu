@@ -1,0 +1,70 @@
+// Rescues: mates looked for where their partners expect them.
+#include "search/mates.cuh"
+#include "search/stretch.cuh"
+
+const i32 MOST_ANCHORS = 8;  // windows of a mate around which its partner is looked for
+const i32 WORTH = 10;        // phred that the mates' places have to gain for another choice to be looked for
+
+// Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
+// where the mate has more places than windows, one that is not much worse.
+HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
+    return partner.deficits[i] + WORTH < loss || (own.untested_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
+}
+
+// An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
+KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
+                         i32* choice_deficits OF(items)) {
+    FOR_EACH(item, begin, end) {
+        Pair pair = {mate_of(queries, 2 * item, windows, placements),
+                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
+        i32 loss = cheapest(pair, queries.hashes, scoring).loss;
+        choice_deficits[item] = loss;
+        wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
+        if ((queries.flags[pair.first.slot] | queries.flags[pair.second.slot]) & READ_ABSENT) continue;
+        for (i32 i = 0; i < pair.first.count; ++i)
+            if (is_anchor(pair.first, i, loss, pair.second)) wanted[pair.second.slot] = 1;
+        for (i32 j = 0; j < pair.second.count; ++j)
+            if (is_anchor(pair.second, j, loss, pair.first)) wanted[pair.first.slot] = 1;
+    }
+}
+
+// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found.
+KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+                         const i32* choice_deficits OF(reads / 2), DiagonalTable found) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 slot = selected[item], record = queries.order[slot];
+        bool anchor_first = record & 1;
+        Pair pair = {mate_of(queries, record & ~1ll, windows, placements),
+                     mate_of(queries, record | 1, windows, placements), reference, inserts};
+        const Mate& partner = anchor_first ? pair.first : pair.second;
+        const Mate& own = anchor_first ? pair.second : pair.first;
+        Diagonals diagonals;
+        i32 anchors = 0;
+        for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
+            if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
+            ++anchors;
+            const Window& window = partner.windows[i];
+            FragmentEnd anchor = partner.end(window);
+            i64 contig = reference.contig_of(window.diagonal + window.begin);
+            for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
+                i64 low = inserts.lows[direction], high = inserts.highs[direction];
+                i64 sign = Inserts::sign(direction, anchor, anchor_first);
+                if (low > high) continue;
+                bool reversed = anchor.reversed != (direction == FR || direction == RF);
+                i64 shift = anchor.place - (reversed ? own.length : 0);
+                Stretch stretch = {reference,
+                                   queries,
+                                   slot,
+                                   reference.contig_starts[contig],
+                                   reference.contig_starts[contig + 1] - 1,
+                                   reversed != own.flipped,
+                                   own.length};
+                stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
+            }
+        }
+        diagonals.write(found.rows + item * KEPT);
+        if (group_lane() == 0) found.counts[item] = diagonals.count;
+    }
+}

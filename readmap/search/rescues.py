@@ -1,0 +1,33 @@
+"""Windows of two mates -> further ones, where their partners expect them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from readmap.backend import Kernel
+from readmap.search.batch import WINDOWS, Batch
+from readmap.search.context import Context
+from readmap.search.diagonals import Diagonals
+from readmap.search.extension import score_windows
+from readmap.search.inserts import Inserts
+from readmap.search.placement import choose_windows
+from readmap.search.windows import add_diagonals
+
+_LIST, _RESCUE = Kernel("search/rescues", "list_rescues"), Kernel("search/rescues", "rescue_mates", grouped=True)
+
+
+def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
+    """Look for mates where their partners expect them, and place those anew that may be there."""
+    backend, count = context.backend, batch.reads.count
+    wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
+    batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
+    slots = backend.to_device(np.flatnonzero(backend.to_host(wanted)).astype(np.int32))
+    if not len(slots):
+        return
+    diagonals = Diagonals.empty(len(slots), backend)
+    batch.launch(
+        _RESCUE, len(slots), context, inserts=inserts, selected=slots, choice_deficits=deficits, found=diagonals
+    )
+    add_diagonals(slots, diagonals, WINDOWS, batch, context)
+    score_windows(slots, batch, context)
+    choose_windows(slots, batch, context)
