@@ -43,9 +43,9 @@ struct PairMapq {
 };
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
-// becomes 1 where that is a fragment.
+// becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
 KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
-                       WindowTable windows, PlacementTable placements) {
+                       WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
     FOR_EACH(item, begin, end) {
         Pair pair = {mate_of(queries, 2 * item, windows, placements),
                      mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
@@ -83,7 +83,8 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
             const Mate& mate = mates[side];
             PairMapq& pair_mapq = pair_mapqs[side];
             pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_deficit));
-            if (others >= LEAST_REPEAT_COPIES) pair_mapq.add(untested);
+            if (rests[item] >= 0) pair_mapq.add(rests[item]);
+            else if (others >= LEAST_REPEAT_COPIES) pair_mapq.add(untested);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
 from readmap.reads.queries import Queries
@@ -18,7 +19,7 @@ from readmap.search.parameters import dense_seed
 _FIND = Kernel("search/matches", "find_matches")
 _COUNT, _LIST = Kernel("search/matches", "count_diagonals"), Kernel("search/matches", "list_diagonals")
 
-#: Bases between seeds: whatever shares a base more than a seed is found.
+#: Bases between seeds where whatever shares a base more than a seed is to be found.
 STRIDE = 2
 
 #: Memory that a match may take: a count and its sum, while diagonals are listed.
@@ -30,12 +31,12 @@ class SeedMatches:
     """All suffixes that begin with a seed, by read, orientation and seed.
 
     Attributes:
-        selected: int32 [selected], the slots of the reads that have a place.
+        selected: int32 [selected], the slots of the reads.
         offsets: int64 [selected + 1], where each read's seeds begin.
         ranks: suffix type [seeds], the first suffix that begins with a seed.
         ends: int64 [seeds], matches up to and with each seed's.
         total: matches in all.
-        read_count: reads that have a place.
+        read_count: how many reads there are.
         seed_bases: of every seed; stride: bases between them.
     """
 
@@ -46,7 +47,7 @@ class SeedMatches:
     total: int
     read_count: int
     seed_bases: int
-    stride: int = STRIDE
+    stride: int
 
 
 @dataclass(frozen=True)
@@ -67,33 +68,40 @@ class Candidates:
         return len(self.slots)
 
 
-def find_matches(batch: Batch, context: Context) -> SeedMatches:
-    """Those of the reads that have a place."""
-    backend, index, lengths = context.backend, context.index, batch.queries.host_lengths
+def placed_reads(batch: Batch, context: Context) -> NDArray[np.int32]:
+    """The slots of the reads that have a place."""
+    return np.flatnonzero(context.backend.to_host(batch.placements.chosen) >= 0).astype(np.int32)
+
+
+def find_matches(slots: NDArray[np.int32], stride: int, batch: Batch, context: Context) -> SeedMatches:
+    """Those of the slots; a read that is shorter than a seed has none.
+
+    stride: bases between seeds.
+    """
+    backend, index, lengths = context.backend, context.index, batch.queries.host_lengths[slots]
     seed_bases = dense_seed(index.suffix_count)
-    chosen = np.flatnonzero((backend.to_host(batch.placements.chosen) >= 0) & (lengths >= seed_bases))
-    offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(2 * ((lengths[chosen] - seed_bases) // STRIDE + 1), dtype=np.int64, out=offsets[1:])
-    selected, device_offsets = backend.to_device(chosen.astype(np.int32)), backend.to_device(offsets)
+    offsets = np.zeros(len(slots) + 1, np.int64)
+    np.cumsum(2 * np.maximum((lengths - seed_bases) // stride + 1, 0), dtype=np.int64, out=offsets[1:])
+    selected, device_offsets = backend.to_device(slots), backend.to_device(offsets)
     ranks = backend.empty(int(offsets[-1]), index.suffixes.dtype)
     counts = backend.empty(len(ranks), np.int64)
     batch.launch(
         _FIND,
-        2 * len(chosen),
+        2 * len(slots),
         context,
         selected=selected,
         seed_offsets=device_offsets,
         ranks=ranks,
         counts=counts,
         seed_bases=seed_bases,
-        stride=STRIDE,
+        stride=stride,
     )
-    return SeedMatches(selected, device_offsets, ranks, *backend.ends(counts), len(chosen), seed_bases)
+    return SeedMatches(selected, device_offsets, ranks, *backend.ends(counts), len(slots), seed_bases, stride)
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
     """The batch with its matches, in parts of which those fit into memory; a read, or a pair, is not divided."""
-    matches = find_matches(batch, context)
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context)
     most = context.backend.scratch_bytes // MATCH_BYTES
     if matches.total <= most:
         yield batch, matches
@@ -105,17 +113,22 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
         before = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
         part = batch.part(first * together, last * together, context)
-        yield part, find_matches(part, context)
+        yield part, find_matches(placed_reads(part, context), STRIDE, part, context)
         first = last
 
 
 def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     """Matches of each record, int64 on the host."""
     to_host = context.backend.to_host
-    ends, offsets = to_host(matches.ends), to_host(matches.offsets)
     by_slot = np.zeros(len(queries.host_lengths), np.int64)
-    by_slot[to_host(matches.selected)] = np.diff(ends[offsets[1:] - 1], prepend=0)
+    by_slot[to_host(matches.selected)] = by_read(matches, context)
     return by_slot[to_host(queries.slot_of)]
+
+
+def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
+    """Matches of each of the reads, int64 [selected]."""
+    ends, offsets = (context.backend.to_host(array) for array in (matches.ends, matches.offsets))
+    return np.diff(np.append(0, ends)[offsets])
 
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:

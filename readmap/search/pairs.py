@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Kernel
+from readmap.backend import Array, Kernel
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.inserts import Inserts
@@ -27,6 +27,6 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
     return backend.to_host(directions), backend.to_host(sizes)
 
 
-def pair_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
-    """Choose the windows of mates together."""
-    batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts)
+def pair_mates(inserts: Inserts, rests: Array, batch: Batch, context: Context) -> None:
+    """Choose the windows of mates together; rests: what `join_mates` returned."""
+    batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, rests=rests)

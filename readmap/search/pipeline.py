@@ -11,6 +11,7 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import score_windows, trace_alignments
+from readmap.search.fragments import join_mates
 from readmap.search.inserts import Inserts, to_device
 from readmap.search.matches import SeedMatches, list_candidates, parts_with_matches
 from readmap.search.pairs import pair_mates
@@ -49,10 +50,12 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     """
     inserts = to_device(context.sample.insert_sizes, context.backend)
     choose_windows(batch.queries.slot_of, batch, context)
-    if inserts.sizes and context.pairing.rescue:
-        rescue_mates(inserts, batch, context)
-    if inserts.sizes and context.pairing.joint:
-        pair_mates(inserts, batch, context)
+    if inserts.sizes:
+        rests = join_mates(inserts, batch, context)
+        if context.pairing.rescue:
+            rescue_mates(inserts, batch, context)
+        if context.pairing.joint:
+            pair_mates(inserts, rests, batch, context)
     if not context.reporting.most_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return

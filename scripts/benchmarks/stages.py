@@ -20,7 +20,7 @@ from readmap.search.context import Context
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
 # kernels/ROOM/<module>.cu: its stage, where that is not called like the module
 STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows", "pairs": "pair"}
-STAGES |= {"rescues": "pair", "extension": "extend", "placement": "place", "sam": "format"}
+STAGES |= {"rescues": "pair", "fragments": "pair", "extension": "extend", "placement": "place", "sam": "format"}
 BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
 
 

@@ -19,7 +19,7 @@ from readmap.search import secondaries
 from readmap.search.batch import WINDOW_WORDS, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL
-from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates
+from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates, placed_reads
 from readmap.search.parameters import Scoring, dense_seed
 from readmap.search.pipeline import search_reads
 
@@ -59,7 +59,8 @@ def candidates_of(reads: Sequence[str], context: Context) -> tuple[Batch, Candid
     """As if all reads had a place."""
     batch = batch_of(reads, context)
     batch.placements.chosen.fill(0)
-    return batch, list_candidates(find_matches(batch, context), batch, context)
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context)
+    return batch, list_candidates(matches, batch, context)
 
 
 def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[str]:

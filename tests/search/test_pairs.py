@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, column_score, reverse_complement
@@ -17,6 +18,7 @@ from window_bench import Bench, Mate, Window, World, draw_pairs, window_at
 from readmap.backend.compilation.declarations import constant
 from readmap.search import pipeline, rescues
 from readmap.search.diagonals import DIAGONAL, KEPT
+from readmap.search.fragments import APART
 from readmap.search.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
@@ -126,7 +128,8 @@ def test_far_pairs_are_not_measured(backends: str) -> None:
 def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: Scoring) -> list[tuple[int, ...]]:
     """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
     context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
-    pair_mates(to_device(library, bench.backend), world.batch, context)
+    apart = bench.backend.full(len(world.mates) // 2, APART, np.int32)
+    pair_mates(to_device(library, bench.backend), apart, world.batch, context)
     arrays = (placements.chosen, placements.mapqs, placements.seconds, placements.joint)
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
@@ -435,7 +438,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
     rescues.rescue_mates(inserts, batch, bench.context)
-    pair_mates(inserts, batch, bench.context)
+    pair_mates(inserts, backend.full(len(reads) // 2, APART, np.int32), batch, bench.context)
     assert host(batch.placements.chosen).min() >= 0
     assert host(batch.placements.mapqs).min() >= 30
     assert host(batch.placements.joint).all()

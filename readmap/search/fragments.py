@@ -1,0 +1,120 @@
+"""Windows of two mates in repeats -> further ones: all their places are joined to the fragments that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.sorting import sort_pairs
+from readmap.search.batch import WINDOWS, Batch
+from readmap.search.context import Context
+from readmap.search.diagonals import Diagonals
+from readmap.search.extension import score_windows
+from readmap.search.inserts import Inserts
+from readmap.search.matches import SeedMatches, by_read, find_matches
+from readmap.search.placement import choose_windows
+from readmap.search.windows import add_diagonals
+
+_DOUBTFUL, _JOIN = Kernel("search/fragments", "list_doubtful"), Kernel("search/fragments", "join_places")
+_COUNT, _LIST = Kernel("search/fragments", "count_places"), Kernel("search/fragments", "list_places")
+
+_END_BITS = constant("search/fragments.cu", "END_BITS")
+
+#: Bases between seeds: a place with few differences has a seed without one.
+STRIDE = 8
+
+#: Of a read; those with more lie in repeats of which no fragment could be told from the others.
+MOST_MATCHES = 1 << 14
+
+#: Memory that a match may take: a count, its sum, and two keys with what is lost.
+MATCH_BYTES = 40
+
+#: Of a pair whose places are not joined.
+APART = -1
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where reads lie, in the order of their keys.
+
+    Attributes:
+        keys: uint64 [places], a read, its strand and its fragment's end; see kernels/search/fragments.cu.
+        losses: uint32 [places], phred by which its best place explains the read better.
+        place_count: how many there are.
+    """
+
+    keys: Array
+    losses: Array
+    place_count: int
+
+
+def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
+    """Give windows to the best fragments of mates that both have more places than windows.
+
+    Returns int32 [pairs]: phred of all fragments that got none, APART where places are not joined.
+    """
+    backend, pairs = context.backend, batch.reads.count // 2
+    rests, doubtful = backend.full(pairs, APART, np.int32), backend.empty(pairs, np.uint8)
+    batch.launch(_DOUBTFUL, pairs, context, inserts=inserts, doubtful=doubtful)
+    chosen = np.flatnonzero(backend.to_host(doubtful)).astype(np.int32)
+    if len(chosen):
+        slots = backend.to_host(batch.queries.slot_of).reshape(-1, 2)[chosen]
+        for part in _parts(slots, batch, context):
+            _join(chosen[part], slots[part], rests, inserts, batch, context)
+    return rests
+
+
+def _parts(slots: NDArray[np.int32], batch: Batch, context: Context) -> Iterator[NDArray[np.int64]]:
+    """The numbers of pairs whose matches fit into memory together, without those that have too many.
+
+    slots: of both mates, [pairs, 2].
+    """
+    counts = by_read(find_matches(slots.reshape(-1), STRIDE, batch, context), context).reshape(-1, 2)
+    numbers = np.flatnonzero((counts.min(axis=1) > 0) & (counts.max(axis=1) <= MOST_MATCHES))
+    ends = np.cumsum(counts[numbers].sum(axis=1))
+    most, first = max(context.backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES), 0
+    while first < len(numbers):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + most, "right"))
+        yield numbers[first:last]
+        first = last
+
+
+def _join(
+    pairs: NDArray[np.int32], slots: NDArray[np.int32], rests: Array, inserts: Inserts, batch: Batch, context: Context
+) -> None:
+    """Join the places of pairs, so many together."""
+    backend, selected = context.backend, slots.reshape(-1)
+    places = _list_places(find_matches(selected, STRIDE, batch, context), batch, context)
+    found, held = Diagonals.empty(len(selected), backend), backend.to_device(selected)
+    batch.launch(
+        _JOIN,
+        len(pairs),
+        context,
+        inserts=inserts,
+        places=places,
+        pairs=backend.to_device(pairs),
+        found=found,
+        rests=rests,
+    )
+    add_diagonals(held, found, WINDOWS, batch, context)
+    score_windows(held, batch, context)
+    choose_windows(held, batch, context)
+
+
+def _list_places(matches: SeedMatches, batch: Batch, context: Context) -> Places:
+    """Those that lose little."""
+    backend = context.backend
+    counts = backend.empty(matches.total, np.int64)
+    batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
+    ends, total = backend.ends(counts)
+    keys, other_keys = (backend.empty(total, np.uint64) for _ in range(2))
+    losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))
+    batch.launch(_LIST, matches.total, context, matches=matches, ends=ends, keys=keys, losses=losses)
+    bits = _END_BITS + 1 + matches.read_count.bit_length()
+    return Places(*sort_pairs(keys, losses, other_keys, other_losses, bits, backend), total)
