@@ -128,7 +128,8 @@ def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
 def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
     """Matches of each of the reads, int64 [selected]."""
     ends, offsets = (context.backend.to_host(array) for array in (matches.ends, matches.offsets))
-    return np.diff(np.append(0, ends)[offsets])
+    counts: NDArray[np.int64] = np.diff(np.append(0, ends)[offsets])
+    return counts
 
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
