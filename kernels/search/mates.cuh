@@ -45,11 +45,16 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
                  best,
                  (queries.flags[slot] & READ_FLIPPED) != 0,
                  NO_DEFICIT};
-    if (count < FOUND_WINDOWS) return mate;
-    i32 least = mate.windows[FOUND_WINDOWS - 1].ungapped;  // room goes by the scores without gaps
-    for (i32 i = 0; i < FOUND_WINDOWS; ++i)
-        if (mate.windows[i].ungapped == least)
-            mate.untested_deficit = minimum(mate.untested_deficit, (i32)mate.deficits[i]);
+    // Diagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
+    i32 bound = windows.crowded[slot], least = 0;
+    if (count >= FOUND_WINDOWS) bound = maximum(bound, mate.windows[FOUND_WINDOWS - 1].ungapped);
+    if (!count || !bound) return mate;
+    for (i32 i = 0; i < minimum(count, FOUND_WINDOWS); ++i) {
+        i32 score = mate.windows[i].ungapped, deficit = mate.deficits[i];
+        if (score < bound || (least && score > least)) continue;
+        mate.untested_deficit = score == least ? minimum(mate.untested_deficit, deficit) : deficit;
+        least = score;
+    }
     return mate;
 }
 

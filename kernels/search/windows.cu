@@ -45,6 +45,8 @@ KERNEL void join_diagonals(i64 begin, i64 end, Queries queries, Reference refere
         windows.counts[slot] = join(found.rows + item * KEPT, found.counts[item], reference, windows.of(slot),
                                     FOUND_WINDOWS, queries.lengths[slot], scoring);
         windows.unexamined[slot] = found.unexamined[item];
+        bool is_full = found.counts[item] == KEPT;
+        windows.crowded[slot] = is_full ? found.rows[item * KEPT + KEPT - 1].segment.score : 0;
     }
 }
 

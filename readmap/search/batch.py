@@ -31,19 +31,20 @@ class WindowTable:
             no windows are undefined.
         counts: int32 [reads].
         unexamined: int32 [reads], the most bases that a place shares at a seed and was not looked at, 0 where all were.
+        crowded: int32 [reads], the best score of a diagonal that had no room, or more, 0 where all had.
     """
 
     rows: Array
     counts: Array
     unexamined: Array
+    crowded: Array
 
     @classmethod
     def empty(cls, reads: int, backend: Backend) -> WindowTable:
         """Room for the windows of all slots, none found yet."""
         return cls(
             backend.empty((reads * WINDOWS, WINDOW_WORDS), np.int64),
-            backend.full(reads, 0, np.int32),
-            backend.full(reads, 0, np.int32),
+            *(backend.full(reads, 0, np.int32) for _ in range(3)),
         )
 
 

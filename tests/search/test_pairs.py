@@ -421,6 +421,21 @@ def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch
         assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
+@pytest.mark.parametrize(("crowded", "wanted"), [(0, False), (41, False), (40, True), (50, True)])
+def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, crowded: int, wanted: bool
+) -> None:
+    """Few windows hold many diagonals: what had no room may lose as little as the last window that scores more."""
+    reads = [random_bases(random.Random(122), 50), random_bases(random.Random(123), 50)]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
+    mates = [window_at(bench, 0, 600 + 40 * i, 50, flipped[1], True) for i in range(3)]
+    scores = [(50, 0), (45, DOUBT), (40, DOUBT - 1)] if crowded == 40 else [(50, 0), (45, DOUBT), (30, 0)]
+    mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
+    world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
+    assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+
+
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mate with a difference every 13 bases has no seed in a large genome; beside its partner it is found, and both
     are sure then."""

@@ -44,6 +44,7 @@ class Found:
     diagonals: Any
     windows: Any
     unexamined: int
+    crowded: int
     flipped: bool
 
 
@@ -82,6 +83,7 @@ def find(
             kept[read, : host(diagonals.counts)[read]].copy(),
             rows[slot, : host(batch.windows.counts)[slot]].copy(),
             int(host(diagonals.unexamined)[read]),
+            int(host(batch.windows.crowded)[slot]),
             bool(host(batch.queries.flags)[slot] & FLIPPED),
         )
         for read, slot in enumerate(host(batch.queries.slot_of))
@@ -385,7 +387,7 @@ def test_reverse_complements_have_the_same_windows(backends: str) -> None:
             for read, one, other in zip(reads, here, there, strict=True):
                 assert one.diagonals.tolist() == other.diagonals.tolist()
                 assert one.windows.tolist() == other.windows.tolist()
-                assert one.unexamined == other.unexamined
+                assert (one.unexamined, one.crowded) == (other.unexamined, other.crowded)
                 assert one.flipped != other.flipped or clean(read) == reverse_complement(read)
 
 
@@ -399,7 +401,18 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     context.backend.lanes = lanes
     for one, other in zip(find(reads, context, 4, effort), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
-        assert (one.unexamined, one.flipped) == (other.unexamined, other.flipped)
+        assert (one.unexamined, one.crowded, one.flipped) == (other.unexamined, other.crowded, other.flipped)
+
+
+@pytest.mark.parametrize(("copies", "is_full"), [(KEPT // 2, False), (KEPT, True)])
+def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full: bool) -> None:
+    """In a tandem repeat many of them make few windows."""
+    unit = random_bases(random.Random(48), 20)
+    context = context_of([unit * (copies + 2)], backends)
+    (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, neighbours=2 * copies))
+    assert len(found.windows) < FOUND_WINDOWS
+    assert (len(found.diagonals) == KEPT) == is_full
+    assert found.crowded == (found.diagonals["score"].min() if is_full else 0)
 
 
 @pytest.mark.parametrize(("copies", "neighbours", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])

@@ -100,6 +100,7 @@ class Bench:
         unexamined: Sequence[int] | None = None,
         variants: Sequence[int] | None = None,
         qualities: Sequence[str] | None = None,
+        crowded: Sequence[int] | None = None,
     ) -> World:
         """All by read."""
         count, host = len(reads), self.backend.to_host
@@ -125,6 +126,7 @@ class Bench:
         batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
         batch.windows.counts = by_slot([len(own) for own in windows], np.int32)
         batch.windows.unexamined = by_slot(unexamined or [0] * count, np.int32)
+        batch.windows.crowded = by_slot(crowded or [0] * count, np.int32)
         batch.placements.chosen = by_slot(chosen, np.int32)
         batch.placements.mapqs = by_slot(mapqs or [0] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
