@@ -10,12 +10,8 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
                                Alignments alignments) {
     FOR_EACH(entry, begin, end) {
         alignments.roles[entry] = plan.roles[entry];
-        alignments.mapqs[entry] = plan.mapqs[entry];
         alignments.seconds[entry] = plan.seconds[entry];
-        alignments.contigs[entry] = -1;
-        alignments.scores[entry] = alignments.edit_distances[entry] = 0;
-        alignments.reversed[entry] = 0;
-        alignments.reference_ends[entry] = 0;
+        alignments.unmap(entry);
         if (plan.windows[entry] < 0) continue;
         i64 slot = plan.slots[entry];
         const Window& window = windows[plan.windows[entry]];
@@ -27,11 +23,9 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
                            extensions.cigar(entry),
                            extensions.counts[entry]};
         Measure measured = measure(aligned, scoring);
-        if (measured.score < plan.least_scores[entry]) {
-            alignments.mapqs[entry] = 0;
-            continue;
-        }
+        if (measured.score < plan.least_scores[entry]) continue;
         alignments.contigs[entry] = (i32)reference.contig_of(aligned.start);
+        alignments.mapqs[entry] = plan.mapqs[entry];
         // The rival's score counted bonuses for ends that it reached; it is reported without those that this place earned.
         Clips clips = clips_of(aligned.operations, aligned.count);
         i32 bonuses = ((clips.left == 0) + (clips.right == 0)) * scoring.clip_penalty;
@@ -40,6 +34,44 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
         alignments.edit_distances[entry] = measured.edits;
         alignments.reference_ends[entry] = measured.reference_end;
         alignments.reversed[entry] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+    }
+}
+
+// Phred of what chance aligns so well to one of the places where a fragment's other end may be: log2 in thirds of ten, and two
+// bits a base.
+HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
+    i32 bits = 2 * (score / scoring.match);
+    while (places > 1) places = (places + 1) / 2, --bits;
+    return clamp(3 * bits, 0, 60);
+}
+
+// An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
+// one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
+KERNEL void settle_mates(i64 begin, i64 end, Queries queries, Scoring scoring, Inserts inserts, RecordPlan plan,
+                         Alignments alignments) {
+    i64 sizes = 0;
+    for (i32 direction = 0; direction < DIRECTIONS; ++direction)
+        sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
+    FOR_EACH(pair, begin, end) {
+        i64 mates[2] = {plan.offsets[2 * pair], plan.offsets[2 * pair + 1]};
+        bool weak[2], strong[2];
+        for (i32 side = 0; side < 2; ++side) {
+            bool enough = alignments.scores[mates[side]] >= scoring.min_score;
+            strong[side] = alignments.mapped(mates[side]) && enough;
+            weak[side] = alignments.mapped(mates[side]) && !enough;
+        }
+        for (i32 side = 0; side < 2; ++side) {
+            i64 entry = mates[side];
+            if (!weak[side]) continue;
+            if (!strong[1 - side]) {
+                alignments.unmap(entry);
+                continue;
+            }
+            i64 places = sizes * queries.lengths[plan.slots[entry]];
+            i32 most = minimum((i32)alignments.mapqs[mates[1 - side]],
+                               phred_of_chance(alignments.scores[entry], places, scoring));
+            alignments.mapqs[entry] = (u8)minimum((i32)alignments.mapqs[entry], most);
+        }
     }
 }
 

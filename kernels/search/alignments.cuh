@@ -55,6 +55,12 @@ struct Alignments {
     u8* tallies OF(entries);  // a Tally, or a primary alignment's MAPQ
 
     HOST_DEVICE bool mapped(i64 entry) const { return contigs[entry] >= 0; }
+    HOST_DEVICE void unmap(i64 entry) const {
+        contigs[entry] = -1;
+        scores[entry] = edit_distances[entry] = 0;
+        mapqs[entry] = reversed[entry] = 0;
+        reference_ends[entry] = 0;
+    }
     // Where the read's first base lies, or behind it.
     HOST_DEVICE i64 fragment_end(i64 entry) const {
         return reversed[entry] ? reference_ends[entry] : reference_starts[entry];

@@ -16,7 +16,7 @@ from readmap.search.inserts import Inserts
 from readmap.search.record_plan import RecordPlan
 
 _MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_entries")
-_SETTLE = Kernel("search/alignments", "settle_entries")
+_SETTLE, _SETTLE_MATES = Kernel("search/alignments", "settle_entries"), Kernel("search/alignments", "settle_mates")
 _SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
 
 #: A flag of SAM.
@@ -83,6 +83,8 @@ def measure_alignments(
     batch.launch(
         _MEASURE, plan.count, context, plan=plan, extensions=extensions, windows=plan.window_rows, alignments=alignments
     )
+    if batch.reads.paired and inserts.sizes:
+        batch.launch(_SETTLE_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
     batch.launch(_SETTLE, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
     if context.reporting.most_secondary:
         alignments = _settle_secondaries(alignments, batch, context)

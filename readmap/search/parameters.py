@@ -24,7 +24,8 @@ class Scoring:
 
     A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap. An alignment that reaches an end of
     the read is preferred to one that is clipped there unless it scores more than clip_penalty less, or below
-    min_score. A read of which no alignment scores min_score is unmapped, or joint_score where its mate expects it.
+    min_score. A read of which no alignment scores min_score is unmapped, or joint_score where its mate, which scores
+    min_score, expects it.
     Mates are preferred at places that make a fragment of the library to others that score up to unpaired_penalty more.
     """
 

@@ -22,6 +22,7 @@ from readmap.search.mapping import MappingSummary
 from readmap.search.parameters import Pairing, Reporting
 
 DRAW = random.Random(151)
+OTHER = str.maketrans("ACGT", "TGCA")
 GENOME = {**small_genome(DRAW), "three": random_bases(DRAW, 4_000)}
 PAIRS = draw_pairs(DRAW, GENOME, 240)
 INDEX = index_of(GENOME)
@@ -292,3 +293,42 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
         assert all(right) == sure
         assert (min(int(row[4]) for row in repeats) >= 30) == sure
         assert sure == all(int(row[1]) & 2 for row in rows)
+
+
+@pytest.mark.parametrize(("shared", "partner", "mapped"), [(19, 80, True), (18, 80, False), (24, 25, False)])
+def test_a_mate_that_scores_little_stands_by_its_partner_alone(
+    world: World, tmp_path: Path, shared: int, partner: int, mapped: bool
+) -> None:
+    """Which has to score what others have to; the mate is no surer than it is, or than chance lets a piece be."""
+    generator, contig = random.Random(152), GENOME["three"]
+    pairs, length = [], 100
+    for number in range(12):
+        start = 1_000 + 150 * number
+        first = contig[start : start + partner] + random_bases(generator, length - partner)
+        # Nothing else of the mate is as it is there.
+        there = contig[start + 200 : start + 300]
+        second = there[:40].translate(OTHER) + there[40 : 40 + shared] + there[40 + shared :].translate(OTHER)
+        both = [Read(f"{number}", bases, "I" * length) for bases in (first, reverse_complement(second))]
+        pairs.append((both[0], both[1]) if number % 2 else (both[1], both[0]))
+    insert = Pairing(insert_size=(300.0, 30.0))
+    rows = primary(search_pairs(world, pairs, tmp_path, pairing=insert)[0])
+    weak = [row for row, number in zip(rows, range(24), strict=True) if number % 2 == (number // 2) % 2]
+    strong = [row for row in rows if row not in weak]
+    assert [not int(row[1]) & 4 for row in strong] == [partner > 30] * 12
+    told = [not int(row[1]) & 4 for row in weak]
+    assert told == [mapped] * 12
+    assert all(int(row[4]) <= int(other[4]) for row, other in zip(weak, strong, strict=True))
+
+
+def test_chance_is_greater_where_inserts_are(world: World, tmp_path: Path) -> None:
+    """The wider the insert sizes, the likelier chance has such a piece among them."""
+    generator, contig = random.Random(153), GENOME["three"]
+    second = random_bases(generator, 81) + contig[1_250:1_269]
+    pairs = [(Read("a", contig[1_000:1_100], "I" * 100), Read("a", reverse_complement(second), "I" * 100))]
+    mapqs = []
+    for deviation in (30.0, 300.0, 3_000.0):
+        insert = Pairing(insert_size=(300.0, deviation))
+        mapqs.append(int(primary(search_pairs(world, pairs, tmp_path, pairing=insert)[0])[1][4]))
+    assert mapqs == sorted(mapqs, reverse=True)
+    # 12,300 sizes, of 100 bases each: 21 bits of the 38 that the piece has.
+    assert (mapqs[0], mapqs[2]) == (60, 3 * (38 - 21))
