@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pysam
-from numpy.typing import NDArray
 
 Key = tuple[str, int]  # the read's name, and 1 or 2 for a mate, 0 for a single end
 Records = Iterable[tuple[Hashable, pysam.AlignedSegment]]  # by their reads
@@ -44,17 +41,6 @@ def same_place(a: Place, b: Place) -> bool:
     if a is None or b is None or a[0] != b[0] or a[3] != b[3]:
         return False
     return (min(a[2], b[2]) - max(a[1], b[1])) / (max(a[2], b[2]) - min(a[1], b[1])) > 0.1
-
-
-def count_by_mapq(records: Iterable[tuple[Key, pysam.AlignedSegment]]) -> NDArray[np.int64]:
-    """Mapped reads, wrong ones, and mapped random ones by MAPQ: shape (3, 256)."""
-    mapeval = importlib.import_module("mapeval")
-    counts = np.zeros((3, 256), np.int64)
-    for (name, mate), record in records:
-        if here := place(record):
-            truth = mapeval.truth(name, mate, False, 0)
-            counts[:, record.mapping_quality] += (1, not same_place(here, truth), truth[0] == "*")
-    return counts
 
 
 def agreement(bwa: Records, mapper: Records) -> tuple[int, int]:

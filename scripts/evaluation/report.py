@@ -13,36 +13,43 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.figures import Result
+from evaluation.figures import Result, Row
 
 
 def show(results: dict[str, Result], mapper: str, console: Console) -> None:
-    table = Table("set", "measure", "bwa mem", mapper, "difference", "bar", "verdict")
+    peers = [key for key in ("bwa", "minibwa") if any(key in row for one in results.values() for row in one["figures"])]
+    table = Table("set", "measure", *peers, mapper, "bar", "verdict")
     for name, result in results.items():
         for i, one in enumerate(result["figures"]):
-            bwa, ours, of = one["bwa"], one["mapper"], one["of"]
-            cells = ["" if x is None else f"{x:,}" + (f" ({x / of:.3%})" if of else "") for x in (bwa, ours)]
-            difference = "" if bwa is None else f"{ours - bwa:+,}"
-            table.add_row("" if i else name, one["measure"], *cells, difference, one["bar"], one["verdict"])
+            of, counts = one["of"], (one.get(key) for key in (*peers, "mapper"))
+            cells = ["" if x is None else f"{x:,}" + (f" ({x / of:.3%})" if of else "") for x in counts]
+            table.add_row("" if i else name, one["measure"], *cells, one["bar"], one["verdict"])
         table.add_section()
     console.print(table)
-    binned = {name: result["bins_mapper"] for name, result in results.items() if "bins_mapper" in result}
-    table = Table("MAPQ", *binned, title=f"Observed phred of {mapper} (wrong/reads), ! below its bar")
-    for rows in zip(*binned.values(), strict=True):
-        cells = [f"{b['phred'] if b['wrong'] else '-'} ({b['wrong']}/{b['reads']:,}){' !' * b['short']}" for b in rows]
-        table.add_row(rows[0]["mapq"], *cells)
-    if binned:
-        console.print(table)
+
+
+def show_calibration(rows: list[Row], mapper: str, console: Console) -> None:
+    """Wrong ones and reads of each bin and class."""
+    classes = list(dict.fromkeys(row["class"] for row in rows))
+    table = Table("MAPQ", *classes, title=f"Wrong/reads of {mapper}, ! more than promised")
+    for mapq in dict.fromkeys(row["mapq"] for row in rows):
+        of = (row for row in rows if row["mapq"] == mapq)
+        table.add_row(mapq, *(f"{row['wrong']:,}/{row['reads']:,}{' !' * row['short']}" for row in of))
+    console.print(table)
 
 
 def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     bwa = subprocess.run(["bwa"], capture_output=True, text=True).stderr.split("Version: ")[1].split()[0]
+    peers = {"bwa": bwa}
+    if options.minibwa:
+        told = subprocess.run([options.minibwa, "version"], capture_output=True, text=True)
+        peers["minibwa"] = told.stdout.strip()
     asked = subprocess.run([sys.executable, "-m", "readmap", "--version"], capture_output=True, text=True)
     cpu = [line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return {
-        "schema": 1,
+        "schema": 2,
         "command": shlex.join(sys.argv),
-        "versions": {"bwa": bwa, options.mapper: options.mapper_command or asked.stdout.strip()},
+        "versions": {**peers, options.mapper: options.mapper_command or asked.stdout.strip()},
         "machine": {"cpu": cpu[0] if cpu else "unknown", "cores": os.cpu_count()},
         **{name: getattr(options, name) for name in ("device", "threads", "seeds")},
     }

@@ -9,7 +9,7 @@ pieces, each of 30 bases or more. The name tells the pieces of mate 1 and of mat
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -88,7 +88,7 @@ def truth(read: Key) -> list[Piece]:
     return [(contig, int(start), int(end), strand) for contig, start, end, strand in parts]
 
 
-def simulate(reference: Path, files: tuple[Path, Path], seed: int, pairs: int = PAIRS) -> None:
+def simulate(reference: Path, files: Sequence[Path], seed: int, pairs: int = PAIRS) -> None:
     with pysam.FastaFile(str(reference)) as fasta:
         genome = {name: fasta.fetch(name).upper() for name in fasta.references}
     rng = np.random.default_rng(seed)
@@ -154,12 +154,7 @@ def split_sizes(reads: Path, mate: int) -> Iterator[int]:
 
 def simulated(work: WorkDirectory, _: str) -> Result:
     ref = work.reference(REFERENCE)
-    reads = work.folder / "split.1.fq", work.folder / "split.2.fq"
-    if not all(path.exists() for path in reads):
-        parts = work.part(reads[0].name), work.part(reads[1].name)
-        simulate(ref, parts, SEED)
-        for part, path in zip(parts, reads, strict=True):
-            part.replace(path)
+    reads = work.write(("split.1.fq", "split.2.fq"), lambda parts: simulate(ref, parts, SEED))
     paths = work.align(REFERENCE, "split", reads).values()
     sizes = [size for mate, path in enumerate(reads, 1) for size in split_sizes(path, mate)]
     return {"figures": compare([judge(path) for path in paths], sizes)}

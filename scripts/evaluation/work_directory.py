@@ -1,4 +1,4 @@
-"""The work folder: bwa's files and the inputs are made once and kept, the mapper's are made once in every run.
+"""The work folder: the peers' files and the inputs are made once and kept, the mapper's are made once in every run.
 
 Until a file is whole its name has the number of the process, so that several may work in one folder.
 """
@@ -11,21 +11,37 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation import libraries
+
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()
-REFERENCES = {
+FAMILIES = "{python} {shared}/tools/families.py --seed 3 -o {part}"
+HUMAN_SCALE = '"{python}" "{shared}/tools/human_scale.py" "{part}.folder"'
+AT_HUMAN_SCALE = f'sh -c \'{HUMAN_SCALE} --reads 0 --size %s && mv "{{part}}.folder/ref.fa" "{{part}}"\''
+# A command, or a function with the references that it takes before the path that it writes.
+REFERENCES: dict[str, str | tuple[Callable[..., None], *tuple[str, ...]]] = {
     "A10": "{python} {shared}/tools/simulate.py genome --size 10000000 --seed 11 -o {part}",
     "D100": "{python} {shared}/tools/simulate.py genome --size 100000000 --seed 77 --chroms 4 -o {part}",
     "human": "gzip -dc {shared}/data/human/human_21mbp.fa.gz",
     "mg1655": "gzip -dc {shared}/data/ecoli/mg1655.fa.gz",
     "sacCer3": "gzip -dc {shared}/data/yeast/sacCer3.fa.gz",
+    "families0": f"{FAMILIES} --divergence 0",
+    "families0.5": f"{FAMILIES} --divergence 0.005",
+    "families2": f"{FAMILIES} --divergence 0.02",
+    "origin": (libraries.around_origin, "mg1655"),
+    "guests": (libraries.with_guest, "sacCer3", "mg1655"),
+    "alternatives": (libraries.with_alternatives, "human"),
+    "H400": AT_HUMAN_SCALE % "4e8",
+    "H3100": AT_HUMAN_SCALE % "3.1e9",
 }
 BWA_INDEX = "bwa index {ref}"
 BWA = "bwa mem -K 100000000 -t {threads} {options} {ref} {reads}"  # -K: the same pairs at a time for any threads
+MINIBWA_INDEX = "{minibwa} index -t {threads} {ref} {ref}.minibwa"
+MINIBWA = "{minibwa} map -t {threads} {options} {ref}.minibwa {reads}"
 INDEX = "{python} -m readmap index {ref} -o {index} --force"
 SEARCH = "{python} -m readmap search -x {index} {options} {reads} -o {part} --device {device} -t {threads}"
 
@@ -53,6 +69,8 @@ class WorkDirectory:
         self.values: dict[str, Any] = {"python": sys.executable, "shared": SHARED, "options": []} | vars(options)
         self.index = "" if options.mapper_command else INDEX
         self.search: str = options.mapper_command or SEARCH
+        # By name the commands that index and map.
+        self.peers = {"bwa": (BWA_INDEX, BWA)} | ({"minibwa": (MINIBWA_INDEX, MINIBWA)} if options.minibwa else {})
         self.made: set[Path] = set()
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -80,16 +98,39 @@ class WorkDirectory:
             sys.exit(f"evaluate: {name} could not be made; {self.folder / name}.log tells why")
         return self.folder / name
 
-    def reference(self, name: str) -> Path:
-        return self.make(f"{name}.fa", REFERENCES[name])
+    def write(self, names: Sequence[str], write: Callable[[list[Path]], None]) -> list[Path]:
+        """The paths of files that a function writes, all at once, where they are not there yet."""
+        targets, parts = [self.folder / name for name in names], [self.part(name) for name in names]
+        if not all(path.exists() for path in targets):
+            write(parts)
+            for part, path in zip(parts, targets, strict=True):
+                part.replace(path)
+        return targets
 
-    def align(self, reference: str, stem: str, reads: Sequence[Path], options: Sequence[str] = ()) -> dict[str, Path]:
-        """The SAM files of bwa and of the mapper, by name in that order."""
+    def reference(self, name: str) -> Path:
+        made = REFERENCES[name]
+        if isinstance(made, str):
+            return self.make(f"{name}.fa", made)
+        function, *sources = made
+        return self.write([f"{name}.fa"], lambda parts: function(*map(self.reference, sources), *parts))[0]
+
+    def align(
+        self,
+        reference: str,
+        stem: str,
+        reads: Sequence[Path],
+        options: Sequence[str] = (),
+        peers: Sequence[str] = ("bwa",),
+    ) -> dict[str, Path]:
+        """The SAM files of the peers and of the mapper, by name in that order."""
         ref = self.reference(reference)
         values: dict[str, Any] = {"ref": ref, "index": self.folder / f"{reference}.fa.readmap", "options": [*options]}
         values |= {"reads": [*reads], "r1": reads[0], "r2": reads[-1]}
-        self.make(f"{reference}.fa.bwa-index", BWA_INDEX, **values)
-        bwa = self.make(f"{stem}.bwa.sam", BWA, **values)
+        sams = {}
+        for peer in peers:
+            index, search = self.peers[peer]
+            self.make(f"{reference}.fa.{peer}-index", index, **values)
+            sams[peer] = self.make(f"{stem}.{peer}.sam", search, **values)
         if self.index:
             self.make(f"{reference}.fa.readmap-index", self.index, keep=False, **values)
-        return {"bwa": bwa, self.mapper: self.make(f"{stem}.{self.mapper}.sam", self.search, keep=False, **values)}
+        return sams | {self.mapper: self.make(f"{stem}.{self.mapper}.sam", self.search, keep=False, **values)}

@@ -1,0 +1,204 @@
+"""Libraries and references that simulate.py has no option for, each made by a small step from what it has.
+
+A change takes the fragments of a simulation, a read or the two mates of each, and gives others in their place. The
+reads' names stay simulate.py's, and tell the truth of the changed reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pysam
+
+COMPLEMENT = str.maketrans("ACGT", "TGCA")
+ADAPTERS = (  # TruSeq's, behind mate 1 and behind mate 2
+    "AGATCGGAAGAGCACACGTCTGAACTCCAGTCACATCACGATCTCGTATGCCGTCTTCTGCTTG",
+    "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGTAGATCTCGGTGGTCGCCGTATCATT",
+)
+SHORT_INSERTS = range(70, 91)
+READ_THROUGH_LENGTH = 150
+CHIMERIC_EVERY = 25  # of the fragments, in turn a pair of two places and a mate 1 of two places
+CHIMERIC_AT = 100  # bases of the read's own place, in front of those of another
+ORIGIN_MARGIN = 2_000  # bases on both sides of a circle's origin
+SHORTEST_PART = 30  # of a read that can be mapped alone
+GUEST_SHARE = 0.01
+SEED = 1
+
+
+class Read(NamedTuple):
+    name: str
+    sequence: str
+    qualities: str
+
+
+Fragments = Iterable[tuple[Read, ...]]  # of one read, or of mate 1 and mate 2
+Change = Callable[[Fragments], Iterator[tuple[Read, ...]]]
+
+
+def reverse_complement(sequence: str) -> str:
+    return sequence.translate(COMPLEMENT)[::-1]
+
+
+def places(name: str) -> list[list[str]]:
+    """The start, end and strand of each mate; the fields of simulate.py's names begin with a number and the contig."""
+    fields = name.split("!")
+    return [fields[2:5], fields[5:8]]
+
+
+def renamed(name: str, contig: str, mates: list[list[str]]) -> str:
+    fields = name.split("!")
+    return "!".join([fields[0], contig, *mates[0], *mates[1], *fields[8:]])
+
+
+def outward(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """Mates that face away from each other (RF), as in libraries of circles."""
+    for fragment in fragments:
+        name = fragment[0].name
+        mates = [[start, end, "+-"[strand == "+"]] for start, end, strand in places(name)]
+        name = renamed(name, name.split("!")[1], mates)
+        yield tuple(Read(name, reverse_complement(one.sequence), one.qualities) for one in fragment)
+
+
+def read_through(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """Pairs of fragments shorter than the read, which goes on into the adapter.
+
+    Both mates of what comes must cover one whole fragment, of the longest insert.
+    """
+    for number, fragment in enumerate(fragments):
+        insert = SHORT_INSERTS[number % len(SHORT_INSERTS)]
+        name = fragment[0].name
+        start, end, strand = places(name)[0]
+        here = (int(start), int(start) + insert) if strand == "+" else (int(end) - insert, int(end))
+        mates = [[*map(str, here), mate[2]] for mate in places(name)]
+        name = renamed(name, name.split("!")[1], mates)
+        cuts = (slice(0, insert), slice(len(fragment[1].sequence) - insert, None))
+        reads = []
+        for one, cut, adapter in zip(fragment, cuts, ADAPTERS, strict=True):
+            sequence = (one.sequence[cut] + adapter).ljust(READ_THROUGH_LENGTH, "A")[:READ_THROUGH_LENGTH]
+            qualities = one.qualities[cut].ljust(READ_THROUGH_LENGTH, one.qualities[cut][-1])
+            reads.append(Read(name, sequence, qualities))
+        yield tuple(reads)
+
+
+def chimeric(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """Some pairs with mates of two places, and some mates 1 that go on at another place: they count where they begin.
+
+    The other place is the last pair's, and must lie on the same contig, for a name has but one.
+    """
+    last = None
+    for number, (one, two) in enumerate(fragments):
+        made = one, two
+        if last and number % (2 * CHIMERIC_EVERY) == 0:
+            mates = [places(one.name)[0], places(last[1].name)[1]]
+            name = renamed(one.name, one.name.split("!")[1], mates)
+            made = one._replace(name=name), last[1]._replace(name=name)
+        elif last and number % CHIMERIC_EVERY == 0:
+            made = one._replace(sequence=one.sequence[:CHIMERIC_AT] + last[0].sequence[CHIMERIC_AT:]), two
+        yield made
+        last = one, two
+
+
+def circular(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """Places of around_origin's contig as the circle's; a read over the origin counts where its longer part lies.
+
+    Reads of which both parts could be mapped alone are left out with their mates: to say which is right takes more than
+    a name.
+    """
+    for fragment in fragments:
+        contig, offset, length = fragment[0].name.split("!")[1].rsplit(":", 2)
+        size, mates, shorter = int(length), [], 0
+        for start, end, strand in places(fragment[0].name):
+            first, last = int(start) + int(offset), int(end) + int(offset)
+            if first < size < last:
+                shorter = max(shorter, min(size - first, last - size))
+                first, last = (first, size) if size - first >= last - size else (size, last)
+            around = size * (first >= size)
+            mates.append([str(first - around), str(last - around), strand])
+        if shorter < SHORTEST_PART:
+            name = renamed(fragment[0].name, contig, mates)
+            yield tuple(one._replace(name=name) for one in fragment)
+
+
+def foreign(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """The guest's reads of with_guest's contigs are of no place, as random reads are."""
+    for fragment in fragments:
+        number, contig = fragment[0].name.split("!")[:2]
+        name = f"{number}!*!0!0!+!.!.!.!0!." if contig.startswith("guest:") else fragment[0].name
+        yield tuple(one._replace(name=name) for one in fragment)
+
+
+def change(files: list[Path], parts: list[Path], step: Change) -> None:
+    """Writes the changed reads of these files to the others."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(pysam.FastxFile(str(path))) for path in files]
+        outputs = [stack.enter_context(open(path, "w")) for path in parts]
+        fragments = (
+            tuple(Read(str(one.name), str(one.sequence), str(one.quality)) for one in fragment)
+            for fragment in zip(*opened, strict=True)
+        )
+        for fragment in step(fragments):
+            for out, one in zip(outputs, fragment, strict=True):
+                out.write(f"@{one.name}\n{one.sequence}\n+\n{one.qualities}\n")
+
+
+def contigs(path: Path) -> dict[str, str]:
+    with pysam.FastxFile(str(path)) as file:
+        return {str(one.name): str(one.sequence).upper() for one in file}
+
+
+def write_fasta(path: Path, sequences: dict[str, str]) -> None:
+    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in sequences.items()))
+
+
+def around_origin(source: Path, part: Path) -> None:
+    """The end and then the beginning of a genome of one contig, which tells its start there and the circle's size."""
+    [(name, circle)] = contigs(source).items()
+    text = circle[-ORIGIN_MARGIN:] + circle[:ORIGIN_MARGIN]
+    write_fasta(part, {f"{name}:{len(circle) - ORIGIN_MARGIN}:{len(circle)}": text})
+
+
+def with_guest(host: Path, guest: Path, part: Path) -> None:
+    """A genome, and so much of another's first contig that this share of the reads is of it."""
+    sequences = contigs(host)
+    wanted = round(sum(map(len, sequences.values())) * GUEST_SHARE / (1 - GUEST_SHARE))
+    name, sequence = next(iter(contigs(guest).items()))
+    write_fasta(part, sequences | {f"guest:{name}": sequence[:wanted]})
+
+
+def mutated(rng: np.random.Generator, sequence: str, divergence: float) -> str:
+    """A copy in which this share of the bases is another; N stays."""
+    bases = np.frombuffer(sequence.encode(), np.uint8).copy()
+    codes = np.searchsorted(letters := np.frombuffer(b"ACGT", np.uint8), bases)
+    differing = (rng.random(len(bases)) < divergence) & np.isin(bases, letters)
+    bases[differing] = letters[(codes[differing] + rng.integers(1, 4, int(differing.sum()))) % 4]
+    return bases.tobytes().decode()
+
+
+def with_alternatives(source: Path, part: Path) -> None:
+    """A genome with what aligners' references have beside the chromosomes.
+
+    40 alternatives of 50 kbp, 0.2 to 1 % diverged; 100 alleles of 5 kbp of one gene, 1 to 4 %; 20 decoys of 20 kbp, of
+    pieces from everywhere, 5 to 15 %.
+    """
+    rng, primary = np.random.default_rng(SEED), contigs(source)
+    long = {name: sequence for name, sequence in primary.items() if len(sequence) >= 100_000}
+
+    def piece(length: int) -> tuple[str, str]:
+        name = str(rng.choice(list(long)))
+        start = int(rng.integers(0, len(long[name]) - length))
+        return name, long[name][start : start + length]
+
+    made = {}
+    for number in range(40):
+        name, sequence = piece(50_000)
+        made[f"{name}_alternative{number}"] = mutated(rng, sequence, rng.uniform(0.002, 0.01))
+    _, gene = piece(5_000)
+    made |= {f"HLA-Z*{number:02}:01": mutated(rng, gene, rng.uniform(0.01, 0.04)) for number in range(100)}
+    for number in range(20):
+        pieces = (mutated(rng, piece(1_000)[1], rng.uniform(0.05, 0.15)) for _ in range(20))
+        made[f"decoy{number}"] = "".join(pieces)
+    write_fasta(part, primary | made)
