@@ -69,7 +69,8 @@ def bins(counts: NDArray[np.int64]) -> list[Row]:
     for low, end in pairwise(BIN_EDGES):
         reads, wrong = counts[:, low:end].sum(axis=1).tolist()
         share = SAFEST if end > HIGHEST else 10 ** (-low / 10)
-        most = int(reads * share + ERRORS * (reads * share * (1 - share)) ** 0.5)
+        # The 1 is as in the bar of single sets: without it one error among 5,000 reads would be too many for 1e-5.
+        most = int(reads * share + ERRORS * (reads * share * (1 - share) + 1) ** 0.5)
         short = reads >= FEWEST and wrong > most
         name = f"{low}-{end - 1}" if low else "0"
         rows.append({"mapq": name, "reads": reads, "wrong": wrong, "promised": share, "most": most, "short": short})
