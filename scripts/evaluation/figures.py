@@ -37,10 +37,10 @@ def few(counts: Sequence[int]) -> int:
     return fewest + isqrt(4 * (fewest + 1))
 
 
-def many(counts: Sequence[int], reads: int) -> int:
-    """The least that differs from the better of the peers by luck, the standard error of its share of the reads."""
+def many(counts: Sequence[int], of: int, errors: int = 1) -> int:
+    """The least that differs from the better of the peers by luck, so many standard errors of its share."""
     most = max(counts[:-1])
-    return most - int((most * (1 - most / max(reads, 1))) ** 0.5)
+    return most - int(errors * (most * (1 - most / max(of, 1))) ** 0.5)
 
 
 def kept(counts: NDArray[np.int64], rate: float) -> int:

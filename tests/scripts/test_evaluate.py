@@ -153,20 +153,20 @@ def test_bars_and_aims() -> None:
     assert skipped("variants", "bcftools not installed")["verdict"] == "skipped: bcftools not installed"
 
 
-def test_variants_have_published_recall_on_the_given_seed_only() -> None:
+def test_variants_are_summed_over_seeds_and_held_to_the_better_peer() -> None:
     from evaluation import variants
 
-    def row(recalled: int) -> dict[str, Any]:
-        one = {"truth": 100, "tp": recalled, "fp": 1, "gt_wrong": 0}
+    def row(recalled: int, false: int) -> dict[str, Any]:
+        one = {"truth": 100, "tp": recalled, "fp": false, "gt_wrong": 0}
         return {"classes": dict.fromkeys(variants.CLASSES, one)}
 
-    def bar(given: bool) -> str:
-        rows = {one["measure"]: one for one in variants.compare("V1", given, row(70), row(80))}
-        assert rows["false positives"]["bwa"] == 4
-        return str(rows["indels of 30 to 60"]["bar"])
-
-    assert bar(given=True) == ">= 90"
-    assert bar(given=False) == ">= 70"
+    seeds = [[row(50, 1), row(40, 0), row(45, 1)], [row(20, 1), row(60, 0), row(40, 2)]]
+    rows = {one["measure"]: one for one in variants.compare(seeds)}
+    long = rows["indels of 30 to 60"]
+    assert [long[name] for name in ("bwa", "minibwa", "mapper", "of")] == [70, 100, 85, 200]
+    assert (long["bar"], long["verdict"]) == (">= 86", "MISS")  # 100 and 2 sqrt(50)
+    false = rows["false positives"]
+    assert (false["bwa"], false["mapper"], false["bar"]) == (8, 12, "<= 10")
 
 
 def test_words_of_a_command() -> None:
