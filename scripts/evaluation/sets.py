@@ -79,8 +79,8 @@ PAIRS = {
 # Their reads come of human_scale.py, with the genome's seed.
 LARGE = {
     "human400": SimulatedSet("H400", 1, "--size 4e8 --reads 500000", seeds=1),
-    "human": SimulatedSet("H3100", 1, "--size 3.1e9 --reads 1000000 --indel 0.0001", seeds=1),
+    "human": SimulatedSet("H3100", 1, "--size 3.1e9 --reads 1000000", seeds=1),
     "human_hard": SimulatedSet("H3100", 1, f"--size 3.1e9 --reads 1000000 {HARD}", seeds=1),
 }
 SIMULATED = SINGLE | PAIRS | LARGE
-QUICK = ("ecoli_50", "families0_100", "outward_families", "origin", "guests")
+QUICK = ("ecoli_50", "families0_100", "ecoli_50_pairs", "origin")

@@ -22,10 +22,7 @@ from evaluation.work_directory import HUMAN_SCALE, WorkDirectory
 
 SINGLE_READS = "{python} {shared}/tools/simulate.py reads {ref} --seed {seed} -1 {part}"
 PAIRED_READS = f"{SINGLE_READS} -2 {{second}}"
-LARGE_READS = (
-    f'sh -c \'{HUMAN_SCALE} --seed {{seed}} %s && cd "{{part}}.folder" && mv r1.fq "{{part}}" && mv r2.fq "{{second}}"'
-    " && rm ref.fa'"
-)
+LARGE_READS = f'{HUMAN_SCALE}mv r1.fq "$0" && mv r2.fq "{{second}}" && rm -r "$0.folder"\' {{part}} --seed {{seed}}'
 # Measured elsewhere on two million reads made alike: share correct, and wrong with MAPQ >= 30 in a million.
 PUBLISHED = {
     "PD": {"minibwa 0.7": (0.98650, 10), "bwa-mem2 2.3": (0.98839, 21.5)},
@@ -39,17 +36,15 @@ Counts = NDArray[np.int64]  # class, kind, MAPQ
 
 def simulate(work: WorkDirectory, name: str, seed: int) -> list[Path]:
     """One file of single reads, or two of mates."""
-    one = SIMULATED[name]
-    names = [f"{name}-{seed}.fq"] if name in SINGLE else [f"{name}-{seed}.{mate}.fq" for mate in (1, 2)]
-    made = [f"{n}.simulated" for n in names] if one.change else names
-    template = f"{SINGLE_READS if name in SINGLE else PAIRED_READS} {one.options}"
-    template = LARGE_READS % one.options if name in LARGE else template
-    second = work.part(made[-1])
-    files = [work.make(made[0], template, ref=work.reference(one.donor or one.reference), seed=seed, second=second)]
-    if name not in SINGLE:
-        files.append(work.folder / made[1])
-        if second.exists():
-            second.replace(files[1])
+    one, mates = SIMULATED[name], ["fq"] if name in SINGLE else ["1.fq", "2.fq"]
+    names = [f"{name}-{seed}.{mate}" for mate in mates]
+    made = [f"{file}.simulated" for file in names] if one.change else names
+    reads = SINGLE_READS if name in SINGLE else LARGE_READS if name in LARGE else PAIRED_READS
+    ref, second = work.reference(one.donor or one.reference), work.part(made[-1])
+    work.make(made[0], f"{reads} {one.options}", ref=ref, seed=seed, second=second)
+    if second.exists():
+        second.replace(work.folder / made[-1])
+    files = [work.folder / file for file in made]
     if step := one.change:
         return work.write(names, lambda parts: libraries.change(files, parts, step))
     return files
@@ -159,10 +154,10 @@ def judge(name: str, seeds: Counts, reads: list[int], proper: list[int], only: d
     return figures
 
 
-def together(results: Iterable[Result]) -> Result:
+def together(results: Iterable[Result], least: float) -> Result:
     """The figures of all simulated sets of a run, and the calibration of MAPQ on them, by mapper; or nothing.
 
-    Takes from the results what was kept for this.
+    least: McNemar's z, the bar of all reads. Takes from the results what was kept for this.
     """
     raw = [result.pop("raw") for result in results if "raw" in result]
     if not raw:
@@ -171,7 +166,7 @@ def together(results: Iterable[Result]) -> Result:
     counts = {mapper: np.sum([one[mapper] for one, _ in raw], axis=0) for mapper in mappers}
     only = np.sum([one for _, one in raw], axis=0).tolist()
     rows = {mapper: calibration(one) for mapper, one in counts.items()}
-    figures = [alone(peer, pair, len(only), 0) for peer, pair in zip(mappers, only, strict=False)]
+    figures = [alone(peer, pair, len(only), least) for peer, pair in zip(mappers, only, strict=False)]
     for name in ("all", *CLASSES):
         short = [sum(row["short"] for row in one if row["class"] == name) for one in rows.values()]
         figures.append(figure(f"MAPQ bins that promise too much: {name}", short, 0, "<="))

@@ -20,8 +20,9 @@ from evaluation import libraries
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()
 FAMILIES = "{python} {shared}/tools/families.py --seed 3 -o {part}"
-HUMAN_SCALE = '"{python}" "{shared}/tools/human_scale.py" "{part}.folder"'
-AT_HUMAN_SCALE = f'sh -c \'{HUMAN_SCALE} --reads 0 --size %s && mv "{{part}}.folder/ref.fa" "{{part}}"\''
+# To be followed by what its folder's files become, a closing quote, the path that is written, and options.
+HUMAN_SCALE = 'sh -c \'"{python}" "{shared}/tools/human_scale.py" "$0.folder" "$@" && cd "$0.folder" && '
+LARGE_GENOME = f'{HUMAN_SCALE}mv ref.fa "$0" && rm -r "$0.folder"\' {{part}} --reads 0 --size'
 # A command, or a function with the references that it takes before the path that it writes.
 REFERENCES: dict[str, str | tuple[Callable[..., None], *tuple[str, ...]]] = {
     "A10": "{python} {shared}/tools/simulate.py genome --size 10000000 --seed 11 -o {part}",
@@ -35,8 +36,8 @@ REFERENCES: dict[str, str | tuple[Callable[..., None], *tuple[str, ...]]] = {
     "origin": (libraries.around_origin, "mg1655"),
     "guests": (libraries.with_guest, "sacCer3", "mg1655"),
     "alternatives": (libraries.with_alternatives, "human"),
-    "H400": AT_HUMAN_SCALE % "4e8",
-    "H3100": AT_HUMAN_SCALE % "3.1e9",
+    "H400": f"{LARGE_GENOME} 4e8",
+    "H3100": f"{LARGE_GENOME} 3.1e9",
 }
 BWA_INDEX = "bwa index {ref}"
 BWA = "bwa mem -K 100000000 -t {threads} {options} {ref} {reads}"  # -K: the same pairs at a time for any threads

@@ -305,7 +305,7 @@ def test_all_sets_are_judged_together() -> None:
         return {"figures": [], "raw": ({"bwa": counts * 0, "readmap": counts}, [only])}
 
     results = [result(0, [10, 0]), result(1, [0, 10]), {"figures": []}]
-    whole = together(results)
+    whole = together(results, 0)
     verdicts = {row["measure"]: row["verdict"] for row in whole["figures"]}
     assert verdicts["right, and bwa's wrong; and the reverse"] == "PASS"
     assert {row["class"]: row["reads"] for row in whole["calibration"]["readmap"] if row["mapq"] == "50-60"} == {
@@ -318,13 +318,13 @@ def test_all_sets_are_judged_together() -> None:
     }
     assert set(verdicts.values()) == {"PASS"}
     assert not any("raw" in one for one in results)
-    missed = [row["measure"] for row in together([result(4, [1, 0])])["figures"] if row["verdict"] == "MISS"]
+    missed = [row["measure"] for row in together([result(4, [1, 0])], 0)["figures"] if row["verdict"] == "MISS"]
     assert missed == [
         "right, and bwa's wrong; and the reverse",
         "MAPQ bins that promise too much: all",
         "MAPQ bins that promise too much: family",
     ]
-    assert together([{"figures": []}]) == {}
+    assert together([{"figures": []}], 0) == {}
 
 
 def test_sets_are_made_of_what_there_is() -> None:
