@@ -25,9 +25,8 @@ class SimulatedSet:
 HARD = "--err-scale 3 --snp 0.005 --indel 0.0005"
 FAMILIES = "-n 30000 --insert-mean 350 --insert-sd 70"
 WIDE = "-n 30000 -l 100 --insert-mean 500 --insert-sd 220"
-OUTWARD = (
-    "-n 30000 -l 100 --insert-mean 2500 --insert-sd 250 --err-start 0.003 --err-end 0.003"  # they are turned round
-)
+# As many errors at both ends, for they are turned round.
+OUTWARD = "-n 30000 -l 100 --insert-mean 2500 --insert-sd 250 --err-start 0.003 --err-end 0.003"
 SINGLE = {
     "A": SimulatedSet("A10", 12, "-n 100000"),
     "B": SimulatedSet("A10", 22, "-n 100000 -l 100 --snp 0.01 --indel 0.002 --err-scale 3 --random-frac 0.02"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,7 @@ def test_outward_mates_lie_where_their_names_tell() -> None:
         places = [told(fragment[0].name, mate) for mate in (0, 1)]
         for read, (_, start, end, strand) in zip(fragment, places, strict=True):
             assert read.sequence == on_strand(genome[start:end], strand)
-        (left, *_), (right, *_) = sorted((start, strand) for _, start, _, strand in places), (0,)
-        assert left[1] == "-", right
+        assert [strand for *_, strand in sorted(places)] == ["-", "+"]
 
 
 def test_reads_through_short_fragments_end_in_the_adapter() -> None:
@@ -351,8 +351,9 @@ def test_large_sets_run_where_they_are_named(evaluate: Callable[..., Any]) -> No
 
 
 @pytest.fixture
-def evaluate() -> Callable[..., Any]:
+def evaluate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Its reading of arguments."""
+    monkeypatch.setattr(sys, "base_prefix", "")  # or it might start itself in the checkout's environment
     from importlib.machinery import SourceFileLoader
     from importlib.util import module_from_spec, spec_from_loader
 
