@@ -2,6 +2,7 @@
 #include "search/alignments.cuh"
 #include "search/record_plan.cuh"
 #include "search/smith_waterman.cuh"
+#include "search/tandem.cuh"
 
 // An item is Lane::width tasks; a task is the row of a window, task_slots its read.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
@@ -40,11 +41,16 @@ SCORE_WINDOWS(score_32_bits_middle, Single, 64)
 SCORE_WINDOWS(score_32_bits_wide, Single, 160)
 SCORE_WINDOWS(score_32_bits_widest, Single, 256)
 
-// The CIGAR of a window's ungapped segment.
-HOST_DEVICE i32 lay_segment(const Window& window, i32 length, u32* operations) {
+// The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
+HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
     Cigar cigar = {operations, 0};
     cigar.add(CLIPPED, window.begin);
-    cigar.add(MATCHED, window.end - window.begin);
+    if (gap) {
+        cigar.add(MATCHED, gap->at - window.begin);
+        cigar.add(DELETED, gap->deleted);
+        cigar.add(INSERTED, gap->inserted);
+        cigar.add(MATCHED, window.end - gap->at - gap->inserted);
+    } else cigar.add(MATCHED, window.end - window.begin);
     cigar.add(CLIPPED, length - window.end);
     return cigar.count;
 }
@@ -85,15 +91,19 @@ TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
 
 // An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
-KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, RecordPlan plan, Extensions extensions,
-                           const Window* windows OF(some)) {
+KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
+                           Extensions extensions, const Window* windows OF(some)) {
     FOR_EACH(entry, begin, end) {
         extensions.counts[entry] = 0;
         extensions.reference_starts[entry] = 0;
         if (plan.windows[entry] < 0 || plan.bands[entry]) continue;
         const Window& window = windows[plan.windows[entry]];
-        i32 length = queries.lengths[plan.slots[entry]];
-        extensions.counts[entry] = lay_segment(window, length, extensions.cigar(entry));
-        extensions.reference_starts[entry] = window.diagonal + window.begin;
+        i64 slot = plan.slots[entry];
+        TandemSearch search = {reference, queries, window, slot};
+        TandemGap gap;
+        bool found = search.find(scoring, gap);
+        extensions.counts[entry] =
+            lay_segment(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
+        extensions.reference_starts[entry] = window.diagonal + window.begin + (found ? gap.shift : 0);
     }
 }

@@ -10,9 +10,9 @@ enum Role {
     NOT_REPORTED = 4,  // was considered, and did not prove true
 };
 
-// The most operations of a CIGAR: clips and a match, or as many gaps as matches can pay for.
+// The most operations of a CIGAR: clips and matches around one gap, or as many gaps as matches can pay for.
 HOST_DEVICE i64 room_of(i32 length, bool traced, const Scoring& scoring) {
-    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 3;
+    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 5;
 }
 
 struct RecordPlan {

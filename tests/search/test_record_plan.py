@@ -68,7 +68,7 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
         window = mate.windows[row % WINDOWS] if row >= 0 else None
         traced = window is not None and (window.gapped or window.surely_scores(mate.length, scoring) < score)
         assert band == (max(window.band, NARROW_BAND) if window and traced else 0)
-        assert room > 3 if traced else room == 3
+        assert room > 5 if traced else room == 5
 
 
 def beside(one: Window, other: Window) -> bool:
