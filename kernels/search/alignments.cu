@@ -54,6 +54,7 @@ KERNEL void settle_mates(i64 begin, i64 end, Queries queries, Scoring scoring, I
         sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
     FOR_EACH(pair, begin, end) {
         i64 mates[2] = {plan.offsets[2 * pair], plan.offsets[2 * pair + 1]};
+        if (mates[0] == mates[1] || mates[1] == plan.offsets[2 * pair + 2]) continue;  // a single read among pairs
         bool weak[2], strong[2];
         for (i32 side = 0; side < 2; ++side) {
             bool enough = alignments.scores[mates[side]] >= scoring.min_score;

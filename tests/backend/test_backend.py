@@ -521,7 +521,7 @@ def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: p
 
 def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
     backend, batches = open_backend("cpu"), [np.zeros((WINDOWS, WINDOW_WORDS), np.int64) for _ in range(2)]
-    table = WindowTable(batches[0], np.ones(1, np.int32), np.zeros(1, np.int32))
+    table = WindowTable(batches[0], np.ones(1, np.int32), *(np.zeros(1, np.int32) for _ in range(2)))
     counts, kernel = np.zeros(1, np.int64), Kernel("search/windows", "count_tasks")
     for rows, band in zip(batches, (-1, -2), strict=True):
         rows.view(WINDOW)["band"] = band
