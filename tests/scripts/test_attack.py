@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from examples import Read, fastq
@@ -15,29 +16,83 @@ from examples import Read, fastq
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/attack"
 
-# The script as a module of a process of its own, since it forks: what is planted comes first.
-PLANTED = """
-import importlib.util, os, signal, sys, time
+# A process that has the script as a module, and what it needs in memory. It forks for each run, whose words and whose
+# environment a line of JSON holds; what is planted comes first, and is gone with the child.
+SERVER = """
+import importlib.util, json, os, signal, sys, time, traceback
 from importlib.machinery import SourceFileLoader
 sys.path[:0] = [{scripts!r}, {root!r}]
 sys.base_prefix = "elsewhere"
 sys.dont_write_bytecode = True
-{plant}
 loader = SourceFileLoader("attack", {script!r})
 module = importlib.util.module_from_spec(importlib.util.spec_from_loader("attack", loader))
 loader.exec_module(module)
-sys.exit(module.main({words!r}))
+from attacks.command_runs import warm_up
+warm_up()
+for line in sys.stdin:
+    run = json.loads(line)
+    child = os.fork()
+    if not child:
+        for descriptor, name in ((0, os.devnull), (1, run["output"]), (2, run["errors"])):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), descriptor)
+        os.environ |= run["environment"]
+        code = 70
+        try:
+            exec(run["plant"])
+            code = module.main(run["words"])
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 Rows = dict[str, dict[str, Any]]
 
 
-def run(folder: Path, *words: str | Path, plant: str = "") -> tuple[subprocess.CompletedProcess[str], Rows]:
-    """The end of the script, and its rows by their names; plant: Python that is run before."""
-    given = [*map(str, words), "-j", "1", "--work", str(folder / "work"), "--json", str(folder / "counts.json")]
-    names = {"scripts": str(SCRIPT.parent), "root": str(ROOT), "script": str(SCRIPT), "words": given, "plant": plant}
-    command = [sys.executable, "-c", PLANTED.format(**names)] if plant else [sys.executable, str(SCRIPT), *given]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})
+class Done(NamedTuple):
+    """The end of a run."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+#: The end of a run of the script by its words, in a folder; plant: Python that is run before.
+Script = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def attack() -> Iterator[Script]:
+    names = {"scripts": str(SCRIPT.parent), "root": str(ROOT), "script": str(SCRIPT)}
+    command = [sys.executable, "-c", SERVER.format(**names)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        told, ends = server.stdin, server.stdout
+
+        def run(folder: Path, *words: str | Path, plant: str = "") -> Done:
+            texts = [folder / "output", folder / "errors"]
+            for text in texts:
+                text.unlink(missing_ok=True)
+            environment = {**os.environ, "COLUMNS": "200"}
+            given = {"words": [*map(str, words)], "plant": plant, "environment": environment}
+            told.write(json.dumps(given | {"output": str(texts[0]), "errors": str(texts[1])}) + "\n")
+            told.flush()
+            return Done(int(ends.readline()), *(text.read_text() for text in texts))
+
+        yield run
+        told.close()
+
+
+def run(attack: Script, folder: Path, *words: str | Path, plant: str = "") -> tuple[Done, Rows]:
+    """The end of the script, and its rows by their names."""
+    given = ["-j", "1", "--work", folder / "work", "--json", folder / "counts.json"]
+    done = attack(folder, *words, *given, plant=plant)
     rows = json.loads((folder / "counts.json").read_text())["total"]
     return done, {row["attack"]: row for row in rows}
 
@@ -46,25 +101,27 @@ def total(rows: Rows, verdict: str) -> int:
     return sum(row[verdict] for row in rows.values())
 
 
-def expect_clean(done: subprocess.CompletedProcess[str], rows: Rows, cases: int) -> None:
+def expect_clean(done: Done, rows: Rows, cases: int) -> None:
     assert done.returncode == 0, done.stderr
     assert total(rows, "cases") == total(rows, "accepted") + total(rows, "refused") == cases
 
 
-@pytest.mark.parametrize(
-    ("attack", "cases"), [("parsers", 1200), ("commands", 39), ("folders", 36), ("kills", 4), ("memory", 6)]
-)
-def test_nothing_is_found(tmp_path: Path, attack: str, cases: int) -> None:
-    done, rows = run(tmp_path, attack, "--seed", "5", "--cases", str(cases))
+@pytest.mark.parametrize(("name", "cases"), [("parsers", 1200), ("commands", 39), ("folders", 36)])
+def test_nothing_is_found(attack: Script, tmp_path: Path, name: str, cases: int) -> None:
+    done, rows = run(attack, tmp_path, name, "--seed", "5", "--cases", str(cases))
     expect_clean(done, rows, cases)
-    if attack in ("parsers", "commands"):
+    if name != "folders":
         assert len(rows) >= 12
         assert total(rows, "accepted") > 0.1 * cases < total(rows, "refused")
 
 
-def test_nothing_is_found_on_bad_disks(tmp_path: Path) -> None:
-    done, rows = run(tmp_path, "disks", "--seed", "8", "--cases", "5")
-    expect_clean(done, rows, 5)
+@pytest.mark.parametrize(("name", "jobs"), [("kills", range(4)), ("disks", range(4, 8)), ("memory", range(8, 13))])
+def test_nothing_is_found_of_jobs(attack: Script, tmp_path: Path, name: str, jobs: range) -> None:
+    """Each is a case, and no others run undisturbed before."""
+    plant = f"from attacks import jobs; jobs.JOBS = jobs.JOBS[{jobs.start}:{jobs.stop}]"
+    words = ["--seed", "5", "--first", str(jobs.start), "--cases", str(len(jobs))]
+    done, rows = run(attack, tmp_path, name, *words, plant=plant)
+    expect_clean(done, rows, len(jobs))
 
 
 @pytest.mark.parametrize(
@@ -91,13 +148,13 @@ def test_nothing_is_found_on_bad_disks(tmp_path: Path) -> None:
             "hung",
         ),
         (
-            ["commands", "--cases", "26", "--seed", "3"],
+            ["commands", "--cases", "2", "--seed", "3", "--first", "13"],
             "from readmap.search.mapping import Mapping; Mapping.rest = lambda self: iter(())",
             "commands, search FASTQ",
             "lost",
         ),
         (
-            ["commands", "--cases", "39"],
+            ["commands", "--cases", "6", "--seed", "1", "--first", "13"],
             "from readmap.formats.output import Output; Output.abort = lambda self: None",
             "commands, search CRAM",
             "half-written",
@@ -105,8 +162,10 @@ def test_nothing_is_found_on_bad_disks(tmp_path: Path) -> None:
     ],
     ids=["a read is dropped", "a fault of memory", "no end", "records are dropped", "no output is removed"],
 )
-def test_what_is_planted_is_found(tmp_path: Path, words: list[str], plant: str, row: str, verdict: str) -> None:
-    done, rows = run(tmp_path, *words, plant=plant)
+def test_what_is_planted_is_found(
+    attack: Script, tmp_path: Path, words: list[str], plant: str, row: str, verdict: str
+) -> None:
+    done, rows = run(attack, tmp_path, *words, plant=plant)
     assert done.returncode == 1, done.stderr
     assert rows[row][verdict] > 0
     assert total(rows, "cases") == int(words[2])
@@ -137,14 +196,14 @@ exit $code
 """
 
 
-def test_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device(attack: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a sanitizer of our own, and on the CPU, since there need be no GPU: the last valid run, and a search."""
     sanitizer = tmp_path / "bin/compute-sanitizer"
     sanitizer.parent.mkdir()
     sanitizer.write_text(SANITIZER)
     sanitizer.chmod(0o755)
     monkeypatch.setenv("PATH", f"{sanitizer.parent}:{os.environ['PATH']}")
-    done, rows = run(tmp_path, "device", "--device", "cpu", "--first", "120", "--cases", "8")
+    done, rows = run(attack, tmp_path, "device", "--device", "cpu", "--first", "120", "--cases", "8")
     assert done.returncode == 1, done.stderr
     assert {name: row["crashed"] for name, row in rows.items()} == {
         f"device, {tool}, {contents}": int(tool == "racecheck")
@@ -172,9 +231,9 @@ def test_device_without_a_tool_or_a_gpu(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-def test_runs_add_up_and_can_be_repeated(tmp_path: Path) -> None:
-    _, first = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
-    _, both = run(tmp_path, "parsers", "--seed", "2", "--cases", "36")
+def test_runs_add_up_and_can_be_repeated(attack: Script, tmp_path: Path) -> None:
+    _, first = run(attack, tmp_path, "parsers", "--seed", "2", "--cases", "36")
+    _, both = run(attack, tmp_path, "parsers", "--seed", "2", "--cases", "36")
     assert both == {
         name: {key: 2 * n if key != "attack" else n for key, n in row.items()} for name, row in first.items()
     }
@@ -184,40 +243,39 @@ def test_runs_add_up_and_can_be_repeated(tmp_path: Path) -> None:
     assert {"command", "commit", "machine", "seconds", "versions"} <= runs[0].keys()
 
 
-def test_runs_of_several_files_add_up_once(tmp_path: Path) -> None:
-    for name, words in (("one", ["parsers", "--seed", "2"]), ("other", ["folders", "--seed", "3"])):
+def test_runs_of_several_files_add_up_once(attack: Script, tmp_path: Path) -> None:
+    for name, words in (("one", ["parsers", "--seed", "2"]), ("other", ["commands", "--seed", "3"])):
         (tmp_path / name).mkdir()
-        run(tmp_path / name, *words, "--cases", "12")
+        run(attack, tmp_path / name, *words, "--cases", "12")
     files, kept = [tmp_path / name / "counts.json" for name in ("one", "other")], tmp_path / "kept.json"
-    command = [sys.executable, SCRIPT, "sum", *files, "--json", kept]
     for _ in range(2):
-        assert subprocess.run(command, capture_output=True).returncode == 0
+        assert attack(tmp_path, "sum", *files, "--json", kept).returncode == 0
         record = json.loads(kept.read_text())
         assert [(row["attack"], row["cases"], row["seeds"]) for row in record["kinds"]] == [
             ("parsers", 12, [2]),
-            ("folders", 12, [3]),
+            ("commands", 12, [3]),
         ]
         assert record["runs"] == [json.loads(file.read_text())["runs"][0] for file in files]
         assert [row["commits"] for row in record["kinds"]] == [[one["commit"]] for one in record["runs"]]
         assert sum(row["cases"] for row in record["total"]) == 24
 
 
-def test_what_was_found_stays_in_the_sum(tmp_path: Path) -> None:
+def test_what_was_found_stays_in_the_sum(attack: Script, tmp_path: Path) -> None:
     plant = "from attacks import targets; targets.read_matrix = lambda path: os.kill(os.getpid(), signal.SIGSEGV)"
-    run(tmp_path, "parsers", "--cases", "12", plant=plant)
-    command = [sys.executable, SCRIPT, "sum", tmp_path / "counts.json", "--json", tmp_path / "kept.json"]
-    assert subprocess.run(command, capture_output=True).returncode == 1
-    assert json.loads((tmp_path / "kept.json").read_text())["kinds"][0]["crashed"] == 1
+    run(attack, tmp_path, "parsers", "--cases", "12", plant=plant)
+    kept = tmp_path / "kept.json"
+    assert attack(tmp_path, "sum", tmp_path / "counts.json", "--json", kept).returncode == 1
+    assert json.loads(kept.read_text())["kinds"][0]["crashed"] == 1
 
 
-def test_conformance(tmp_path: Path) -> None:
+def test_conformance(attack: Script, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     reads = [Read("a", "ACGTAC", "IIIIII"), Read("b/1", "", ""), Read("c", "NNA", "#AB")]
     (files / "good.fq").write_bytes(fastq(reads))
     (files / "bad.fastq").write_bytes(fastq(reads)[:-3])
     (files / "same_names.bam").write_bytes((ROOT / "tests/inputs/same_names.bam").read_bytes())
-    done, rows = run(tmp_path, "conformance", files)
+    done, rows = run(attack, tmp_path, "conformance", files)
     assert done.returncode == 0, done.stderr
     assert total(rows, "accepted") == 2
     assert f"{files / 'good.fq'}: accepted with every read, 3" in done.stdout
@@ -225,11 +283,11 @@ def test_conformance(tmp_path: Path) -> None:
     assert f"{files / 'same_names.bam'}: accepted with every read, 10" in done.stdout
 
 
-def test_conformance_tells_what_differs(tmp_path: Path) -> None:
+def test_conformance_tells_what_differs(attack: Script, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files/good.fq").write_bytes(fastq([Read("a", "ACGTAC", "IIIIII")]))
     plant = "from readmap.search.mapping import Mapping; Mapping.rest = lambda self: iter(())"
-    done, rows = run(tmp_path, "conformance", tmp_path / "files", plant=plant)
+    done, rows = run(attack, tmp_path, "conformance", tmp_path / "files", plant=plant)
     assert done.returncode == 1
     assert total(rows, "lost") == 1
     assert "good.fq: differs: expected 1 reads, found 0" in done.stderr
@@ -238,5 +296,5 @@ def test_conformance_tells_what_differs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [[], ["parsers", "--cases", "1", "--seconds", "1"], ["conformance"], ["sum", "x"], ["peace"]]
 )
-def test_usage(words: list[str]) -> None:
-    assert subprocess.run([sys.executable, SCRIPT, *words], capture_output=True).returncode == 2
+def test_usage(attack: Script, tmp_path: Path, words: list[str]) -> None:
+    assert attack(tmp_path, *words).returncode == 2
