@@ -69,28 +69,33 @@ def test_order_of_any_contigs(backends: str, few: bool) -> None:
     check()
 
 
-def hard_texts() -> dict[str, list[str]]:
-    """Of some 50,000 bases each, none of them with two barriers that a suffix could tie at."""
+def hard_texts(size: int) -> dict[str, list[str]]:
+    """Of about so many bases each, none of them with two barriers that a suffix could tie at."""
     generator = random.Random(8)
     unit = random_bases(generator, 171)
-    half = random_bases(generator, 25_000)
+    half = random_bases(generator, size // 2)
+    groups = (31, 32, 33, 34) * (size // 12_500)
     return {
-        "random": [random_bases(generator, 50_000)],
-        "one base": ["A" * 50_000],
+        "random": [random_bases(generator, size)],
+        "one base": ["A" * size],
         "twice": [half + half],
-        "a period": [unit * 300],
-        "satellites": ["".join(substitute(generator, unit, 3) for _ in range(300))],
-        "groups of 31 to 34": ["".join(random_bases(generator, 90) * copies for copies in (31, 32, 33, 34) * 4)],
-        "Fibonacci": [fibonacci(50_000)],
-        "runs": ["".join(base * (1 << i) for i in range(12) for base in "ACGT")],
+        "a period": [unit * (size // 171)],
+        "satellites": ["".join(substitute(generator, unit, 3) for _ in range(size // 171))],
+        "groups of 31 to 34": ["".join(random_bases(generator, 90) * copies for copies in groups)],
+        "Fibonacci": [fibonacci(size)],
+        "runs": ["".join(base * (1 << i) for i in range((size // 4).bit_length() - 1) for base in "ACGT")],
     }
 
 
+#: Those that are sorted at once, and a few at a time.
+HARD = {False: hard_texts(50_000), True: hard_texts(12_500)}
+
+
 @few_at_a_time
-@pytest.mark.parametrize("name", hard_texts())
+@pytest.mark.parametrize("name", HARD[False])
 def test_what_is_hard(backends: str, name: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     take_few(monkeypatch, few)
-    contigs = hard_texts()[name]
+    contigs = HARD[few][name]
     codes = np.frombuffer((contigs[0] + "!").encode().translate(bytes.maketrans(b"!ACGT", b"\0\1\2\3\4")), np.uint8)
     assert np.array_equal(sort(contigs, open_backend(backends)), divsufsort(codes.copy())[1:])
 
@@ -107,7 +112,7 @@ def test_little_memory(backends: str, held: str, monkeypatch: pytest.MonkeyPatch
     """Order and ranks stay in the host's memory where the device's does not hold them; less is refused."""
     monkeypatch.setattr(suffix_sorting, "_SHARE", 1)  # all at once: 28 bytes a suffix, beside order and ranks
     monkeypatch.setattr(suffix_sorting, "_FIXED_BYTES", 0)
-    contigs, backend = hard_texts()["satellites"], open_backend(backends)
+    contigs, backend = HARD[False]["satellites"], open_backend(backends)
     size, expected = len(contigs[0]), sort(contigs, backend)
     from_host: list[int] = []
     host_array = backend.host_array

@@ -213,7 +213,7 @@ def kind_of(edge: list[int]) -> str:
 @pytest.mark.parametrize("kind", ["inner", "leaf", "fake"])
 @pytest.mark.parametrize("name", SPOILT)
 def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
-    """Each field of each edge changed in a way or two; but for the start of a fake edge, which nothing reads.
+    """Each field of each edge changed in a way; but for the start of a fake edge, which nothing reads.
 
     What is found is at the edge's node or at the one above it, since a node's depth and bounds follow from its edges.
     """
@@ -227,14 +227,14 @@ def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
             if kind_of(row) != kind or (kind, FIELDS[field]) == ("fake", "start"):
                 continue
             others = (value + 1, max(value - 1, 0), value + 7, 0, index.nodes, 2**32 - 1)
-            for other in {*generator.sample(others, 2)} - {value}:
-                spoilt = edges.copy()
-                spoilt[number, field] = other
-                found = first_wrong_node(*held(index, backend), spoilt, backend)
-                made += 1
-                if found is None:
-                    missed.append(f"edge {number} {row}: {FIELDS[field]} {other}")
-                assert found in (None, number // 4, above.get(number // 4))
+            other = generator.choice([other for other in others if other != value])
+            spoilt = edges.copy()
+            spoilt[number, field] = other
+            found = first_wrong_node(*held(index, backend), spoilt, backend)
+            made += 1
+            if found is None:
+                missed.append(f"edge {number} {row}: {FIELDS[field]} {other}")
+            assert found in (None, number // 4, above.get(number // 4))
     assert made
     assert not missed, f"{len(missed)} of {made} were not found: {'; '.join(missed[:5])}"
 

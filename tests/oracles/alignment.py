@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from readmap.backend.compilation.declarations import constant
 from readmap.search.parameters import Scoring
 
@@ -194,25 +196,27 @@ def local_score(
     """
     rows, columns = len(read), len(contig)
     allowed = diagonals or range(-rows - 1, columns + 1)
-    best = 0
-    # Index j is the number of the contig's bases that are used up.
-    best_above = [0 if j in allowed else IMPOSSIBLE for j in range(columns + 1)]
-    inserted_above, leapt_above = [IMPOSSIBLE] * (columns + 1), [IMPOSSIBLE] * (columns + 1)
+    over = {base: np.array([column_score(base, letter, scoring) for letter in contig], int) for base in set(read)}
     leap = scoring.long_gap if long_gaps else -IMPOSSIBLE
+    # Place j is the number of the contig's bases that are used up.
+    places = np.arange(columns + 1)
+    scores = np.where((places >= allowed.start) & (places < allowed.stop), 0, IMPOSSIBLE)
+    inserted, leapt = np.full((2, columns + 1), IMPOSSIBLE)
+    best = 0
     for i in range(rows):
-        best_here, inserted_here, leapt_here = ([IMPOSSIBLE] * (columns + 1) for _ in range(3))
-        deleted = fallen = IMPOSSIBLE
+        inserted = np.maximum(scores - scoring.gap_open, inserted) - scoring.gap_extend
+        leapt = np.maximum(scores - leap, leapt)
         bonus = ((i == 0) + (i == rows - 1)) * scoring.clip_penalty
-        for j in range(max(0, i + allowed.start + 1), min(columns + 1, i + allowed.stop + 1)):
-            inserted = max(best_above[j] - scoring.gap_open, inserted_above[j]) - scoring.gap_extend
-            leapt = max(best_above[j] - leap, leapt_above[j])
-            matched = best_above[j - 1] + bonus + column_score(read[i], contig[j - 1], scoring) if j else IMPOSSIBLE
-            here = max(0, matched, inserted, deleted, leapt, fallen)
-            best = max(best, here)
-            deleted = max(here - scoring.gap_open, deleted) - scoring.gap_extend
-            fallen = max(here - leap, fallen)
-            best_here[j], inserted_here[j], leapt_here[j] = here, inserted, leapt
-        best_above, inserted_above, leapt_above = best_here, inserted_here, leapt_here
+        matched = np.append(IMPOSSIBLE, scores[:-1] + bonus + over[read[i]])
+        is_barred = (places <= i + allowed.start) | (places > i + allowed.stop)
+        scores = np.maximum.reduce([np.zeros_like(places), matched, inserted, leapt])
+        scores[is_barred] = IMPOSSIBLE
+        # A deletion begins at the best place to its left; behind another it would cost more than that one made longer.
+        deleted = np.maximum.accumulate(scores + scoring.gap_extend * places)[:-1] - scoring.gap_extend * places[1:]
+        fallen = np.maximum.accumulate(scores)[:-1] - leap
+        scores[1:] = np.maximum.reduce([scores[1:], deleted - scoring.gap_open, fallen])
+        scores[is_barred] = IMPOSSIBLE
+        best = max(best, int(scores.max()))
     return best
 
 

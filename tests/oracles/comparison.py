@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,9 @@ from oracles.alignment import Cigar, clean
 from readmap.pairwise.parameters import Mode, Scores, Substitution
 
 IMPOSSIBLE = -(10**9)
+
+#: Millions of cells ask for a few letters.
+clean_letter = functools.cache(clean)
 
 Cell = tuple[int, int]
 Table = list[list[int]]
@@ -34,7 +38,7 @@ def code_of(letter: str) -> int:
 def are_equal(query: str, target: str, scores: Scores | Substitution) -> bool:
     if isinstance(scores, Substitution):
         return query == target
-    return clean(query) == clean(target) != "N"
+    return clean_letter(query) == clean_letter(target) != "N"
 
 
 def score_of(query: str, target: str, scores: Scores | Substitution) -> int:

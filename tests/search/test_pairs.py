@@ -383,9 +383,11 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
         runs: dict[tuple[int, int, int], int] = {}
         for orientation, diagonal, contig in places_beside(bench, own, world.mates[read ^ 1], sizes, read % 2 == 0):
             letters, start = clean(bench.contigs[contig]), diagonal - bench.starts[contig]
-            laid = range(max(0, -start), min(own.length, len(letters) - start))
-            pairs = ((oriented[orientation][i], letters[start + i]) for i in laid)
-            equal = "".join("=" if a == b != "N" else " " for a, b in pairs)
+            begin = max(0, -start)
+            end = max(begin, min(own.length, len(letters) - start))
+            laid = (oriented[orientation][begin:end], letters[start + begin : start + end])
+            bases, over = (np.frombuffer(text.encode(), np.uint8) for text in laid)
+            equal = np.where((bases == over) & (bases != ord("N")), b"=", b" ").tobytes().decode()
             if "=" * LEAST_RUN in equal:
                 runs[orientation, diagonal, contig] = max(map(len, equal.split()))
         shown = set()
