@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+#: What folders held when they were listed last: a run asks for every kernel, and older versions leave many files.
+_listed: dict[Path, list[str]] = {}
+
 
 class Folder(NamedTuple):
     """Where compiled code is. refusal: why it is not where it was to be, in words; "" where it is."""
@@ -93,8 +96,19 @@ def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> P
 
 def _find(directory: Path, name: str) -> Path | None:
     """The file, if it holds what its name says; one that does not is removed, where that is allowed."""
+    return _find_among(_listed.get(directory, []), directory, name) or _find_among(_list(directory), directory, name)
+
+
+def _list(directory: Path) -> list[str]:
+    """The names in a folder, which are remembered."""
+    with contextlib.suppress(OSError):
+        _listed[directory] = os.listdir(directory)
+    return _listed.get(directory, [])
+
+
+def _find_among(names: list[str], directory: Path, name: str) -> Path | None:
     stem, ending = os.path.splitext(name)
-    for path in directory.glob(f"{stem}-*{ending}"):
+    for path in (directory / each for each in names if each.startswith(f"{stem}-") and each.endswith(ending)):
         with contextlib.suppress(OSError):  # another run removed it
             if path.name == _full_name(name, path.read_bytes()) and not _distrust(path.stat()):
                 return path
