@@ -85,7 +85,7 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     lines = captured.err.splitlines()
     assert lines[0].startswith(f"building needs up to {in_bytes(memory_of_building())} of memory")
     assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
-    assert re.search(r"\d s in all, peak memory [\d.]+ MiB\n$", captured.err)
+    assert re.search(r"\d s in all, peak memory [\d.]+ [MG]iB\n$", captured.err)
     report = json.loads(Path("report.json").read_text())
     size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
     expected = {
@@ -353,7 +353,7 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     assert re.fullmatch(
         r"db.fa.readmapdb: 3 protein sequences, 16 letters, 10 the longest; \d+ (bytes|KiB) on disk", lines[0]
     )
-    assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ MiB", lines[1])
+    assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ [MG]iB", lines[1])
     report = json.loads(Path("report.json").read_text())
     expected = {
         "schema": 1,

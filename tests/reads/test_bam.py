@@ -248,7 +248,7 @@ def test_altered_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     tags = b"XAAxXCC\1XSS\1\0XII\1\0\0\0XFf\0\0\1\0XZZtext\0XHH1A\0XBBs\2\0\0\0abcd"
     refused = []
-    for _ in range(250):
+    for _ in range(150):
         made = [
             record(
                 b"r%d" % i,
@@ -270,5 +270,5 @@ def test_altered_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
             chunks(source, draw.choice((128, 1 << 16)), draw.choice((None, 1, 2)))
         except DataError as error:
             refused.append(str(error))
-    assert 0 < len(refused) < 250
+    assert 0 < len(refused) < 150
     assert all(re.match(rf"{re.escape(str(path))}[:,] .*$", message) for message in refused)
