@@ -96,7 +96,7 @@ def record_of(options: Options, tally: Tally, began: datetime, findings: list[st
     """What is kept of a run that ends now."""
     run = {"command": shlex.join(["scripts/attack", *options.words]), "seed": options.seed, "first": options.first}
     run |= {"commit": git_commit(), "versions": versions(), "compiler": asked("^(.+)", "${CXX:-g++} --version")}
-    run |= {"machine": machine(), "began": began.isoformat(timespec="seconds")}
+    run |= {"machine": machine(), "began": began.isoformat(timespec="microseconds")}
     run |= {"seconds": round((datetime.now(UTC) - began).total_seconds(), 1)}
     return run | {"counts": tally.rows(), "findings": findings}
 
