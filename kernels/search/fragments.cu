@@ -11,7 +11,8 @@ const i32 BEST_FRAGMENTS = 4;     // that get windows; as many are left for mate
 const i32 MOST_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
 const i32 END_BITS = 36;          // of a place in a key
 
-// An item is a pair: 1 where a fragment that no windows show may cost little more than the cheapest choice.
+// An item is a pair: 1 where fragments that no windows show may matter beside the cheapest choice. One of them alone may
+// cost much: there may be hundreds.
 KERNEL void list_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(items)) {
     FOR_EACH(item, begin, end) {
@@ -19,7 +20,7 @@ KERNEL void list_doubtful(i64 begin, i64 end, Queries queries, Reference referen
                      mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
         i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
         i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
-        doubtful[item] = most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost + DOUBT;
+        doubtful[item] = most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost + NEGLIGIBLE;
     }
 }
 

@@ -7,8 +7,6 @@
 #include "search/pairs.cuh"
 #include "search/placement.cuh"
 
-const i32 DOUBT = 30;  // phred within which another choice makes the best one doubtful
-
 // One mate of a pair, and its windows.
 struct Mate {
     const Window* windows;

@@ -3,6 +3,7 @@
 #include "search/stretch.cuh"
 
 const i32 MOST_ANCHORS = 8;  // windows of a mate around which its partner is looked for
+const i32 DOUBT = 30;        // phred within which another choice makes the best one doubtful
 const i32 WORTH = 10;        // phred that the mates' places have to gain for another choice to be looked for
 
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,

@@ -24,9 +24,8 @@ from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
 
 LONGEST_INSERT, FAR_APART = (constant("search/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
-MOST_ANCHORS, WORTH = (constant("search/rescues.cu", name) for name in ("MOST_ANCHORS", "WORTH"))
-SURE, DOUBT = constant("search/pairs.cu", "SURE"), constant("search/mates.cuh", "DOUBT")
-LEAST_RUN = constant("search/stretch.cuh", "LEAST_RUN")
+MOST_ANCHORS, DOUBT, WORTH = (constant("search/rescues.cu", name) for name in ("MOST_ANCHORS", "DOUBT", "WORTH"))
+SURE, LEAST_RUN = constant("search/pairs.cu", "SURE"), constant("search/stretch.cuh", "LEAST_RUN")
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
