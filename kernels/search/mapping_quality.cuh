@@ -90,18 +90,20 @@ HOST_DEVICE i32 in_phred(i32 points, i32 variant, const Scoring& scoring) {
 }
 
 // The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
+// There what is ambiguous counts as one, so that a run of N shows nothing in favour of a place.
 HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant,
                                  const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
     for (i32 i = laid.begin; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
-        for (marks &= ~unclear; marks;) {
+        while (marks) {
             i32 place = i + first_marked(marks);
-            marks ^= 1ull << (62 - 2 * (place - i));
+            u64 bit = 1ull << (62 - 2 * (place - i));
+            marks ^= bit;
             i32 phred = maximum(either(qualities.at(place) + THIRD, variant), 1);
             if (place < window.begin) left += phred;
             else if (place >= window.end) right += phred;
-            else inside += phred;
+            else if (!(unclear & bit)) inside += phred;
         }
     }
     const i32 most = NEGLIGIBLE * 100;

@@ -371,6 +371,25 @@ def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> Non
     assert {row[13:15] == ["AS:i:100", "XS:i:100"] for row in rows} == {True}
 
 
+@pytest.mark.parametrize("behind", [0, 7, 60])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_run_of_n_shows_nothing(world: World, tmp_path: Path, behind: int, reverse: bool) -> None:
+    """What is clipped off a read at one of two copies stands beside N, and tells no more there than elsewhere."""
+    generator = random.Random(162)
+    unit, front, following, rest = (random_bases(generator, length) for length in (80, 300, 300, 300))
+    contig = f"{front}{unit}{following}{unit}{following[:behind]}{'N' * 100}{rest}"
+    contig = reverse_complement(contig) if reverse else contig
+    # Which nothing that follows a copy resembles.
+    clipped = following[:70].translate(str.maketrans("ACGT", "CATG"))
+    reads = [Read(f"r{i}", substitute(generator, unit, 1) + clipped, "8" * 150) for i in range(20)]
+    (tmp_path / "reads.fq").write_bytes(fastq(reads))
+    index = index_of([contig]).to_device(world.backend)
+    map_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out")
+    rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
+    assert all(int(row[4]) <= 3 for row in rows)
+    assert len({row[3] for row in rows}) == 2
+
+
 def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Path) -> None:
     """Without bonuses. Two copies of a stretch, with three bases and with a gap of two between them and the read."""
     generator = random.Random(69)
