@@ -50,12 +50,11 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     """
     inserts = to_device(context.sample.insert_sizes, context.backend)
     choose_windows(batch.queries.slot_of, batch, context)
-    if inserts.sizes:
-        rests = join_mates(inserts, batch, context)
-        if context.pairing.rescue:
-            rescue_mates(inserts, batch, context)
-        if context.pairing.joint:
-            pair_mates(inserts, rests, batch, context)
+    rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
+    if inserts.sizes and context.pairing.rescue:
+        rescue_mates(inserts, batch, context)
+    if rests is not None:
+        pair_mates(inserts, rests, batch, context)
     if not context.reporting.most_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return

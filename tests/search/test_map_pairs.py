@@ -15,7 +15,7 @@ from oracles.alignment import reverse_complement
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
-from readmap.search import mapping, stream
+from readmap.search import mapping, pipeline, stream
 from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import MappingSummary
@@ -332,3 +332,14 @@ def test_chance_is_greater_where_inserts_are(world: World, tmp_path: Path) -> No
     assert mapqs == sorted(mapqs, reverse=True)
     # 12,300 sizes, of 100 bases each: 21 bits of the 38 that the piece has.
     assert (mapqs[0], mapqs[2]) == (60, 3 * (38 - 21))
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_places_are_joined_where_mates_are_placed_together(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joint: bool
+) -> None:
+    joined: list[int] = []
+    join = pipeline.join_mates
+    monkeypatch.setattr(pipeline, "join_mates", lambda *arguments: joined.append(1) or join(*arguments))
+    search_pairs(world, PAIRS[:20], tmp_path, pairing=Pairing(joint=joint, insert_size=(300.0, 30.0)))
+    assert bool(joined) == joint
