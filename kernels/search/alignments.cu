@@ -37,8 +37,7 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
     }
 }
 
-// Phred of what chance aligns so well to one of the places where a fragment's other end may be: log2 in thirds of ten, and two
-// bits a base.
+// Phred of a piece that scores so much being at one of so many places by chance. A base has two bits, and a bit is three.
 HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
     i32 bits = 2 * (score / scoring.match);
     while (places > 1) places = (places + 1) / 2, --bits;

@@ -64,34 +64,44 @@ def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
     chosen = np.flatnonzero(backend.to_host(doubtful)).astype(np.int32)
     if len(chosen):
         slots = backend.to_host(batch.queries.slot_of).reshape(-1, 2)[chosen]
-        for part in _parts(slots, batch, context):
-            _join(chosen[part], slots[part], rests, inserts, batch, context)
+        for part, matches in _parts(slots, batch, context):
+            _join(chosen[part], matches, rests, inserts, batch, context)
     return rests
 
 
-def _parts(slots: NDArray[np.int32], batch: Batch, context: Context) -> Iterator[NDArray[np.int64]]:
-    """The numbers of pairs whose matches fit into memory together, without those that have too many.
+def _parts(slots: NDArray[np.int32], batch: Batch, context: Context) -> Iterator[tuple[NDArray[np.int64], SeedMatches]]:
+    """The numbers of pairs whose matches fit into memory together, and these, without pairs that have too many.
 
     slots: of both mates, [pairs, 2].
     """
-    counts = by_read(find_matches(slots.reshape(-1), STRIDE, batch, context), context).reshape(-1, 2)
+    everything = find_matches(slots.reshape(-1), STRIDE, batch, context)
+    counts = by_read(everything, context).reshape(-1, 2)
     numbers = np.flatnonzero((counts.min(axis=1) > 0) & (counts.max(axis=1) <= MOST_MATCHES))
-    ends = np.cumsum(counts[numbers].sum(axis=1))
     most, first = max(context.backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES), 0
+    if len(numbers) == len(slots) and everything.total <= most:
+        yield numbers, everything
+        return
+    ends = np.cumsum(counts[numbers].sum(axis=1))
     while first < len(numbers):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + most, "right"))
-        yield numbers[first:last]
+        part = numbers[first:last]
+        yield part, find_matches(slots[part].reshape(-1), STRIDE, batch, context)
         first = last
 
 
 def _join(
-    pairs: NDArray[np.int32], slots: NDArray[np.int32], rests: Array, inserts: Inserts, batch: Batch, context: Context
+    pairs: NDArray[np.int32],
+    matches: SeedMatches,
+    rests: Array,
+    inserts: Inserts,
+    batch: Batch,
+    context: Context,
 ) -> None:
-    """Join the places of pairs, so many together."""
-    backend, selected = context.backend, slots.reshape(-1)
-    places = _list_places(find_matches(selected, STRIDE, batch, context), batch, context)
-    found, held = Diagonals.empty(len(selected), backend), backend.to_device(selected)
+    """Join the places of pairs that matches of their mates name."""
+    backend, held = context.backend, matches.selected
+    places = _list_places(matches, batch, context)
+    found = Diagonals.empty(matches.read_count, backend)
     batch.launch(
         _JOIN,
         len(pairs),

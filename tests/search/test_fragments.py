@@ -120,7 +120,8 @@ def joined(
     rests = bench.backend.full(count, APART, np.int32)
     slots = host(world.batch.queries.slot_of).reshape(-1, 2)
     inserts = to_device(library, bench.backend)
-    fragments._join(np.arange(count, dtype=np.int32), slots, rests, inserts, world.batch, bench.context)
+    matches = find_matches(slots.reshape(-1), STRIDE, world.batch, bench.context)
+    fragments._join(np.arange(count, dtype=np.int32), matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected), slots.reshape(-1))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, KEPT), host(found.counts)
@@ -197,9 +198,12 @@ def test_mates_in_a_satellite_are_left_alone(
 # From reads on.
 
 
-@pytest.mark.parametrize("together", [1, 2])
-def test_mates_in_two_families(backends: str, together: int) -> None:
-    """Each mate has sixty places; where the families stand side by side there is one fragment, and it is found."""
+@pytest.mark.parametrize(("together", "parts"), [(1, 1), (2, 1), (1, 20)])
+def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, together: int, parts: int) -> None:
+    """Each mate has sixty places; where the families stand side by side there is one fragment, and it is found.
+
+    parts: in which pairs are joined, as memory allows.
+    """
     generator = random.Random(5)
     one, other = random_bases(generator, 300), random_bases(generator, 300)
     loci = [one + other] * together + [one] * 60 + [other] * 60
@@ -217,7 +221,13 @@ def test_mates_in_two_families(backends: str, together: int) -> None:
     library = to_device([InsertSize("FR", 300, 30, 180, 420)], backend)
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch = search_reads(held, bench.context)
+    if parts > 1:
+        monkeypatch.setattr(backend, "scratch_bytes", 1)
+        monkeypatch.setattr(fragments, "MOST_MATCHES", 800)
+    joined, join = list[int](), fragments._join
+    monkeypatch.setattr(fragments, "_join", lambda *arguments: joined.append(1) or join(*arguments))
     rests = join_mates(library, batch, bench.context)
+    assert len(joined) == parts
     assert host(rests).min() >= 0
     rescue_mates(library, batch, bench.context)
     pair_mates(library, rests, batch, bench.context)
