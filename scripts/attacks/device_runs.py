@@ -110,6 +110,8 @@ def write_inputs(folder: Path) -> None:
     contigs["runs"] = b"A" * 200 + b"GATTACA" * 40
     reads = [_read(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
     pairs = [_pair(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
+    contigs["families"], straddling = _families(draw)
+    pairs += straddling
     exact = [bases[:60].replace(b"N", b"A") for bases in reads] + [one[i : i + 30] for i in range(0, 900, 30)]
     several = {f"s{i}": inputs.letters(draw, 40 + 5 * i) for i in range(24)}
     mutated = {f"m{name}": inputs.letters(draw, 9) + _mutated(draw, text, 10) for name, text in several.items()}
@@ -166,6 +168,13 @@ def _pair(draw: Random, contig: bytes, number: int) -> tuple[bytes, bytes]:
     if number % 17 == 0:
         first = inputs.letters(draw, length)
     return first, second
+
+
+def _families(draw: Random) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """A contig of two repeats in turn, and pairs with a mate in each: they have more places than windows."""
+    first, second = (inputs.letters(draw, 90) for _ in range(2))
+    contig = b"".join(first + inputs.letters(draw, 110) + second + inputs.letters(draw, 20) for _ in range(40))
+    return contig, [(first[i : i + 60], second[i + 20 : i + 80].translate(inputs.COMPLEMENT)[::-1]) for i in range(10)]
 
 
 def _usual() -> None:
