@@ -25,10 +25,8 @@ struct Mate {
     HOST_DEVICE bool reaches(i32 i, i32 score, const Scoring& scoring) const {
         return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
     }
-    // Whether the read is no less reported there than at its best place.
-    HOST_DEVICE bool keeps(i32 i, const Scoring& scoring) const {
-        return reaches(i, scoring.joint_score, scoring) || !reaches(chosen, scoring.joint_score, scoring);
-    }
+    // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place.
+    HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const { return reaches(i, scoring.joint_score, scoring); }
 };
 
 HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& windows,
@@ -79,10 +77,10 @@ struct Choice {
 HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& scoring) {
     Choice best = {scoring.unpaired_deficit, scoring.unpaired_deficit, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
-        if (pair.first.deficits[i] > best.cost || !pair.first.keeps(i, scoring)) continue;
+        if (pair.first.deficits[i] > best.cost || !pair.first.vouches(i, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {
             i32 loss = pair.first.deficits[i] + pair.second.deficits[j];
-            if (loss > best.cost || !pair.second.keeps(j, scoring)) continue;
+            if (loss > best.cost || !pair.second.vouches(j, scoring)) continue;
             const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
             i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
             if (distance == FAR || cost > best.cost) continue;

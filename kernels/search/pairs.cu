@@ -1,6 +1,6 @@
 // Pairs: the places of two mates chosen together.
 //
-// The cheapest choice is taken of those where no mate becomes unmapped, and the sum of the others, each by its likelihood, is
+// The cheapest choice is taken of those where both mates may be alignments, and the sum of the others, each by its likelihood, is
 // the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its partner. Where both
 // are in one repeat of more copies than they have windows for, a copy that is in neither's windows is one choice more.
 #include "search/mates.cuh"
@@ -53,7 +53,10 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
         Choice best = cheapest(pair, queries.hashes, scoring);
         placements.joint[pair.first.slot] = placements.joint[pair.second.slot] = best.i >= 0;
-        if (best.i < 0) best.i = pair.first.chosen, best.j = pair.second.chosen;
+        if (best.i < 0) {
+            best.i = pair.first.chosen, best.j = pair.second.chosen;
+            if (!mates[0].vouches(best.i, scoring) || !mates[1].vouches(best.j, scoring)) continue;
+        }
         PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};
         i32 unexamined_deficits[2];
         for (i32 side = 0; side < 2; ++side) {

@@ -295,6 +295,31 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
         assert sure == all(int(row[1]) & 2 for row in rows)
 
 
+@pytest.mark.parametrize(("shared", "sure"), [(18, False), (25, True)])
+def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path: Path, shared: int, sure: bool) -> None:
+    """One read of a pair lies in one of two equal copies; of the other a piece stands beside it, as by chance."""
+    generator = random.Random(154)
+    unit, tail = random_bases(generator, 300), random_bases(generator, 600)
+    contig = random_bases(generator, 600) + unit + random_bases(generator, 600) + unit + tail
+    index = index_of([contig]).to_device(world.backend)
+    pairs = []
+    for number in range(40):
+        start, piece = 720 + 2 * number, number + 10
+        # Nothing else of the mate is as it is there.
+        there, end = contig[start + 200 : start + 300], piece + shared
+        second = there[:piece].translate(OTHER) + there[piece:end] + there[end:].translate(OTHER)
+        first = contig[start : start + 100]
+        both = [Read(f"{number}", bases, "I" * 100) for bases in (first, reverse_complement(second))]
+        pairs.append((both[0], both[1]) if number % 2 else (both[1], both[0]))
+    paths = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
+    pairing = Pairing(insert_size=(300, 20))
+    map_files(paths, index, world.backend, tmp_path / "out", layout=Layout.TWO_FILES, pairing=pairing)
+    rows = rows_of((tmp_path / "out").read_bytes())
+    # The number is odd where the read in the repeat is the first one.
+    mapqs = [int(rows[2 * number + 1 - number % 2][4]) for number in range(40)]
+    assert min(mapqs) >= 30 if sure else max(mapqs) <= 3
+
+
 @pytest.mark.parametrize(("shared", "partner", "mapped"), [(19, 80, True), (18, 80, False), (24, 25, False)])
 def test_a_mate_that_scores_little_stands_by_its_partner_alone(
     world: World, tmp_path: Path, shared: int, partner: int, mapped: bool
