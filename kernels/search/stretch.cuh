@@ -2,7 +2,7 @@
 #pragma once
 #include "search/diagonals.cuh"
 
-const i32 LEAST_RUN = 12;  // equal bases from which a segment is extended: chance gives them once in a hundred regions
+const i32 LEAST_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
 
 // The diagonals of one read that lie in [low, high], on one strand.
 struct Stretch {
@@ -18,10 +18,10 @@ struct Stretch {
             i32 bases = minimum(laid.end - i, 32);
             u64 unclear, marks = laid.differing(i, unclear);
             u64 runs =
-                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4, 8 and LEAST_RUN
+                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4 and LEAST_RUN
             runs &= runs << 2;
             u64 four = runs & runs << 4;
-            if (!(four & four << 8 & four << 2 * (LEAST_RUN - 4))) continue;
+            if (!(four & four << 2 * (LEAST_RUN - 4))) continue;
             for (i32 from = 0; from < bases;) {
                 i32 to = minimum(first_marked(marks & ~first_bases(from)), bases);
                 if (to - from > end - begin) begin = i + from, end = i + to;
