@@ -102,6 +102,14 @@ def chimeric(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
         last = one, two
 
 
+def half_random(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
+    """Every second pair has a mate 2 of random bases, which belongs nowhere: it counts as wrong where it is mapped."""
+    rng = np.random.default_rng(SEED)
+    for number, (one, two) in enumerate(fragments):
+        bases = "".join(rng.choice(list("ACGT"), len(two.sequence)))
+        yield one, two._replace(sequence=bases) if number % 2 else two
+
+
 def circular(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
     """Places of around_origin's contig as the circle's; a read over the origin counts where its longer part lies.
 
@@ -131,18 +139,26 @@ def foreign(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
         yield tuple(one._replace(name=name) for one in fragment)
 
 
-def change(files: list[Path], parts: list[Path], step: Change) -> None:
-    """Writes the changed reads of these files to the others."""
+def read_fragments(files: list[Path]) -> Iterator[tuple[Read, ...]]:
     with ExitStack() as stack:
         opened = [stack.enter_context(pysam.FastxFile(str(path))) for path in files]
+        for fragment in zip(*opened, strict=True):
+            yield tuple(Read(str(one.name), str(one.sequence), str(one.quality)) for one in fragment)
+
+
+def write_fragments(fragments: Fragments, parts: list[Path]) -> None:
+    with ExitStack() as stack:
         outputs = [stack.enter_context(open(path, "w")) for path in parts]
-        fragments = (
-            tuple(Read(str(one.name), str(one.sequence), str(one.quality)) for one in fragment)
-            for fragment in zip(*opened, strict=True)
-        )
-        for fragment in step(fragments):
+        for fragment in fragments:
             for out, one in zip(outputs, fragment, strict=True):
                 out.write(f"@{one.name}\n{one.sequence}\n+\n{one.qualities}\n")
+
+
+def mixed(fragments: Fragments, others: Fragments) -> list[tuple[Read, ...]]:
+    """Those of two libraries in any order; the others' names get a word of their own."""
+    told = (tuple(read._replace(name=read.name.replace("rm_", "rm_other", 1)) for read in one) for one in others)
+    both = [*fragments, *told]
+    return [both[number] for number in np.random.default_rng(SEED).permutation(len(both))]
 
 
 def contigs(path: Path) -> dict[str, str]:

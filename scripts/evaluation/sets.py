@@ -12,6 +12,7 @@ from evaluation.libraries import Change
 class SimulatedSet:
     """reference: what the reads are mapped to. seed: of the first simulation; the next ones have the next seeds.
     options: simulate.py's, or human_scale.py's. donor: the reads are simulated from it, not from the reference.
+    beside: options of another library, whose fragments are mixed in after the change.
     """
 
     reference: str
@@ -20,6 +21,7 @@ class SimulatedSet:
     seeds: int = 5
     donor: str = ""
     change: Change | None = None
+    beside: str = ""
 
 
 HARD = "--err-scale 3 --snp 0.005 --indel 0.0005"
@@ -59,6 +61,18 @@ PAIRS = {
     "wide_ecoli": SimulatedSet("mg1655", 77, WIDE),
     "outward_families": SimulatedSet("families0", 87, OUTWARD, change=libraries.outward),
     "outward_ecoli": SimulatedSet("mg1655", 97, OUTWARD, change=libraries.outward),
+    "mate_pairs": SimulatedSet(
+        "families0", 331, f"{OUTWARD} -n 20000", change=libraries.outward, beside="-n 10000 -l 100 --insert-sd 80"
+    ),
+    "two_libraries": SimulatedSet(
+        "families0",
+        341,
+        "-n 20000 -l 100 --insert-mean 250 --insert-sd 30",
+        beside="-n 10000 -l 100 --insert-mean 480 --insert-sd 60",
+    ),
+    "half_deviation": SimulatedSet("families0", 351, "-n 30000 -l 75 --insert-mean 300 --insert-sd 180"),
+    "few_mapped": SimulatedSet("mg1655", 361, "-n 100000 -l 100 --random-frac 0.97"),
+    "lost_mates": SimulatedSet("families0", 371, f"{FAMILIES} -l 100", change=libraries.half_random),
     "ecoli_50_pairs": SimulatedSet("mg1655", 161, "-n 30000 -l 50"),
     "ecoli_100_pairs": SimulatedSet("mg1655", 171, "-n 30000 -l 100 --err-scale 3"),
     "ecoli_250_pairs": SimulatedSet("mg1655", 181, "-n 30000 -l 250 --err-scale 3 --snp 0.01"),

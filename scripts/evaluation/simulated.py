@@ -36,18 +36,35 @@ Counts = NDArray[np.int64]  # class, kind, MAPQ
 
 def simulate(work: WorkDirectory, name: str, seed: int) -> list[Path]:
     """One file of single reads, or two of mates."""
-    one, mates = SIMULATED[name], ["fq"] if name in SINGLE else ["1.fq", "2.fq"]
-    names = [f"{name}-{seed}.{mate}" for mate in mates]
-    made = [f"{file}.simulated" for file in names] if one.change else names
+    one, names = SIMULATED[name], file_names(name, f"{name}-{seed}")
+    if not (one.change or one.beside):
+        return made(work, name, seed, one.options, names)
+    files = made(work, name, seed, one.options, [f"{file}.simulated" for file in names])
+    beside = one.beside and made(work, name, seed, one.beside, [f"{file}.beside" for file in names])
+
+    def write(parts: list[Path]) -> None:
+        fragments: libraries.Fragments = libraries.read_fragments(files)
+        if one.change:
+            fragments = one.change(fragments)
+        if beside:
+            fragments = libraries.mixed(fragments, libraries.read_fragments(beside))
+        libraries.write_fragments(fragments, parts)
+
+    return work.write(names, write)
+
+
+def file_names(name: str, stem: str) -> list[str]:
+    return [f"{stem}.{mate}" for mate in (["fq"] if name in SINGLE else ["1.fq", "2.fq"])]
+
+
+def made(work: WorkDirectory, name: str, seed: int, options: str, files: list[str]) -> list[Path]:
+    """The files of a simulation, where they are not there yet."""
+    one, second = SIMULATED[name], work.part(files[-1])
     reads = SINGLE_READS if name in SINGLE else LARGE_READS if name in LARGE else PAIRED_READS
-    ref, second = work.reference(one.donor or one.reference), work.part(made[-1])
-    work.make(made[0], f"{reads} {one.options}", ref=ref, seed=seed, second=second)
+    work.make(files[0], f"{reads} {options}", ref=work.reference(one.donor or one.reference), seed=seed, second=second)
     if second.exists():
-        second.replace(work.folder / made[-1])
-    files = [work.folder / file for file in made]
-    if step := one.change:
-        return work.write(names, lambda parts: libraries.change(files, parts, step))
-    return files
+        second.replace(work.folder / files[-1])
+    return [work.folder / file for file in files]
 
 
 @dataclass(frozen=True)
