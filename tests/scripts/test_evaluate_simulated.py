@@ -152,17 +152,41 @@ def test_alternatives_differ_as_they_should(tmp_path: Path) -> None:
     assert made["long"] == libraries.contigs(tmp_path / "a.fa")["long"]
 
 
-def test_changed_files_hold_the_changed_reads(tmp_path: Path) -> None:
+def test_fragments_are_read_as_they_were_written(tmp_path: Path) -> None:
     from evaluation import libraries
 
     fragments = [*pairs("one", random_bases(1_000), 5, 300, 50)]
-    files, parts = ([tmp_path / f"{kind}.{mate}.fq" for mate in (1, 2)] for kind in ("as", "changed"))
-    for mate, path in enumerate(files):
-        path.write_text("".join(f"@{f[mate].name}\n{f[mate].sequence}\n+\n{f[mate].qualities}\n" for f in fragments))
-    libraries.change(files, parts, libraries.outward)
-    changed = [*libraries.outward(fragments)]
-    assert parts[1].read_text().split("\n")[:2] == [f"@{changed[0][1].name}", changed[0][1].sequence]
-    assert [len(path.read_text().splitlines()) for path in parts] == [20, 20]
+    files = [tmp_path / f"{mate}.fq" for mate in (1, 2)]
+    libraries.write_fragments(fragments, files)
+    assert [*libraries.read_fragments(files)] == fragments
+    assert [len(path.read_text().splitlines()) for path in files] == [20, 20]
+
+
+def test_mixed_libraries_are_told_apart_by_name() -> None:
+    from evaluation import libraries
+
+    one, other = ([*pairs("one", random_bases(1_000), count, 300, 50)] for count in (5, 7))
+    both = libraries.mixed(one, other)
+    assert both != [*one, *other]
+    assert sorted(both) == sorted([*one, *libraries.mixed([], other)])
+    names = [read.name for fragment in both for read in fragment]
+    assert sum(name.startswith("rm_other") for name in names) == 14
+    assert len({*names}) == 12
+
+
+def test_every_second_mate_is_random() -> None:
+    from evaluation import libraries
+
+    fragments = [*pairs("one", random_bases(1_000), 6, 300, 50)]
+    made = [*libraries.half_random(fragments)]
+    assert [a == b for a, b in zip(fragments, made, strict=True)] == [True, False] * 3
+    for (one, two), (first, second) in zip(fragments, made, strict=True):
+        assert (one, two.name, two.qualities, len(two.sequence)) == (
+            first,
+            second.name,
+            second.qualities,
+            len(second.sequence),
+        )
 
 
 @pytest.mark.parametrize(
