@@ -93,7 +93,9 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
                 if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);
             placements.chosen[mate.slot] = pair_mapq.chosen;
             placements.seconds[mate.slot] = second;
-            placements.mapqs[mate.slot] = (u8)pair_mapq.rivals.mapping_quality();
+            // A mate that stands alone is no surer than alone.
+            i32 most = placements.joint[mate.slot] ? 60 : placements.mapqs[mate.slot];
+            placements.mapqs[mate.slot] = (u8)minimum(pair_mapq.rivals.mapping_quality(), most);
         }
     }
 }

@@ -106,18 +106,21 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
         placements.part_begins[slot] = 0, placements.part_ends[slot] = length;
         if (best < 0) continue;
         Rivals rivals = {0};
+        i32 rest = 0;  // the best score of another part
         for (i32 i = 0; i < count; ++i) {
             i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
             placements.deficits[slot * WINDOWS + i] =
                 (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(deficit, 0, NO_DEFICIT));
-            if (i == best || !is_rival(own[i], own[best], length)) continue;
+            if (i == best) continue;
+            if (!span_of(own[i], length).rivals(span_of(own[best], length))) rest = maximum(rest, own[i].score);
+            if (!is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
             rivals.add(deficit);
         }
         i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
-        placements.mapqs[slot] = (u8)rivals.mapping_quality();
+        placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), surest(read.top + rest, perfect));
         placements.unsettled[slot] =
             (unexamined * CROWD_SHARE >= length ? CROWDED : 0) | (lost > settled_deficit ? DISTANT : 0);
         Span part = larger_rest(span_of(own[best], length), length);

@@ -8,7 +8,7 @@ import random
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.places import NO_DEFICIT, SPREAD, THIRD, chance, doubt, phred
+from oracles.places import NO_DEFICIT, SPREAD, THIRD, chance, doubt, phred, rivals_for
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
@@ -136,20 +136,24 @@ def check_choice(mate: Mate, placed: Placed, scoring: Scoring) -> None:
 
 
 def check_doubt(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
-    """No place is surer than its rivals allow, nor less sure than if all others were rivals.
+    """No place is surer than its rivals allow, nor less sure than if all others were rivals, but for what it explains.
 
     One that was not looked at shares so many bases and no more.
     """
-    best = mate.windows[placed.chosen]
+    best, span = mate.windows[placed.chosen], mate.windows[placed.chosen].span(mate.length)
+    rests = [window.score for window in mate.windows if not rivals_for(window.span(mate.length), span)]
+    perfect = scoring.match * mate.length + 2 * scoring.clip_penalty
+    most = min(max(100 * (best.score + max(rests, default=0)) // perfect - 5, 0), 60)
     lost = best.score - scoring.match * unexamined - 2 * scoring.clip_penalty
     unseen = [lost * placed.variant // (scoring.match + scoring.mismatch)] if unexamined else []
     others = [i for i, window in enumerate(mate.windows) if window.is_elsewhere(best, mate.length)]
-    assert placed.mapq <= doubt([placed.deficits[i] for i in others] + unseen)
+    assert placed.mapq <= min(doubt([placed.deficits[i] for i in others] + unseen), most)
     assert placed.second >= max((mate.windows[i].score for i in others), default=0)
     reach = [SPREAD if window.orientation == best.orientation else 0 for window in mate.windows]
     away = [i for i, w in enumerate(mate.windows) if abs(w.diagonal - best.diagonal) > reach[i]]
     assert placed.second in (0, *(mate.windows[i].score for i in away))
-    assert placed.mapq > doubt([placed.deficits[i] for i in away] + unseen) - 1 or NO_DEFICIT in placed.deficits
+    least = min(doubt([placed.deficits[i] for i in away] + unseen) - 1, most - 1)
+    assert placed.mapq > least or NO_DEFICIT in placed.deficits
 
 
 def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:

@@ -128,7 +128,7 @@ class Bench:
         batch.windows.unexamined = by_slot(unexamined or [0] * count, np.int32)
         batch.windows.crowded = by_slot(crowded or [0] * count, np.int32)
         batch.placements.chosen = by_slot(chosen, np.int32)
-        batch.placements.mapqs = by_slot(mapqs or [0] * count, np.uint8)
+        batch.placements.mapqs = by_slot(mapqs or [60] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
         batch.placements.variants = by_slot(variants or [THIRD] * count, np.uint8)
         return World(batch, mates)
