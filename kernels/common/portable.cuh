@@ -51,6 +51,14 @@ HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
 HOST_DEVICE u32 group_ballot(bool mine) { return __ballot_sync(~0u, mine); }
+// What a lane of the group holds.
+template <class T> HOST_DEVICE T group_take(const T& held, i32 lane) {
+    T result;
+    const u32* in = (const u32*)&held;
+    u32* out = (u32*)&result;
+    for (u32 i = 0; i < sizeof(T) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
+    return result;
+}
 HOST_DEVICE u32 lanes_below() { return (1u << group_lane()) - 1; }
 HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
 HOST_DEVICE void group_sync() { __syncwarp(); }
@@ -116,6 +124,7 @@ HOST_DEVICE i32 group_lane() { return 0; }
 HOST_DEVICE bool group_any(bool mine) { return mine; }
 HOST_DEVICE i32 group_max(i32 mine) { return mine; }
 HOST_DEVICE u32 group_ballot(bool mine) { return mine; }
+template <class T> HOST_DEVICE T group_take(const T& held, i32) { return held; }
 HOST_DEVICE u32 lanes_below() { return 0; }
 HOST_DEVICE i32 from_first(i32 mine) { return mine; }
 HOST_DEVICE void group_sync() {}

@@ -43,13 +43,6 @@ struct Diagonals {
 
     HOST_DEVICE Diagonals() : count(0) {}
 
-    HOST_DEVICE static Diagonal from_lane(const Diagonal& held, i32 lane) {
-        Diagonal result;
-        const u32* in = (const u32*)&held;
-        u32* out = (u32*)&result;
-        for (u32 i = 0; i < sizeof(Diagonal) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
-        return result;
-    }
     HOST_DEVICE void insert(const Diagonal& fresh) {
         i32 lane = group_lane();
         u32 duplicate = __ballot_sync(~0u, lane < count && mine.same(fresh));
@@ -57,7 +50,7 @@ struct Diagonals {
         i32 place = __popc(ahead), freed = duplicate ? __ffs(duplicate) - 1 : minimum(count, KEPT - 1);
         if (place > freed || place == KEPT) return;
         if (duplicate && ahead & duplicate) return;
-        Diagonal before = from_lane(mine, lane ? lane - 1 : 0);
+        Diagonal before = group_take(mine, lane ? lane - 1 : 0);
         if (lane > place && lane <= freed) mine = before;
         if (lane == place) mine = fresh;
         if (!duplicate && count < KEPT) ++count;
@@ -65,7 +58,7 @@ struct Diagonals {
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
         i32 worst = count < KEPT ? 0 : __shfl_sync(~0u, mine.segment.score, KEPT - 1);
         for (u32 pending = __ballot_sync(~0u, real && fresh.segment.score >= worst); pending; pending &= pending - 1)
-            insert(from_lane(fresh, __ffs(pending) - 1));
+            insert(group_take(fresh, __ffs(pending) - 1));
     }
     HOST_DEVICE void write(Diagonal* found) const {
         if (group_lane() < count) found[group_lane()] = mine;

@@ -107,16 +107,44 @@ struct Fragment {
     }
 };
 
-// The best fragments of a pair, whatever the order in which they come.
+// The best fragments of a pair, whatever the order in which they come, and what all of them cost.
+struct BestFragments {
+    Fragment kept[BEST_FRAGMENTS];
+    i32 count, total;
+    u64 likelihoods;  // of all
+
+    HOST_DEVICE void keep(const Fragment& fresh) {
+        i32 rank = count;
+        while (rank > 0 && fresh.before(kept[rank - 1])) --rank;
+        if (rank == BEST_FRAGMENTS) return;
+        count = minimum(count + 1, BEST_FRAGMENTS);
+        for (i32 i = count - 1; i > rank; --i) kept[i] = kept[i - 1];
+        kept[rank] = fresh;
+    }
+    HOST_DEVICE void add(const Fragment& fresh) {
+        ++total;
+        if (fresh.cost < NEGLIGIBLE) likelihoods += likelihood(fresh.cost);
+        keep(fresh);
+    }
+    // Each lane gets what all lanes of the group have found.
+    HOST_DEVICE void gather() {
+        for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+            BestFragments other = group_take(*this, group_lane() ^ step);
+            total += other.total;
+            likelihoods += other.likelihoods;
+            for (i32 i = 0; i < other.count; ++i) keep(other.kept[i]);
+        }
+    }
+};
+
+// The fragments of a pair; the lanes of a group share the places of its first mate.
 struct Fragments {
     const Reference& reference;
     const Inserts& inserts;
     const Queries& queries;
     const Places& places;
     Joined first, second;
-    Fragment best[BEST_FRAGMENTS];
-    i32 count, total;
-    u64 likelihoods;  // of all
+    BestFragments best;
 
     HOST_DEVICE i64 contig(const Joined& mate, FragmentEnd at) const {
         return reference.contig_of(maximum(mate.diagonal(at) + mate.length / 2, (i64)0));
@@ -126,15 +154,7 @@ struct Fragments {
         if (penalty == FAR || contig(first, one) != contig(second, other)) return;
         u64 tie = mix(tie_of(queries.hashes[first.slot], first.diagonal(one)) +
                       tie_of(queries.hashes[second.slot], second.diagonal(other)));
-        Fragment fresh = {loss + penalty, tie, one, other};
-        ++total;
-        if (fresh.cost < NEGLIGIBLE) likelihoods += likelihood(fresh.cost);
-        i32 rank = count;
-        while (rank > 0 && fresh.before(best[rank - 1])) --rank;
-        if (rank == BEST_FRAGMENTS) return;
-        count = minimum(count + 1, BEST_FRAGMENTS);
-        for (i32 i = count - 1; i > rank; --i) best[i] = best[i - 1];
-        best[rank] = fresh;
+        best.add(Fragment{loss + penalty, tie, one, other});
     }
     // All whose first mate lies on a strand, in one direction; ends lie as far apart as the library has it.
     HOST_DEVICE void join(i32 direction, bool reversed) {
@@ -144,13 +164,13 @@ struct Fragments {
         if (Inserts::sign(direction, FragmentEnd{0, reversed}, true) < 0) low = -low, high = -high;
         const u64 mask = ((u64)1 << END_BITS) - 1;
         i64 i = places.first_from(first.read, reversed, 0), last = places.first_from(first.read, reversed, mask);
-        i64 from = places.first_from(second.read, other, 0), end = places.first_from(second.read, other, mask);
-        for (; i < last && total <= MOST_FRAGMENTS; ++i) {
+        i64 end = places.first_from(second.read, other, mask);
+        for (i += group_lane(); i < last && best.total <= MOST_FRAGMENTS; i += GROUP_WIDTH) {
             FragmentEnd one = {(i64)(places.keys[i] & mask) - first.length, reversed};
             i64 begin = one.place + minimum(low, high) + second.length;
             i64 stop = one.place + maximum(low, high) + second.length;
-            while (from < end && (i64)(places.keys[from] & mask) < begin) ++from;
-            for (i64 j = from; j < end && (i64)(places.keys[j] & mask) <= stop && total <= MOST_FRAGMENTS; ++j)
+            i64 from = places.first_from(second.read, other, maximum(begin, (i64)0));
+            for (i64 j = from; j < end && (i64)(places.keys[j] & mask) <= stop && best.total <= MOST_FRAGMENTS; ++j)
                 add(one, FragmentEnd{(i64)(places.keys[j] & mask) - second.length, other},
                     (i32)(places.losses[i] + places.losses[j]));
         }
@@ -159,8 +179,8 @@ struct Fragments {
     HOST_DEVICE i32 write(const Joined& mate, FragmentEnd Fragment::* end, Diagonal* rows,
                           const Scoring& scoring) const {
         i32 written = 0;
-        for (i32 i = 0; i < count; ++i) {
-            FragmentEnd at = best[i].*end;
+        for (i32 i = 0; i < best.count; ++i) {
+            FragmentEnd at = best.kept[i].*end;
             i64 home = contig(mate, at);
             Stretch stretch = {reference,
                                queries,
@@ -183,17 +203,23 @@ struct Fragments {
 // of its best fragments, and rests[pair] what the others cost together; it stays as it is where there are none, or too many.
 KERNEL void join_places(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                         Places places, const i32* pairs OF(items), DiagonalTable found, i32* rests OF(reads / 2)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH_GROUP(item, begin, end) {
         i64 slots[2] = {queries.slot_of[2 * (i64)pairs[item]], queries.slot_of[2 * (i64)pairs[item] + 1]};
         Joined first = joined(queries, 2 * item, slots[0]), second = joined(queries, 2 * item + 1, slots[1]);
         Fragments fragments = {reference, inserts, queries, places, first, second};
-        found.counts[2 * item] = found.counts[2 * item + 1] = 0;
+        BestFragments& best = fragments.best;
+        best.count = best.total = 0;
+        best.likelihoods = 0;
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)
             for (i32 strand = 0; strand < 2; ++strand) fragments.join(direction, strand);
-        if (fragments.total == 0 || fragments.total > MOST_FRAGMENTS) continue;
-        u64 rest = fragments.likelihoods;
-        for (i32 i = 0; i < fragments.count; ++i)
-            if (fragments.best[i].cost < NEGLIGIBLE) rest -= likelihood(fragments.best[i].cost);
+        group_sync();
+        best.gather();
+        if (group_lane() != 0) continue;
+        found.counts[2 * item] = found.counts[2 * item + 1] = 0;
+        if (best.total == 0 || best.total > MOST_FRAGMENTS) continue;
+        u64 rest = best.likelihoods;
+        for (i32 i = 0; i < best.count; ++i)
+            if (best.kept[i].cost < NEGLIGIBLE) rest -= likelihood(best.kept[i].cost);
         rests[pairs[item]] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
         Diagonal* rows = found.rows + 2 * item * KEPT;
         found.counts[2 * item] = fragments.write(first, &Fragment::first, rows, scoring);

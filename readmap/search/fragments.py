@@ -20,7 +20,8 @@ from readmap.search.matches import SeedMatches, by_read, find_matches
 from readmap.search.placement import choose_windows
 from readmap.search.windows import add_diagonals
 
-_DOUBTFUL, _JOIN = Kernel("search/fragments", "list_doubtful"), Kernel("search/fragments", "join_places")
+_DOUBTFUL = Kernel("search/fragments", "list_doubtful")
+_JOIN = Kernel("search/fragments", "join_places", grouped=True)
 _COUNT, _LIST = Kernel("search/fragments", "count_places"), Kernel("search/fragments", "list_places")
 
 _END_BITS = constant("search/fragments.cu", "END_BITS")
