@@ -212,7 +212,6 @@ KERNEL void join_places(i64 begin, i64 end, Queries queries, Reference reference
         best.likelihoods = 0;
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)
             for (i32 strand = 0; strand < 2; ++strand) fragments.join(direction, strand);
-        group_sync();
         best.gather();
         if (group_lane() != 0) continue;
         found.counts[2 * item] = found.counts[2 * item + 1] = 0;

@@ -1,8 +1,9 @@
 // Pairs: the places of two mates chosen together.
 //
-// The cheapest choice is taken of those where both mates may be alignments, and the sum of the others, each by its likelihood, is
-// the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its partner. Where both
-// are in one repeat of more copies than they have windows for, a copy that is in neither's windows is one choice more.
+// The cheapest choice is taken of those where both mates may be alignments, and the sum of the others, each by its
+// likelihood, is the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its
+// partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's windows is
+// one choice more.
 #include "search/mates.cuh"
 
 const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
