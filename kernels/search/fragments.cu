@@ -206,10 +206,8 @@ KERNEL void join_places(i64 begin, i64 end, Queries queries, Reference reference
     FOR_EACH_GROUP(item, begin, end) {
         i64 slots[2] = {queries.slot_of[2 * (i64)pairs[item]], queries.slot_of[2 * (i64)pairs[item] + 1]};
         Joined first = joined(queries, 2 * item, slots[0]), second = joined(queries, 2 * item + 1, slots[1]);
-        Fragments fragments = {reference, inserts, queries, places, first, second};
+        Fragments fragments = {reference, inserts, queries, places, first, second, {}};
         BestFragments& best = fragments.best;
-        best.count = best.total = 0;
-        best.likelihoods = 0;
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)
             for (i32 strand = 0; strand < 2; ++strand) fragments.join(direction, strand);
         best.gather();

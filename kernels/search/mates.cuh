@@ -21,12 +21,12 @@ struct Mate {
         bool back = reversed(window);
         return FragmentEnd{window.diagonal + (back ? length : 0), back};
     }
-    // Whether its alignment may score so much; which ends one with gaps reaches for their bonuses is not known yet.
-    HOST_DEVICE bool reaches(i32 i, i32 score, const Scoring& scoring) const {
-        return (windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring)) >= score;
+    // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place. Which
+    // ends one with gaps reaches for their bonuses is not known yet.
+    HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const {
+        i32 score = windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring);
+        return score >= scoring.joint_score;
     }
-    // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place.
-    HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const { return reaches(i, scoring.joint_score, scoring); }
 };
 
 HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& windows,

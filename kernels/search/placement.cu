@@ -112,7 +112,7 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
             placements.deficits[slot * WINDOWS + i] =
                 (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(deficit, 0, NO_DEFICIT));
             if (i == best) continue;
-            if (!span_of(own[i], length).rivals(span_of(own[best], length))) rest = maximum(rest, own[i].score);
+            if (!same_part(own[i], own[best], length)) rest = maximum(rest, own[i].score);
             if (!is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
             rivals.add(deficit);

@@ -32,10 +32,14 @@ HOST_DEVICE bool same_alignment(const Window& rival, const Window& chosen) {
            2 * maximum(offset, -offset) <= band_width(rival.band);
 }
 
+// Whether both windows place one part of the read.
+HOST_DEVICE bool same_part(const Window& a, const Window& b, i32 length) {
+    return span_of(a, length).rivals(span_of(b, length));
+}
+
 // Whether the other window is another place of the part of the read that the chosen one places.
 HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length) {
-    return !same_place(other, chosen) && !same_alignment(other, chosen) &&
-           span_of(other, length).rivals(span_of(chosen, length));
+    return !same_place(other, chosen) && !same_alignment(other, chosen) && same_part(other, chosen, length);
 }
 
 // What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.

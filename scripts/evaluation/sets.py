@@ -28,7 +28,7 @@ HARD = "--err-scale 3 --snp 0.005 --indel 0.0005"
 FAMILIES = "-n 30000 --insert-mean 350 --insert-sd 70"
 WIDE = "-n 30000 -l 100 --insert-mean 500 --insert-sd 220"
 # As many errors at both ends, for they are turned round.
-OUTWARD = "-n 30000 -l 100 --insert-mean 2500 --insert-sd 250 --err-start 0.003 --err-end 0.003"
+OUTWARD = "-l 100 --insert-mean 2500 --insert-sd 250 --err-start 0.003 --err-end 0.003"
 SINGLE = {
     "A": SimulatedSet("A10", 12, "-n 100000"),
     "B": SimulatedSet("A10", 22, "-n 100000 -l 100 --snp 0.01 --indel 0.002 --err-scale 3 --random-frac 0.02"),
@@ -59,10 +59,10 @@ PAIRS = {
     "families2_150": SimulatedSet("families2", 57, f"{FAMILIES} -l 150"),
     "wide_families": SimulatedSet("families0", 67, WIDE),
     "wide_ecoli": SimulatedSet("mg1655", 77, WIDE),
-    "outward_families": SimulatedSet("families0", 87, OUTWARD, change=libraries.outward),
-    "outward_ecoli": SimulatedSet("mg1655", 97, OUTWARD, change=libraries.outward),
+    "outward_families": SimulatedSet("families0", 87, f"-n 30000 {OUTWARD}", change=libraries.outward),
+    "outward_ecoli": SimulatedSet("mg1655", 97, f"-n 30000 {OUTWARD}", change=libraries.outward),
     "mate_pairs": SimulatedSet(
-        "families0", 331, f"{OUTWARD} -n 20000", change=libraries.outward, beside="-n 10000 -l 100 --insert-sd 80"
+        "families0", 331, f"-n 20000 {OUTWARD}", change=libraries.outward, beside="-n 10000 -l 100 --insert-sd 80"
     ),
     "two_libraries": SimulatedSet(
         "families0",

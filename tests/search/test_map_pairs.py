@@ -295,6 +295,12 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
         assert sure == all(int(row[1]) & 2 for row in rows)
 
 
+def with_piece(bases: str, begin: int, shared: int) -> str:
+    """Others but for a piece of so many bases."""
+    end = begin + shared
+    return bases[:begin].translate(OTHER) + bases[begin:end] + bases[end:].translate(OTHER)
+
+
 @pytest.mark.parametrize(("shared", "sure"), [(18, False), (25, True)])
 def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path: Path, shared: int, sure: bool) -> None:
     """One read of a pair lies in one of two equal copies; of the other a piece stands beside it, as by chance."""
@@ -305,9 +311,7 @@ def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path:
     pairs = []
     for number in range(40):
         start, piece = 720 + 2 * number, number + 10
-        # Nothing else of the mate is as it is there.
-        there, end = contig[start + 200 : start + 300], piece + shared
-        second = there[:piece].translate(OTHER) + there[piece:end] + there[end:].translate(OTHER)
+        second = with_piece(contig[start + 200 : start + 300], piece, shared)
         first = contig[start : start + 100]
         both = [Read(f"{number}", bases, "I" * 100) for bases in (first, reverse_complement(second))]
         pairs.append((both[0], both[1]) if number % 2 else (both[1], both[0]))
@@ -330,9 +334,7 @@ def test_a_mate_that_scores_little_stands_by_its_partner_alone(
     for number in range(12):
         start = 1_000 + 150 * number
         first = contig[start : start + partner] + random_bases(generator, length - partner)
-        # Nothing else of the mate is as it is there.
-        there = contig[start + 200 : start + 300]
-        second = there[:40].translate(OTHER) + there[40 : 40 + shared] + there[40 + shared :].translate(OTHER)
+        second = with_piece(contig[start + 200 : start + 300], 40, shared)
         both = [Read(f"{number}", bases, "I" * length) for bases in (first, reverse_complement(second))]
         pairs.append((both[0], both[1]) if number % 2 else (both[1], both[0]))
     insert = Pairing(insert_size=(300.0, 30.0))
