@@ -20,7 +20,8 @@ KERNEL void list_doubtful(i64 begin, i64 end, Queries queries, Reference referen
                      mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
         i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
         i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
-        doubtful[item] = most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost + NEGLIGIBLE;
+        doubtful[item] =
+            most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
     }
 }
 
@@ -149,11 +150,13 @@ struct Fragments {
     HOST_DEVICE i64 contig(const Joined& mate, FragmentEnd at) const {
         return reference.contig_of(maximum(mate.diagonal(at) + mate.length / 2, (i64)0));
     }
-    HOST_DEVICE void add(FragmentEnd one, FragmentEnd other, i32 loss) {
-        i32 penalty = inserts.penalty(distance_of(one, other));
+    HOST_DEVICE void add(FragmentEnd one, FragmentEnd other, i32 one_loss, i32 other_loss) {
+        Distance distance = distance_of(one, other);
+        i32 penalty = inserts.penalty(distance);
         if (penalty == FAR || contig(first, one) != contig(second, other)) return;
         u64 tie = mix(tie_of(queries.hashes[first.slot], first.diagonal(one)) +
                       tie_of(queries.hashes[second.slot], second.diagonal(other)));
+        i32 loss = joint_loss(one_loss, other_loss, distance, first.length, second.length);
         best.add(Fragment{loss + penalty, tie, one, other});
     }
     // All whose first mate lies on a strand, in one direction; ends lie as far apart as the library has it.
@@ -171,8 +174,8 @@ struct Fragments {
             i64 stop = one.place + maximum(low, high) + second.length;
             i64 from = places.first_from(second.read, other, maximum(begin, (i64)0));
             for (i64 j = from; j < end && (i64)(places.keys[j] & mask) <= stop && best.total <= MOST_FRAGMENTS; ++j)
-                add(one, FragmentEnd{(i64)(places.keys[j] & mask) - second.length, other},
-                    (i32)(places.losses[i] + places.losses[j]));
+                add(one, FragmentEnd{(i64)(places.keys[j] & mask) - second.length, other}, (i32)places.losses[i],
+                    (i32)places.losses[j]);
         }
     }
     // The places of one mate in the best ones, as diagonals; returns how many.

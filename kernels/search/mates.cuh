@@ -54,38 +54,48 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
     return mate;
 }
 
+// What two windows cost, of it what they lose themselves.
+struct Cost {
+    i32 total, loss;
+};
+
 struct Pair {
     Mate first, second;
     const Reference& reference;
     const Inserts& inserts;
 
-    // Phred of the insert size of two windows; FAR where no fragment has such ends.
-    HOST_DEVICE i32 distance_penalty(const Window& a, const Window& b) const {
-        i32 penalty = inserts.penalty(distance_of(first.end(a), second.end(b)));
-        if (penalty == FAR) return FAR;
-        return reference.contig_of(a.diagonal + a.begin) == reference.contig_of(b.diagonal + b.begin) ? penalty : FAR;
+    // Of windows i and j; FAR where no fragment has such ends.
+    HOST_DEVICE Cost cost(i32 i, i32 j) const {
+        const Window &a = first.windows[i], &b = second.windows[j];
+        Distance distance = distance_of(first.end(a), second.end(b));
+        i32 penalty = inserts.penalty(distance);
+        if (penalty == FAR || reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
+            return Cost{FAR, FAR};
+        i32 loss = joint_loss(first.deficits[i], second.deficits[j], distance, first.length, second.length);
+        return Cost{loss + penalty, loss};
     }
+    // No more than what they cost.
+    HOST_DEVICE i32 least_cost(i32 i, i32 j) const { return maximum(first.deficits[i], second.deficits[j]); }
 };
 
-// Two windows and their cost, of it what they lose themselves; -1 for both where there is no choice.
+// Two windows and what they cost; -1 for both where there is no choice.
 struct Choice {
-    i32 cost, loss;
+    Cost cost;
     u64 tie;
     i32 i, j;
 };
 
 HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& scoring) {
-    Choice best = {scoring.unpaired_deficit, scoring.unpaired_deficit, 0, -1, -1};
+    Choice best = {{scoring.unpaired_deficit, scoring.unpaired_deficit}, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
-        if (pair.first.deficits[i] > best.cost || !pair.first.vouches(i, scoring)) continue;
+        if (pair.first.deficits[i] > best.cost.total || !pair.first.vouches(i, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {
-            i32 loss = pair.first.deficits[i] + pair.second.deficits[j];
-            if (loss > best.cost || !pair.second.vouches(j, scoring)) continue;
-            const Window &a = pair.first.windows[i], &b = pair.second.windows[j];
-            i32 distance = pair.distance_penalty(a, b), cost = loss + distance;
-            if (distance == FAR || cost > best.cost) continue;
-            u64 tie = mix(tie_of(hashes[pair.first.slot], a.diagonal) + tie_of(hashes[pair.second.slot], b.diagonal));
-            if (cost < best.cost || best.i < 0 || tie < best.tie) best = Choice{cost, loss, tie, i, j};
+            if (pair.least_cost(i, j) > best.cost.total || !pair.second.vouches(j, scoring)) continue;
+            Cost cost = pair.cost(i, j);
+            if (cost.total == FAR || cost.total > best.cost.total) continue;
+            u64 tie = mix(tie_of(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
+                          tie_of(hashes[pair.second.slot], pair.second.windows[j].diagonal));
+            if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = Choice{cost, tie, i, j};
         }
     }
     return best;

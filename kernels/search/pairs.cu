@@ -58,7 +58,7 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
             best.i = pair.first.chosen, best.j = pair.second.chosen;
             if (!mates[0].vouches(best.i, scoring) || !mates[1].vouches(best.j, scoring)) continue;
         }
-        PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost, {0}}, {mates[1], best.j, best.cost, {0}}};
+        PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost.total, {0}}, {mates[1], best.j, best.cost.total, {0}}};
         i32 unexamined_deficits[2];
         for (i32 side = 0; side < 2; ++side) {
             const Mate& mate = mates[side];
@@ -72,15 +72,14 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
         for (i32 i = 0; i < mates[0].count; ++i) {
             bool first_elsewhere = pair_mapqs[0].elsewhere(i);
             for (i32 j = 0; j < mates[1].count; ++j) {
-                i32 cost = mates[0].deficits[i] + mates[1].deficits[j];
-                if (cost > best.cost + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
+                if (pair.least_cost(i, j) > best.cost.total + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
                 bool second_elsewhere = pair_mapqs[1].elsewhere(j);
                 if (!first_elsewhere && !second_elsewhere) continue;
-                i32 distance = pair.distance_penalty(mates[0].windows[i], mates[1].windows[j]);
-                if (distance == FAR) continue;
+                i32 cost = pair.cost(i, j).total;
+                if (cost == FAR) continue;
                 ++others;
-                if (first_elsewhere) pair_mapqs[0].add(cost + distance);
-                if (second_elsewhere) pair_mapqs[1].add(cost + distance);
+                if (first_elsewhere) pair_mapqs[0].add(cost);
+                if (second_elsewhere) pair_mapqs[1].add(cost);
             }
         }
         for (i32 side = 0; side < 2; ++side) {

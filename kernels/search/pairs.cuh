@@ -33,6 +33,14 @@ HOST_DEVICE Distance distance_of(FragmentEnd first, FragmentEnd second) {
     return Distance{apart >= 0 ? FF : RR, bases};
 }
 
+// Phred that two reads lose at the ends of a fragment. Where they overlap both show one difference of the sample, so of what
+// both lose that share counts once.
+HOST_DEVICE i32 joint_loss(i32 first_loss, i32 second_loss, Distance distance, i32 first_length, i32 second_length) {
+    i64 first = minimum((i64)first_length, distance.bases), second = minimum((i64)second_length, distance.bases);
+    i64 shared = distance.direction == FR ? first + second - distance.bases : 0, loss = first_loss + second_loss;
+    return (i32)(shared > 0 ? loss - minimum(first_loss, second_loss) * shared / minimum(first, second) : loss);
+}
+
 // The insert sizes of a library, one distribution a direction.
 struct Inserts {
     const i64* lows OF(DIRECTIONS);     // above high where the library has no such pairs

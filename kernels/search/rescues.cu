@@ -19,7 +19,7 @@ KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference referenc
     FOR_EACH(item, begin, end) {
         Pair pair = {mate_of(queries, 2 * item, windows, placements),
                      mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
-        i32 loss = cheapest(pair, queries.hashes, scoring).loss;
+        i32 loss = cheapest(pair, queries.hashes, scoring).cost.loss;
         choice_deficits[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         if ((queries.flags[pair.first.slot] | queries.flags[pair.second.slot]) & READ_ABSENT) continue;

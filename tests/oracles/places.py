@@ -35,6 +35,16 @@ def fragment(first: End, second: End) -> tuple[str, int]:
     return "FF" if ahead else "RR", size
 
 
+def joint_loss(losses: tuple[int, int], fragment: tuple[str, int], lengths: tuple[int, int]) -> int:
+    """What two reads lose at a fragment: as much of what both lose counts once as the shorter one shares of it."""
+    direction, size = fragment
+    if direction != "FR" or not size:
+        return sum(losses)
+    covered = range(min(lengths[0], size)), range(size - min(lengths[1], size), size)
+    shared = len(set(covered[0]) & set(covered[1]))
+    return sum(losses) - min(losses) * shared // min(map(len, covered))
+
+
 def rivals_for(one: Collection[int], other: Collection[int]) -> bool:
     """Whether two stretches of a read share half of the shorter one."""
     return 2 * len(set(one) & set(other)) >= min(len(one), len(other))

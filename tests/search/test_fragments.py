@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, reverse_complement, segment, text_of
-from oracles.places import FOUND_WINDOWS, NO_DEFICIT, End, chance, fragment, phred
+from oracles.places import FOUND_WINDOWS, NO_DEFICIT, End, chance, fragment, joint_loss, phred
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant
@@ -155,14 +155,15 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
     rests, named = joined(bench, world, places, library, monkeypatch)
     seen = 0
     for pair, rest in enumerate(rests):
-        lengths = [len(reads[2 * pair]), len(reads[2 * pair + 1])]
+        lengths = len(reads[2 * pair]), len(reads[2 * pair + 1])
         costs = []
         for both in itertools.product(ends[2 * pair].items(), ends[2 * pair + 1].items()):
-            (one, loss), (other, other_loss) = both
+            (one, other), losses = zip(*both, strict=True)
             starts = [end[0] - length * end[1] for end, length in zip((one, other), lengths, strict=True)]
-            penalty = penalties.get(fragment(one, other))
-            if penalty is not None and (starts[0] < bench.starts[1]) == (starts[1] < bench.starts[1]):
-                costs.append((loss + other_loss + penalty, (one[1], starts[0]), (other[1], starts[1])))
+            together = fragment(one, other)
+            if together in penalties and (starts[0] < bench.starts[1]) == (starts[1] < bench.starts[1]):
+                cost = joint_loss(losses, together, lengths) + penalties[together]
+                costs.append((cost, (one[1], starts[0]), (other[1], starts[1])))
         costs.sort()
         if not costs:
             assert rest == APART

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, column_score, reverse_complement
-from oracles.places import FOUND_WINDOWS, End, doubt, fragment
+from oracles.places import FOUND_WINDOWS, End, doubt, fragment, joint_loss
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
@@ -142,7 +142,8 @@ def costs_of(first: Mate, second: Mate, penalties: Penalties) -> dict[tuple[int,
     for i, j in itertools.product(range(len(first.windows)), range(len(second.windows))):
         together = fragment(first.end(i), second.end(j))
         if first.contigs[i] == second.contigs[j] and together in penalties:
-            costs[i, j] = first.windows[i].deficit + second.windows[j].deficit + penalties[together]
+            losses = first.windows[i].deficit, second.windows[j].deficit
+            costs[i, j] = joint_loss(losses, together, (first.length, second.length)) + penalties[together]
     return costs
 
 
@@ -226,6 +227,21 @@ def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bo
     mapqs = [mapq for _, mapq, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
     assert [mapq >= 25 for mapq in mapqs] == [sure] * 2
     assert max(mapqs) <= 3 or sure
+
+
+@pytest.mark.parametrize(("size", "mapq"), [(240, 36), (100, 36), (60, 21), (50, 18), (30, 18)])
+def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, mapq: int) -> None:
+    """A copy loses 18 phred in both mates: with all of them shared that is one, with none two."""
+    library, reads, windows = [InsertSize("FR", size, 0, size, size)], list[str](), list[list[Any]]()
+    for reverse in (False, True):
+        read = random_bases(random.Random(120 + reverse), 50)
+        flipped = canonical(read) != clean(read)
+        places = [start + (size - 50 if reverse else 0) for start in (100, 500)]
+        own = [window_at(bench, 0, start, 50, flipped, reverse) for start in places]
+        windows.append([own[0], dataclasses.replace(own[1], deficit=18)])
+        reads.append(read)
+    found = paired(bench, bench.world(reads, windows, [0, 0]), library, Scoring())
+    assert [abs(read[1] - mapq) <= 1 for read in found] == [True, True]
 
 
 @pytest.mark.parametrize(("size", "joint"), [(139, False), (140, True), (460, True), (461, False)])
