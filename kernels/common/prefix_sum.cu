@@ -1,22 +1,36 @@
-// Prefix sums in two passes: blocks are summed, the host adds the few sums up, and every block is filled in.
+// Prefix sums: what blocks of counts add up to is summed in the same way, and every block filled in from what lies before it.
 #include "common/portable.cuh"
 
-const i64 BLOCK = 64;
+const i64 BLOCK = 1024;
+const i32 SIDE = 4;
 
 // An item is a block of counts.
 KERNEL void sum_blocks(i64 begin, i64 end, const i64* counts OF(size), i64* sums OF(items), i64 size) {
-    FOR_EACH(block, begin, end) {
+    FOR_EACH_GROUP(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK, size), sum = 0;
-        for (i64 i = block * BLOCK; i < last; ++i) sum += counts[i];
-        sums[block] = sum;
+        for (i64 i = block * BLOCK + group_lane(); i < last; i += GROUP_WIDTH) sum += counts[i];
+        for (i32 step = 1; step < GROUP_WIDTH; step *= 2) sum += group_take(sum, group_lane() ^ step);
+        if (group_lane() == 0) sums[block] = sum;
     }
 }
 
-// ends[i] = counts[0] + ... + counts[i]; sums is now its inclusive prefix sum.
+// ends[i] = counts[0] + ... + counts[i]; sums is now its inclusive prefix sum. A lane takes SIDE counts side by side.
 KERNEL void fill_sums(i64 begin, i64 end, const i64* counts OF(size), const i64* sums OF(items), i64* ends OF(size),
                       i64 size) {
-    FOR_EACH(block, begin, end) {
-        i64 last = minimum((block + 1) * BLOCK, size), sum = block ? sums[block - 1] : 0;
-        for (i64 i = block * BLOCK; i < last; ++i) ends[i] = sum += counts[i];
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK, size), before = block ? sums[block - 1] : 0;
+        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH * SIDE) {
+            i64 own = first + group_lane() * SIDE, within[SIDE], all = 0;
+            UNROLL for (i32 i = 0; i < SIDE; ++i)
+                within[i] = all += own + i < last ? counts[own + i] : 0;
+            i64 sum = all;
+            for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+                i64 below = group_take(sum, maximum(group_lane() - step, 0));
+                if (group_lane() >= step) sum += below;
+            }
+            UNROLL for (i32 i = 0; i < SIDE; ++i)
+                if (own + i < last) ends[own + i] = before + sum - all + within[i];
+            before += group_take(sum, GROUP_WIDTH - 1);
+        }
     }
 }

@@ -189,3 +189,21 @@ KERNEL void flag_entries(i64 begin, i64 end, Queries queries, RecordPlan plan, I
         alignments.tallies[entry] = (u8)tally_of(flag, alignments.roles[entry], alignments.mapqs[entry]);
     }
 }
+
+const i64 TALLIED_TOGETHER = 4096;
+
+// An item is so many entries, or what is left of them; counts: of each tally, to which they are added.
+KERNEL void count_tallies(i64 begin, i64 end, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
+    FOR_EACH_BLOCK(section, begin, end) {
+        BLOCK_ARRAY(u32, found, TALLIES);
+        for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH) found[tally] = 0;
+        block_sync();
+        i64 last = minimum((section + 1) * TALLIED_TOGETHER, entries);
+        for (i64 entry = section * TALLIED_TOGETHER + block_thread(); entry < last; entry += BLOCK_WIDTH)
+            block_add(&found[tallies[entry]], 1);
+        block_sync();
+        for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH)
+            if (found[tally]) atomic_add(&counts[tally], found[tally]);
+        block_sync();
+    }
+}

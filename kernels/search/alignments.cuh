@@ -38,7 +38,7 @@ struct Extensions {
 // What a run's counters take an entry for: a primary one with a place by its MAPQ, and this more in a proper pair; others as
 // these.
 const i32 PROPER_TALLY = 64;
-enum Tally { NO_TALLY = 128, SUPPLEMENTARY_TALLY = 129, SECONDARY_TALLY = 130, UNMAPPED_TALLY = 131 };
+enum Tally { NO_TALLY = 128, SUPPLEMENTARY_TALLY = 129, SECONDARY_TALLY = 130, UNMAPPED_TALLY = 131, TALLIES = 132 };
 
 // What the entries of a plan proved to be.
 struct Alignments {

@@ -93,9 +93,10 @@ struct Neighbours {
 };
 
 // An item is a read, selected[item], whose seeds between part_begins and part_ends of its slot are taken.
-KERNEL void find_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                           Seeds seeds, const i32* selected OF(selected), const i32* part_begins OF(reads),
-                           const i32* part_ends OF(reads), DiagonalTable found, i32 shortest_seed, i32 neighbours) {
+KERNEL void RESIDENT(8) find_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+                                       Scoring scoring, Seeds seeds, const i32* selected OF(selected),
+                                       const i32* part_begins OF(reads), const i32* part_ends OF(reads),
+                                       DiagonalTable found, i32 shortest_seed, i32 neighbours) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);

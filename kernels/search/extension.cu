@@ -4,42 +4,58 @@
 #include "search/smith_waterman.cuh"
 #include "search/tandem.cuh"
 
+// Whether a group aligns a band. A wide one has more columns than a thread of the GPU has registers, and 32 bits are for
+// scores that hardly anybody sets.
+template <class Lane, i32 WIDTH> const bool TOGETHER =
+    GROUP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
+
+// The best scores of Lane::width bands, of those that a group aligns one by one.
+template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
+    if constexpr (TOGETHER<Lane, WIDTH>) {
+        for (i32 lane = 0; lane < Lane::width; ++lane)
+            results[lane] = fill_band(bands[lane], scoring, Steps<WIDTH>{nullptr}).score;
+    } else {
+        BandedScores<Lane, WIDTH> scores;
+        scores.align(bands, scoring, results);
+    }
+}
+
 // An item is Lane::width tasks; a task is the row of a window, task_slots its read.
-template <class Lane, i32 WIDTH> HOST_DEVICE void score_group(const Reference& reference, const Queries& queries,
+template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
                                                               const i64* tasks, const i32* task_slots, Window* windows,
-                                                              i64 group, i64 task_count, const Scoring& scoring) {
+                                                              i64 item, i64 task_count, const Scoring& scoring) {
     Band bands[Lane::width];
     i32 results[Lane::width];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
-        i64 number = minimum(group * Lane::width + lane, task_count - 1);
+        i64 number = minimum(item * Lane::width + lane, task_count - 1);
         bands[lane] = band_of(reference, queries, task_slots[number], windows[tasks[number]]);
     }
-    BandedScores<Lane, WIDTH> scores;
-    scores.align(bands, scoring, results);
-    for (i32 lane = 0; lane < Lane::width && group * Lane::width + lane < task_count; ++lane) {
-        Window& window = windows[tasks[group * Lane::width + lane]];
+    score_bands<Lane, WIDTH>(bands, scoring, results);
+    if (TOGETHER<Lane, WIDTH> && group_lane() != 0) return;
+    for (i32 lane = 0; lane < Lane::width && item * Lane::width + lane < task_count; ++lane) {
+        Window& window = windows[tasks[item * Lane::width + lane]];
         window.score = maximum(window.score, results[lane]);
         window.band = -window.band;
     }
 }
 
 // Tasks of different bands do not meet in a launch.
-#define SCORE_WINDOWS(name, Lane, KIND)                                                                               \
+#define SCORE_WINDOWS(name, Lane, WIDTH, FOR_EACH_ONE)                                                                \
     KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                       \
                      const i64* tasks OF(task_count), const i32* task_slots OF(task_count), Window* windows OF(some), \
                      i64 task_count) {                                                                                \
-        FOR_EACH(group, begin, end)                                                                                   \
-            score_group<Lane, KIND>(reference, queries, tasks, task_slots, windows, group, task_count, scoring);      \
+        FOR_EACH_ONE(item, begin, end)                                                                                \
+        score_tasks<Lane, WIDTH>(reference, queries, tasks, task_slots, windows, item, task_count, scoring);          \
     }
 
-SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32)
-SCORE_WINDOWS(score_16_bits_middle, Narrow, 64)
-SCORE_WINDOWS(score_16_bits_wide, Narrow, 160)
-SCORE_WINDOWS(score_16_bits_widest, Narrow, 256)
-SCORE_WINDOWS(score_32_bits_narrow, Single, 32)
-SCORE_WINDOWS(score_32_bits_middle, Single, 64)
-SCORE_WINDOWS(score_32_bits_wide, Single, 160)
-SCORE_WINDOWS(score_32_bits_widest, Single, 256)
+SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, FOR_EACH)
+SCORE_WINDOWS(score_16_bits_middle, Narrow, 64, FOR_EACH)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 160, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_16_bits_widest, Narrow, 256, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_narrow, Single, 32, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_middle, Single, 64, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_wide, Single, 160, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_widest, Single, 256, FOR_EACH_GROUP)
 
 // The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
 HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
@@ -56,39 +72,74 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* g
 }
 
 // The alignment that is reported: the best one or, where that falls below `least` without the bonuses for the ends that it
-// reaches, the best one without them.
+// reaches, the best one without them. The group's first lane has it.
 template <i32 WIDTH>
 HOST_DEVICE Path trace_reported(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
     while (true) {
-        Path path = trace(band, scoring, steps, operations);
-        Aligned aligned = {band.reference,       nullptr,    band.bases,     band.mask,
-                           path.reference_start, operations, path.operations};
-        if (scoring.clip_penalty == 0 || measure(aligned, scoring).score >= least) return path;
+        BestCell best = fill_band(band, scoring, steps);
+        Path path = {0, 0, 0};
+        bool holds = scoring.clip_penalty == 0;
+        if (group_lane() == 0) {
+            path = walk_back(band, best, steps, operations);
+            Aligned aligned = {band.reference,       nullptr,    band.bases,     band.mask,
+                               path.reference_start, operations, path.operations};
+            holds = holds || measure(aligned, scoring).score >= least;
+        }
+        if (from_first(holds)) return path;
         scoring.clip_penalty = 0;
     }
 }
 
-// An item is an entry of `traced`, from `first` on, all of them with windows of one band. Blocks of 2^lane_bits items have
-// block_words words of `steps`, interleaved.
-#define TRACE_ALIGNMENTS(name, WIDTH)                                                                             \
-    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
-                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),           \
-                     u64* steps OF(((items - 1 >> lane_bits) + 1) * block_words), i64 first, i64 block_words) {   \
-        i64 lanes = (i64)1 << queries.lane_bits;                                                                  \
-        FOR_EACH(item, begin, end) {                                                                              \
-            i64 entry = traced[first + item], slot = plan.slots[entry];                                           \
-            Band band = band_of(reference, queries, slot, windows[plan.windows[entry]]);                          \
-            Steps<WIDTH> own = {steps + (item >> queries.lane_bits) * block_words + (item & (lanes - 1)), lanes}; \
-            Path path = trace_reported(band, scoring, own, extensions.cigar(entry), plan.least_scores[entry]);    \
-            extensions.counts[entry] = path.operations;                                                           \
-            extensions.reference_starts[entry] = path.reference_start;                                            \
-        }                                                                                                         \
+// An item is an entry of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of `steps`.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                            \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan, \
+                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),          \
+                     u8* steps OF(items* item_bytes), i64 first, i64 item_bytes) {                               \
+        FOR_EACH_GROUP(item, begin, end) {                                                                       \
+            i64 entry = traced[first + item], slot = plan.slots[entry];                                          \
+            Band band = band_of(reference, queries, slot, windows[plan.windows[entry]]);                         \
+            Steps<WIDTH> own = {steps + item * item_bytes};                                                      \
+            Path path = trace_reported(band, scoring, own, extensions.cigar(entry), plan.least_scores[entry]);   \
+            if (group_lane() != 0) continue;                                                                     \
+            extensions.counts[entry] = path.operations;                                                          \
+            extensions.reference_starts[entry] = path.reference_start;                                           \
+        }                                                                                                        \
     }
 
 TRACE_ALIGNMENTS(trace_narrow, 32)
 TRACE_ALIGNMENTS(trace_middle, 64)
 TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
+
+// An item is a slot of `reads`: how many entries of its read are traced with each kind of band; counts: of all for each kind.
+KERNEL void count_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads),
+                         i64 reads) {
+    FOR_EACH(slot, begin, end) {
+        i64 record = queries.order[slot];
+        i32 found[BAND_KINDS] = {};
+        for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
+            if (plan.bands[entry]) ++found[plan.bands[entry] - 1];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) counts[kind * reads + slot] = found[kind];
+    }
+}
+
+// ends: the inclusive prefix sum of counts. Entries are listed by the lengths of their reads, as slots are.
+KERNEL void list_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
+                        i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
+    FOR_EACH(slot, begin, end) {
+        i64 record = queries.order[slot], next[BAND_KINDS];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
+            i64 cell = kind * reads + slot;
+            next[kind] = cell ? ends[cell - 1] : 0;
+        }
+        for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry) {
+            if (!plan.bands[entry]) continue;
+            i64 place = next[plan.bands[entry] - 1]++;
+            traced[place] = entry;
+            lengths[place] = queries.lengths[slot];
+        }
+    }
+}
 
 // An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
 KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,

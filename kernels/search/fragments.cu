@@ -13,7 +13,7 @@ const i32 END_BITS = 36;          // of a place in a key
 
 // An item is a pair: 1 where fragments that no windows show may matter beside the cheapest choice. One of them alone may
 // cost much: there may be hundreds.
-KERNEL void list_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void find_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(items)) {
     FOR_EACH(item, begin, end) {
         Pair pair = {mate_of(queries, 2 * item, windows, placements),
@@ -23,6 +23,11 @@ KERNEL void list_doubtful(i64 begin, i64 end, Queries queries, Reference referen
         doubtful[item] =
             most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
     }
+}
+
+// An item is a mate, item & 1 of pairs[item >> 1].
+KERNEL void list_mates(i64 begin, i64 end, Queries queries, const i32* pairs OF(pairs), i32* slots OF(2 * pairs)) {
+    FOR_EACH(item, begin, end) slots[item] = queries.slot_of[2 * (i64)pairs[item >> 1] + (item & 1)];
 }
 
 // A place of a read by its fragment's end, and what the read loses there in phred. Reads are numbered as they were

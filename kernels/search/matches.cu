@@ -37,6 +37,19 @@ KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference referenc
     }
 }
 
+// An item is a pair: where a mate has more than `most` matches, both get none.
+KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(2 * items + 1), i64* counts OF(some),
+                          i64 most) {
+    FOR_EACH(pair, begin, end) {
+        i64 first = seed_offsets[2 * pair], middle = seed_offsets[2 * pair + 1], last = seed_offsets[2 * pair + 2];
+        i64 of_first = 0, of_second = 0;
+        for (i64 seed = first; seed < middle; ++seed) of_first += counts[seed];
+        for (i64 seed = middle; seed < last; ++seed) of_second += counts[seed];
+        if (maximum(of_first, of_second) <= most) continue;
+        for (i64 seed = first; seed < last; ++seed) counts[seed] = 0;
+    }
+}
+
 // An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
 KERNEL void count_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
                             Scoring scoring, SeedMatches matches, i64* counts OF(items), i64 first_match) {

@@ -4,6 +4,16 @@
 // their common prefixes fall monotonically on both sides: windows.cu walks them.
 #include "search/seeds.cuh"
 
+// counts[item]: the seeds of the read selected[item - 1], none of the first item, so that their prefix sums are where each
+// read's seeds begin. A read that is shorter than a seed has none.
+KERNEL void count_seeds(i64 begin, i64 end, Queries queries, const i32* selected OF(selected),
+                        i64* counts OF(selected + 1), i32 seed_bases, i32 stride) {
+    FOR_EACH(item, begin, end) {
+        i32 more = item ? queries.lengths[selected[item - 1]] - seed_bases : -1;
+        counts[item] = more < 0 ? 0 : 2 * (more / stride + 1);
+    }
+}
+
 // An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seeds.offsets[item >> 1] on,
 // those of orientation 0 first, position p = index * seeds.stride. Where an ambiguous base leaves less than a seed nothing is
 // shared. Several passes, so that the loads of a query's positions are under way together.

@@ -19,19 +19,16 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     static const bool LONG_GAPS = has_long_gaps(WIDTH);
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
-    // A ring written twice: columns 0.. of row i at i % WIDTH.. It holds the letters' complements, so that one exclusive or
-    // with the query gives -1 where the letters are equal and less than -SPACING where not.
-    Lane text[2 * WIDTH];
 
     // `base` is what every score of the row contains: what the kept H lacks, and the bonus of a row at an end of the read.
-    // `floor` is what a differing letter scores: less than a mismatch costs where the read is ambiguous.
+    // `floor` is what a differing letter scores: less than a mismatch costs where the read is ambiguous. `letters` are those
+    // of the row's columns.
     template <bool PLAIN>
-    HOST_DEVICE Lane row(Lane query, Lane base, Lane floor, i32 i, const Scoring& scoring, Lane best) {
+    HOST_DEVICE Lane row(Lane query, Lane base, Lane floor, const Lane* letters, const Scoring& scoring, Lane best) {
         const Lane match = base + Lane::all(scoring.match + 1), cheap = base + Lane::all(-AMBIGUOUS_PENALTY);
         const Lane open = Lane::all(-scoring.gap_open - scoring.gap_extend);
         const Lane extend = Lane::all(-scoring.gap_extend), outside = Lane::all(~(OUTSIDE * SPACING));
         const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING));
-        const Lane* letters = text + i % WIDTH;
         const Lane never = Lane::all(NEVER);
         const Lane lengthen = Lane::all(scoring.gap_open + scoring.gap_extend - scoring.long_gap);
         Lane deletion = never, long_deletion = never;
@@ -59,7 +56,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         }
         return best;
     }
-    HOST_DEVICE void set_letter(const Band* bands, i32 column) {
+    HOST_DEVICE static void set_letter(Lane* text, const Band* bands, i32 column) {
         Lane letter = Lane::all(0);
         for (i32 lane = 0; lane < Lane::width; ++lane) letter.set(lane, ~(bands[lane].text_code(column) * SPACING));
         text[column % WIDTH] = text[column % WIDTH + WIDTH] = letter;
@@ -68,6 +65,10 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     // bands: Lane::width of them; results: the lanes' scores.
     HOST_DEVICE void align(const Band* bands, const Scoring& scoring, i32* results) {
         const i32 first_gap = scoring.gap_open + scoring.gap_extend;
+        // A ring written twice: columns 0.. of row i at i % WIDTH.. It holds the letters' complements, so that one exclusive
+        // or with the query gives -1 where the letters are equal and less than -SPACING where not. Only it is read at places
+        // that are not known when this is compiled: the other arrays of a narrow band are registers.
+        Lane text[2 * WIDTH];
         i32 longest = 0;
         bool plain = true;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -75,15 +76,17 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             plain = plain && bands[lane].plain();
         }
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
-        for (i32 b = 0; b <= WIDTH; ++b) {
-            rows[b] = Lane::all(b < WIDTH ? -first_gap : NEVER);
+        for (i32 b = 0; b < WIDTH; ++b) {
+            rows[b] = Lane::all(-first_gap);
             insertions[b] = Lane::all(NEVER);
             if (LONG_GAPS) long_insertions[b] = Lane::all(NEVER);
         }
-        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
+        rows[WIDTH] = insertions[WIDTH] = Lane::all(NEVER);
+        if (LONG_GAPS) long_insertions[WIDTH] = Lane::all(NEVER);
+        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(text, bands, column);
         Lane best = Lane::all(0), query = best, base = best, floor = best;
         for (i32 i = 0; i < longest; ++i) {
-            set_letter(bands, i + WIDTH - 1);
+            set_letter(text, bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 code = bands[lane].query_code(i), ends = (i == 0) + (i + 1 == bands[lane].length);
                 i32 contained = first_gap + ends * scoring.clip_penalty;
@@ -91,8 +94,9 @@ template <class Lane, i32 WIDTH> struct BandedScores {
                 base.set(lane, contained);
                 floor.set(lane, contained - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
             }
-            best = plain ? row<true>(query, base, floor, i, scoring, best)
-                         : row<false>(query, base, floor, i, scoring, best);
+            const Lane* letters = text + i % WIDTH;
+            best = plain ? row<true>(query, base, floor, letters, scoring, best)
+                         : row<false>(query, base, floor, letters, scoring, best);
             for (i32 lane = 0; lane < Lane::width; ++lane)
                 if (i + 1 == bands[lane].length) results[lane] = best.get(lane);
         }

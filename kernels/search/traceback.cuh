@@ -1,6 +1,6 @@
-// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair, with a byte a cell that says
-// where the cell's scores came from. Of equal paths the one is taken that leaves the diagonal last on the way
-// back, so that gaps stand as far left on the forward reference as they can.
+// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair that a group aligns together, with a
+// byte a cell that says where the cell's scores came from. Of equal paths the one is taken that leaves the diagonal last on
+// the way back, so that gaps stand as far left on the forward reference as they can.
 #pragma once
 #include "search/band.cuh"
 #include "search/scoring.cuh"
@@ -52,86 +52,134 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
     return query == text ? scoring.match : -scoring.mismatch;
 }
 
-// The bytes of the cells, eight to a word; the words of consecutive pairs may be interleaved, so that the threads of a
-// warp write neighbouring ones.
+// The bytes of the cells, row by row.
 template <i32 WIDTH> struct Steps {
-    u64* words;
-    i64 stride;
+    u8* bytes;
 
-    HOST_DEVICE void put(i32 i, i32 b, u64 eight) { words[((i64)i * WIDTH + b >> 3) * stride] = eight; }
-    HOST_DEVICE u8 get(i32 i, i32 b) const { return (u8)(words[((i64)i * WIDTH + b >> 3) * stride] >> 8 * (b & 7)); }
+    HOST_DEVICE u8& at(i32 i, i32 b) const { return bytes[(i64)i * WIDTH + b]; }
 };
 
-// The best cell of a band.
+// The best cell of a band; of equal ones the first.
 struct BestCell {
     i32 score, row, column;
+
+    HOST_DEVICE bool before(const BestCell& other) const {
+        if (score != other.score) return score > other.score;
+        return row != other.row ? row < other.row : column < other.column;
+    }
 };
 
-// Every cell's step, and the best cell.
-template <i32 WIDTH> HOST_DEVICE BestCell fill_steps(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
-    const bool long_gaps = has_long_gaps(WIDTH);
-    i32 scores[WIDTH + 1], insertions[WIDTH + 1], long_insertions[long_gaps ? WIDTH + 1 : 1];
-    u8 text[2 * WIDTH];  // a ring written twice: columns 0.. of row i at i % WIDTH..
-    BestCell best = {0, -1, 0};
-    for (i32 b = 0; b <= WIDTH; ++b) {
-        scores[b] = b < WIDTH ? 0 : NEVER;
-        insertions[b] = NEVER;
-        if (long_gaps) long_insertions[b] = NEVER;
+const i32 BLOCKED = 1 << 24;  // more than any score
+
+// The deletions of a row that reach the columns behind those of some lanes: what they score there, and by how much less one
+// scores there that has reached those columns from before.
+struct Deletions {
+    i32 score, long_score, passing, long_passing;
+
+    HOST_DEVICE Deletions behind(const Deletions& before) const {
+        return Deletions{maximum(score, before.score - passing), maximum(long_score, before.long_score - long_passing),
+                         passing + before.passing, long_passing + before.long_passing};
     }
-    for (i32 b = 0; b + 1 < WIDTH; ++b) text[b] = text[b + WIDTH] = (u8)band.text_code(b);
+};
+
+// Those that reach a lane's first column, from what each lane adds. Their score is that of the best cell they begin at
+// without a deletion: two deletions in a row are never the best one.
+HOST_DEVICE Deletions reaching(Deletions own) {
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        Deletions before = group_take(own, maximum(group_lane() - step, 0));
+        if (group_lane() >= step) own = own.behind(before);
+    }
+    Deletions before = group_take(own, maximum(group_lane() - 1, 0));
+    return group_lane() ? before : Deletions{NEVER, NEVER, 0, 0};
+}
+
+// What the next lane of the group holds; `last` for the last one.
+HOST_DEVICE i32 of_next(i32 held, i32 last) {
+    i32 next = group_take(held, (group_lane() + 1) % GROUP_WIDTH);
+    return group_lane() + 1 < GROUP_WIDTH ? next : last;
+}
+
+// The best cell, and every cell's step where there is room for them. A lane of the group has COLUMNS of the band.
+template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
+    const bool long_gaps = has_long_gaps(WIDTH);
+    const i32 COLUMNS = WIDTH / GROUP_WIDTH, first = group_lane() * COLUMNS;
+    // Of the lane's columns, and of the next lane's first one.
+    i32 letters[COLUMNS + 1], scores[COLUMNS + 1], insertions[COLUMNS + 1], long_insertions[COLUMNS + 1];
+    BestCell best = {0, -1, 0};
+    UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+        letters[c] = band.text_code(first + c);
+        scores[c] = 0;
+        insertions[c] = long_insertions[c] = NEVER;
+    }
     for (i32 i = 0; i < band.length; ++i) {
-        i32 deletion = NEVER, long_deletion = NEVER, query = band.query_code(i), newest = (i + WIDTH - 1) % WIDTH;
-        i32 bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
-        const u8* letters = text + i % WIDTH;
-        text[newest] = text[newest + WIDTH] = (u8)band.text_code(i + WIDTH - 1);
-        u64 eight = 0;
-        for (i32 b = 0; b < WIDTH; ++b) {
-            i32 letter = letters[b], diagonal = scores[b] + bonus + column_score(query, letter, scoring);
-            if (letter == OUTSIDE) deletion = long_deletion = NEVER;
-            i32 opened = scores[b + 1] - scoring.gap_open,
-                insertion = maximum(opened, insertions[b + 1]) - scoring.gap_extend;
-            u64 step = insertions[b + 1] > opened ? INSERTION_LONGER : 0;
-            i32 here = maximum(maximum(diagonal, 0), maximum(insertion, deletion)), long_insertion = NEVER;
+        i32 query = band.query_code(i), bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
+        i32 diagonals[COLUMNS], undeleted[COLUMNS];  // the best score of a cell that ends no deletion
+        u8 longer[COLUMNS];
+        Deletions own = {NEVER, NEVER, COLUMNS * scoring.gap_extend, 0};
+        scores[COLUMNS] = of_next(scores[0], NEVER);
+        insertions[COLUMNS] = of_next(insertions[0], NEVER);
+        if (long_gaps) long_insertions[COLUMNS] = of_next(long_insertions[0], NEVER);
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+            diagonals[c] = scores[c] + bonus + column_score(query, letters[c], scoring);
+            i32 opened = scores[c + 1] - scoring.gap_open;
+            longer[c] = insertions[c + 1] > opened ? INSERTION_LONGER : 0;
+            insertions[c] = maximum(opened, insertions[c + 1]) - scoring.gap_extend;
+            undeleted[c] = maximum(maximum(diagonals[c], 0), insertions[c]);
             if (long_gaps) {
-                i32 leapt = scores[b + 1] - scoring.long_gap;
-                long_insertion = maximum(leapt, long_insertions[b + 1]);
-                if (long_insertions[b + 1] > leapt) step |= LONG_INSERTION_LONGER;
-                here = maximum(here, maximum(long_insertion, long_deletion));
-                long_insertions[b] = long_insertion;
+                i32 leapt = scores[c + 1] - scoring.long_gap;
+                longer[c] |= long_insertions[c + 1] > leapt ? LONG_INSERTION_LONGER : 0;
+                long_insertions[c] = maximum(leapt, long_insertions[c + 1]);
+                undeleted[c] = maximum(undeleted[c], long_insertions[c]);
             }
+            if (letters[c] == OUTSIDE) own = Deletions{NEVER, NEVER, BLOCKED, BLOCKED};
+            own.score = maximum(undeleted[c] - scoring.gap_open, own.score) - scoring.gap_extend;
+            own.long_score = maximum(undeleted[c] - scoring.long_gap, own.long_score);
+        }
+        Deletions before = reaching(own);
+        i32 deletion = before.score, long_deletion = before.long_score;
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+            if (letters[c] == OUTSIDE) deletion = long_deletion = NEVER;
+            i32 here = maximum(undeleted[c], deletion);
+            if (long_gaps) here = maximum(here, long_deletion);
+            u8 step = longer[c];
             if (here == 0) step |= STOP;
-            else if (here == diagonal) step |= DIAGONAL;
-            else if (here == insertion) step |= INSERTION;
+            else if (here == diagonals[c]) step |= DIAGONAL;
+            else if (here == insertions[c]) step |= INSERTION;
             else if (here == deletion) step |= DELETION;
-            else step |= here == long_insertion ? LONG_INSERTION : LONG_DELETION;
-            scores[b] = here;
-            insertions[b] = insertion;
-            if (here > best.score) best = BestCell{here, i, b};
+            else step |= here == long_insertions[c] ? LONG_INSERTION : LONG_DELETION;
+            scores[c] = here;
+            if (here > best.score) best = BestCell{here, i, first + c};
             // Of the deletions that begin in the next column.
-            opened = here - scoring.gap_open;
+            i32 opened = here - scoring.gap_open, leapt = here - scoring.long_gap;
             if (deletion > opened) step |= DELETION_LONGER;
             deletion = maximum(opened, deletion) - scoring.gap_extend;
             if (long_gaps) {
-                if (long_deletion > here - scoring.long_gap) step |= LONG_DELETION_LONGER;
-                long_deletion = maximum(here - scoring.long_gap, long_deletion);
+                if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
+                long_deletion = maximum(leapt, long_deletion);
             }
-            eight |= step << 8 * (b & 7);
-            if ((b & 7) == 7) steps.put(i, b, eight), eight = 0;
+            if (steps.bytes) steps.at(i, first + c) = step;
         }
+        letters[COLUMNS] = of_next(letters[0], OUTSIDE);
+        if (group_lane() + 1 == GROUP_WIDTH) letters[COLUMNS] = band.text_code(i + WIDTH);
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c)
+            letters[c] = letters[c + 1];
     }
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        BestCell other = group_take(best, group_lane() ^ step);
+        if (other.before(best)) best = other;
+    }
+    group_sync();
     return best;
 }
 
-// operations: room for the CIGAR.
-template <i32 WIDTH>
-HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> steps, u32* operations) {
+// The path that ends at the best cell; operations: room for the CIGAR.
+template <i32 WIDTH> HOST_DEVICE Path walk_back(const Band& band, BestCell best, Steps<WIDTH> steps, u32* operations) {
     Cigar cigar = {operations, 0};
-    BestCell best = fill_steps(band, scoring, steps);
     i32 i = best.row, b = best.column;
     cigar.add(CLIPPED, band.length - 1 - i);
     u8 state = DIAGONAL;
     while (i >= 0) {
-        u8 step = steps.get(i, b);
+        u8 step = steps.at(i, b);
         if (state == DIAGONAL) state = step & STEP_BITS;
         if (state == STOP) break;
         if (state == DIAGONAL) {
@@ -144,7 +192,7 @@ HOST_DEVICE Path trace(const Band& band, const Scoring& scoring, Steps<WIDTH> st
         } else {
             cigar.add(DELETED, 1);
             --b;
-            if (!(steps.get(i, b) & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
+            if (!(steps.at(i, b) & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
         }
     }
     cigar.add(CLIPPED, i + 1);

@@ -91,25 +91,35 @@ KERNEL void copy_windows(i64 begin, i64 end, WindowTable windows, const i32* sel
     }
 }
 
-// An item is a read, selected[item]: how many of its windows want a banded alignment of one kind.
-KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(items),
-                        i64* task_counts OF(items), i32 kind) {
+// An item is a read, one of `count`, selected[item]: how many of its windows want a banded alignment of each kind, but for
+// `without`; counts: of all reads for each kind.
+KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),
+                        i64* counts OF(BAND_KINDS* count), i64 count, i32 without) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item], count = 0;
-        for (i32 i = 0; i < windows.counts[slot]; ++i) count += windows.of(slot)[i].band == -kind;
-        task_counts[item] = count;
+        const Window* own = windows.of(selected[item]);
+        i32 found[BAND_KINDS] = {}, own_count = windows.counts[selected[item]];
+        for (i32 i = 0; i < own_count; ++i)
+            if (own[i].band < 0 && own[i].band != -without) ++found[-own[i].band - 1];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) counts[kind * count + item] = found[kind];
     }
 }
 
-// task_ends: the inclusive prefix sum of task_counts. A task is the row of a window, task_slots its read.
-KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(items),
-                       const i64* task_ends OF(items), i64* tasks OF(tasks), i32* task_slots OF(tasks), i32 kind) {
+// ends: the inclusive prefix sum of counts. A task is the row of a window, task_slots its read.
+KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),
+                       const i64* ends OF(BAND_KINDS* count), i64* tasks OF(tasks), i32* task_slots OF(tasks),
+                       i64 count, i32 without) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item], next = item ? task_ends[item - 1] : 0;
+        i64 slot = selected[item], next[BAND_KINDS];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
+            i64 cell = kind * count + item;
+            next[kind] = cell ? ends[cell - 1] : 0;
+        }
         for (i32 i = 0; i < windows.counts[slot]; ++i) {
-            if (windows.of(slot)[i].band != -kind) continue;
-            tasks[next] = slot * WINDOWS + i;
-            task_slots[next++] = (i32)slot;
+            i32 band = windows.of(slot)[i].band;
+            if (band >= 0 || band == -without) continue;
+            i64 task = next[-band - 1]++;
+            tasks[task] = slot * WINDOWS + i;
+            task_slots[task] = (i32)slot;
         }
     }
 }

@@ -5,7 +5,7 @@
 // The diagonals of a banded alignment. A single diagonal needs room for indels that no seed has shown, several for what
 // lies between them too, and in a long read differences of length add up. Only wider bands have long gaps that cost less
 // than their length; in the others there is hardly room for one.
-enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4 };
+enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4, BAND_KINDS = 4 };
 
 // Diagonals at most this far apart make one window, and windows one place.
 const i32 SPREAD = 24;

@@ -44,7 +44,8 @@ class Kernel:
         return signature(self.module, self.name)
 
 
-_SUM, _FILL = Kernel("common/prefix_sum", "sum_blocks"), Kernel("common/prefix_sum", "fill_sums")
+_SUM = Kernel("common/prefix_sum", "sum_blocks", grouped=True)
+_FILL = Kernel("common/prefix_sum", "fill_sums", grouped=True)
 _SUM_BLOCK = constant("common/prefix_sum.cu", "BLOCK")
 
 
@@ -172,15 +173,21 @@ class Backend(abc.ABC):
         if items > 0:
             self.run(kernel, types, items, bound)
 
-    def ends(self, counts: Array) -> tuple[Array, int]:
-        """The inclusive prefix sum of int64 counts, and their total."""
+    def prefix_sums(self, counts: Array) -> Array:
+        """The inclusive prefix sum of int64 counts; the host does not wait for it."""
         size = len(counts)
         blocks = -(-size // _SUM_BLOCK)
-        sums, ends = self.empty(blocks, np.int64), self.empty(size, np.int64)
-        self.launch(_SUM, blocks, counts=counts, sums=sums, size=size)
-        added = np.cumsum(self.to_host(sums))
-        self.launch(_FILL, blocks, counts=counts, sums=self.to_device(added), ends=ends, size=size)
-        return ends, int(added[-1]) if blocks else 0
+        ends, sums = self.empty(size, np.int64), self.empty(blocks, np.int64)
+        if blocks > 1:
+            self.launch(_SUM, blocks, counts=counts, sums=sums, size=size)
+            sums = self.prefix_sums(sums)
+        self.launch(_FILL, blocks, counts=counts, sums=sums, ends=ends, size=size)
+        return ends
+
+    def ends(self, counts: Array) -> tuple[Array, int]:
+        """The inclusive prefix sum of int64 counts, and their total."""
+        ends = self.prefix_sums(counts)
+        return ends, int(self.to_host(ends[-1:])[0]) if len(counts) else 0
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -30,7 +30,7 @@ def sort_pairs(
     shape = {"size": size, "sections": sections, "section_size": section_size}
     for shift in range(0, bits, _DIGIT_BITS):
         backend.launch(_COUNT, sections, keys=keys, counts=counts, shift=shift, **shape)
-        ends, _ = backend.ends(counts)
+        ends = backend.prefix_sums(counts)
         backend.launch(
             _SCATTER,
             sections,

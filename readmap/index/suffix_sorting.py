@@ -208,7 +208,7 @@ class _Sorter:
         counts = backend.empty(runs, np.int64)
         what = {"reference": reference, "batch": batch, "length": self.groups.length}
         backend.launch(_COUNT, runs, counts=counts, **what)
-        ends, _ = backend.ends(counts)
+        ends = backend.prefix_sums(counts)
         backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
         self._settle(pairs.slots, *self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES)
 

@@ -230,7 +230,7 @@ def _launch(
     frames, sizes = backend.empty((blocks, _FRAME_WORDS), np.int32), backend.empty(blocks, np.int64)
     framing = Kernel("pairwise/pair_schedule", f"{frame}_{order.bits}")
     backend.launch(framing, blocks, **shapes, order=order.pairs, frames=frames, bytes=sizes, count=count)
-    ends, _ = backend.ends(sizes)
+    ends = backend.prefix_sums(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
     for first, last, _ in slices:

@@ -18,6 +18,9 @@ from readmap.search.record_plan import RecordPlan
 _MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_entries")
 _SETTLE, _SETTLE_MATES = Kernel("search/alignments", "settle_entries"), Kernel("search/alignments", "settle_mates")
 _SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
+_TALLY = Kernel("search/alignments", "count_tallies", by_block=True)
+_TALLIES = constant("search/alignments.cuh", "TALLIES")
+_TALLIED_TOGETHER = constant("search/alignments.cu", "TALLIED_TOGETHER")
 
 #: A flag of SAM.
 PROPER_PAIR = constant("common/flags.cuh", "PROPER_PAIR")
@@ -119,7 +122,11 @@ def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) 
 
 def count_alignments(alignments: Alignments, counters: Counters, context: Context) -> None:
     """Add to the counters of the batch what its records say."""
-    counts = np.bincount(context.backend.to_host(alignments.tallies), minlength=UNMAPPED_TALLY + 1)
+    backend, entries = context.backend, alignments.plan.count
+    counted = backend.full(_TALLIES, 0, np.uint64)
+    sections = -(-entries // _TALLIED_TOGETHER)
+    backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counted, entries=entries)
+    counts = backend.to_host(counted).astype(np.int64)
     proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
     mapqs = counts[:MAPQS] + proper
     counters.mapqs += mapqs

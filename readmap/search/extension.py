@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from readmap.backend import Array, Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
 from readmap.search.context import Context
@@ -21,20 +22,19 @@ class Band(NamedTuple):
     width: int
 
 
-WIDE, WIDEST = (constant("search/windows.cuh", name) for name in ("WIDE_BAND", "WIDEST_BAND"))
+WIDE = constant("search/windows.cuh", "WIDE_BAND")
 BANDS = {
     constant("search/windows.cuh", "NARROW_BAND"): Band("narrow", 32),
     constant("search/windows.cuh", "MIDDLE_BAND"): Band("middle", 64),
     WIDE: Band("wide", 160),
-    WIDEST: Band("widest", 256),
+    constant("search/windows.cuh", "WIDEST_BAND"): Band("widest", 256),
 }
-#: Longer reads have the widest band, and no others have.
-LONG_READ = constant("search/windows.cuh", "LONG_READ")
 
 #: Alignments that are traced together at most.
 TRACED_TOGETHER = 65_536
 
 _COUNT, _LIST = Kernel("search/windows", "count_tasks"), Kernel("search/windows", "list_tasks")
+_COUNT_TRACED, _LIST_TRACED = Kernel("search/extension", "count_traced"), Kernel("search/extension", "list_traced")
 _LAY = Kernel("search/extension", "lay_alignments")
 
 
@@ -61,11 +61,29 @@ def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool 
 
     long_gaps: windows that hope for one are aligned too; a read that has one is searched again without that.
     """
-    for kind in BANDS:
-        if (kind == WIDEST and batch.queries.longest <= LONG_READ) or (kind == WIDE and not long_gaps):
-            continue
-        tasks, task_slots = _tasks(slots, kind, batch, context)
-        _score(tasks, task_slots, kind, batch.windows.rows, batch, context)
+    backend, reads = context.backend, len(slots)
+    counts, shared = backend.empty(len(BANDS) * reads, np.int64), {"count": reads, "without": 0 if long_gaps else WIDE}
+    batch.launch(_COUNT, reads, context, selected=slots, counts=counts, **shared)
+    ends, total = backend.ends(counts)
+    tasks, task_slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
+    batch.launch(_LIST, reads, context, selected=slots, ends=ends, tasks=tasks, task_slots=task_slots, **shared)
+    for kind, first, last in _by_kind(ends, reads, total, backend):
+        _score(tasks[first:last], task_slots[first:last], kind, batch.windows.rows, batch, context)
+
+
+def _by_kind(ends: Array, reads: int, total: int, backend: Backend) -> Iterator[tuple[int, int, int]]:
+    """The kinds of bands of which there are some, and where in their list these begin and end.
+
+    ends: prefix sums of their counts by kind and read.
+    """
+    first = 0
+    for row, kind in enumerate(BANDS, start=1):
+        if first == total:
+            return
+        last = int(backend.to_host(ends[row * reads - 1 : row * reads])[0])
+        if first < last:
+            yield kind, first, last
+        first = last
 
 
 def score_rows(rows: Array, slots: Array, bands: Array, batch: Batch, context: Context) -> None:
@@ -82,7 +100,11 @@ def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, con
     backend = context.backend
     narrow = context.scoring.fits_16_bits(batch.queries.longest)
     batch.launch(
-        Kernel("search/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
+        Kernel(
+            "search/extension",
+            f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}",
+            grouped=kind >= WIDE or not narrow,
+        ),
         -(-len(tasks) // (backend.narrow_lanes if narrow else 1)),
         context,
         tasks=tasks,
@@ -92,21 +114,9 @@ def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, con
     )
 
 
-def _tasks(slots: Array, kind: int, batch: Batch, context: Context) -> tuple[Array, Array]:
-    """The rows of the windows that want a band of one kind, int64, and their slots, int32, in order."""
-    backend = context.backend
-    counts = backend.empty(len(slots), np.int64)
-    batch.launch(_COUNT, len(slots), context, selected=slots, task_counts=counts, kind=kind)
-    ends, total = backend.ends(counts)
-    tasks, task_slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
-    listed = {"task_ends": ends, "tasks": tasks, "task_slots": task_slots}
-    batch.launch(_LIST, len(slots), context, selected=slots, kind=kind, **listed)
-    return tasks, task_slots
-
-
 def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extensions:
     """The CIGAR of every planned record's window."""
-    backend = context.backend
+    backend, reads = context.backend, batch.reads.count
     ends, total = backend.ends(plan.rooms)
     extensions = Extensions(
         ends,
@@ -117,33 +127,38 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     )
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
     batch.launch(_LAY, plan.count, context, **shared)
-    bands, slots = backend.to_host(plan.bands), backend.to_host(plan.slots)
-    for kind in BANDS:
-        traced = np.flatnonzero(bands == kind)
-        # By the lengths of their reads, as slots are.
-        traced = traced[np.argsort(slots[traced], kind="stable")]
-        _trace(BANDS[kind], traced, batch.queries.host_lengths[slots[traced]], shared, batch, context)
+    counts = backend.empty(len(BANDS) * reads, np.int64)
+    batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
+    ends, total = backend.ends(counts)
+    traced, lengths = backend.empty(total, np.int64), backend.empty(total, np.int32)
+    batch.launch(_LIST_TRACED, reads, context, plan=plan, ends=ends, traced=traced, lengths=lengths, reads=reads)
+    for kind, first, last in _by_kind(ends, reads, total, backend):
+        _trace(BANDS[kind], traced[first:last], lengths[first:last], shared, batch, context)
     return extensions
 
 
-def _trace(band: Band, traced: Any, lengths: Any, shared: dict[str, Any], batch: Batch, context: Context) -> None:
+def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], batch: Batch, context: Context) -> None:
     """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
     backend, begin = context.backend, 0
-    on_device = backend.to_device(traced)
-    while begin < len(lengths):
+
+    def longest(part: int) -> int:
+        return int(backend.to_host(lengths[begin + part - 1 : begin + part])[0])
+
+    while begin < len(traced):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
-        part = min(len(lengths) - begin, TRACED_TOGETHER)
-        while part > 1 and part * int(lengths[begin + part - 1]) * band.width > backend.scratch_bytes:
-            part = max(1, part // 2)
-        block_words = int(lengths[begin + part - 1]) * band.width // 8 * backend.lanes
+        part = min(len(traced) - begin, TRACED_TOGETHER)
+        item_bytes = longest(part) * band.width
+        while part > 1 and part * item_bytes > backend.scratch_bytes:
+            part //= 2
+            item_bytes = longest(part) * band.width
         batch.launch(
-            Kernel("search/extension", f"trace_{band.name}"),
+            Kernel("search/extension", f"trace_{band.name}", grouped=True),
             part,
             context,
-            traced=on_device,
-            steps=backend.empty(-(-part // backend.lanes) * block_words, np.uint64),
+            traced=traced,
+            steps=backend.empty(part * item_bytes, np.uint8),
             first=begin,
-            block_words=block_words,
+            item_bytes=item_bytes,
             **shared,
         )
         begin += part

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import list_marked
 from readmap.backend.sorting import sort_pairs
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
@@ -20,7 +20,7 @@ from readmap.search.matches import SeedMatches, by_read, find_matches
 from readmap.search.placement import choose_windows
 from readmap.search.windows import add_diagonals
 
-_DOUBTFUL = Kernel("search/fragments", "list_doubtful")
+_DOUBTFUL, _MATES = Kernel("search/fragments", "find_doubtful"), Kernel("search/fragments", "list_mates")
 _JOIN = Kernel("search/fragments", "join_places", grouped=True)
 _COUNT, _LIST = Kernel("search/fragments", "count_places"), Kernel("search/fragments", "list_places")
 
@@ -29,7 +29,7 @@ _END_BITS = constant("search/fragments.cu", "END_BITS")
 #: Bases between seeds: a place with few differences has a seed without one.
 STRIDE = 8
 
-#: Of a read; those with more lie in repeats of which no fragment could be told from the others.
+#: Of a read; those with more lie in repeats of which no fragment could be told from the others, and are not joined.
 MOST_MATCHES = 1 << 14
 
 #: Memory that a match may take: a count, its sum, and two keys with what is lost.
@@ -59,40 +59,39 @@ def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
 
     Returns int32 [pairs]: phred of all fragments that got none, APART where places are not joined.
     """
-    backend, pairs = context.backend, batch.reads.count // 2
-    rests, doubtful = backend.full(pairs, APART, np.int32), backend.empty(pairs, np.uint8)
-    batch.launch(_DOUBTFUL, pairs, context, inserts=inserts, doubtful=doubtful)
-    chosen = np.flatnonzero(backend.to_host(doubtful)).astype(np.int32)
-    if len(chosen):
-        slots = backend.to_host(batch.queries.slot_of).reshape(-1, 2)[chosen]
-        for part, matches in _parts(slots, batch, context):
-            _join(chosen[part], matches, rests, inserts, batch, context)
+    backend, count = context.backend, batch.reads.count // 2
+    rests, doubtful = backend.full(count, APART, np.int32), backend.empty(count, np.uint8)
+    batch.launch(_DOUBTFUL, count, context, inserts=inserts, doubtful=doubtful)
+    pairs = list_marked(doubtful, 1, backend)
+    if not len(pairs):
+        return rests
+    slots = backend.empty(2 * len(pairs), np.int32)
+    batch.launch(_MATES, len(slots), context, pairs=pairs, slots=slots)
+    for first, last, matches in _parts(slots, batch, context):
+        _join(pairs[first:last], matches, rests, inserts, batch, context)
     return rests
 
 
-def _parts(slots: NDArray[np.int32], batch: Batch, context: Context) -> Iterator[tuple[NDArray[np.int64], SeedMatches]]:
-    """The numbers of pairs whose matches fit into memory together, and these, without pairs that have too many.
+def _parts(slots: Array, batch: Batch, context: Context) -> Iterator[tuple[int, int, SeedMatches]]:
+    """The first and last of pairs whose matches fit into memory together, and these.
 
-    slots: of both mates, [pairs, 2].
+    slots: of both mates, int32 [2 * pairs].
     """
-    everything = find_matches(slots.reshape(-1), STRIDE, batch, context)
-    counts = by_read(everything, context).reshape(-1, 2)
-    numbers = np.flatnonzero((counts.min(axis=1) > 0) & (counts.max(axis=1) <= MOST_MATCHES))
-    most, first = max(context.backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES), 0
-    if len(numbers) == len(slots) and everything.total <= most:
-        yield numbers, everything
+    matches = find_matches(slots, STRIDE, batch, context, MOST_MATCHES)
+    most, pairs = max(context.backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES), len(slots) // 2
+    if matches.total <= most:
+        yield 0, pairs, matches
         return
-    ends = np.cumsum(counts[numbers].sum(axis=1))
-    while first < len(numbers):
+    ends, first = np.cumsum(by_read(matches, context).reshape(-1, 2).sum(axis=1)), 0
+    while first < pairs:
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + most, "right"))
-        part = numbers[first:last]
-        yield part, find_matches(slots[part].reshape(-1), STRIDE, batch, context)
+        yield first, last, find_matches(slots[2 * first : 2 * last], STRIDE, batch, context, MOST_MATCHES)
         first = last
 
 
 def _join(
-    pairs: NDArray[np.int32],
+    pairs: Array,
     matches: SeedMatches,
     rests: Array,
     inserts: Inserts,
@@ -109,7 +108,7 @@ def _join(
         context,
         inserts=inserts,
         places=places,
-        pairs=backend.to_device(pairs),
+        pairs=pairs,
         found=found,
         rests=rests,
     )

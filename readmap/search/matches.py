@@ -15,8 +15,9 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL, DIAGONAL_WORDS
 from readmap.search.parameters import dense_seed
+from readmap.search.seeds import seed_offsets
 
-_FIND = Kernel("search/matches", "find_matches")
+_FIND, _LIMIT = Kernel("search/matches", "find_matches"), Kernel("search/matches", "limit_matches")
 _COUNT, _LIST = Kernel("search/matches", "count_diagonals"), Kernel("search/matches", "list_diagonals")
 
 #: Bases between seeds where whatever shares a base more than a seed is to be found.
@@ -68,35 +69,35 @@ class Candidates:
         return len(self.slots)
 
 
-def placed_reads(batch: Batch, context: Context) -> NDArray[np.int32]:
-    """The slots of the reads that have a place."""
-    return np.flatnonzero(context.backend.to_host(batch.placements.chosen) >= 0).astype(np.int32)
+def placed_reads(batch: Batch, context: Context) -> Array:
+    """The slots of the reads that have a place, int32."""
+    backend = context.backend
+    return backend.to_device(np.flatnonzero(backend.to_host(batch.placements.chosen) >= 0).astype(np.int32))
 
 
-def find_matches(slots: NDArray[np.int32], stride: int, batch: Batch, context: Context) -> SeedMatches:
-    """Those of the slots; a read that is shorter than a seed has none.
+def find_matches(slots: Array, stride: int, batch: Batch, context: Context, most: int | None = None) -> SeedMatches:
+    """Those of the slots, int32; a read that is shorter than a seed has none.
 
-    stride: bases between seeds.
+    stride: bases between seeds. most: slots 2p and 2p + 1 are mates, and where one has more than that, both get none.
     """
-    backend, index, lengths = context.backend, context.index, batch.queries.host_lengths[slots]
+    backend, index = context.backend, context.index
     seed_bases = dense_seed(index.suffix_count)
-    offsets = np.zeros(len(slots) + 1, np.int64)
-    np.cumsum(2 * np.maximum((lengths - seed_bases) // stride + 1, 0), dtype=np.int64, out=offsets[1:])
-    selected, device_offsets = backend.to_device(slots), backend.to_device(offsets)
-    ranks = backend.empty(int(offsets[-1]), index.suffixes.dtype)
-    counts = backend.empty(len(ranks), np.int64)
+    offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
+    ranks, counts = backend.empty(seeds, index.suffixes.dtype), backend.empty(seeds, np.int64)
+    shared = {"seed_offsets": offsets, "counts": counts}
     batch.launch(
         _FIND,
         2 * len(slots),
         context,
-        selected=selected,
-        seed_offsets=device_offsets,
+        selected=slots,
         ranks=ranks,
-        counts=counts,
         seed_bases=seed_bases,
         stride=stride,
+        **shared,
     )
-    return SeedMatches(selected, device_offsets, ranks, *backend.ends(counts), len(slots), seed_bases, stride)
+    if most is not None:
+        batch.launch(_LIMIT, len(slots) // 2, context, most=most, **shared)
+    return SeedMatches(slots, offsets, ranks, *backend.ends(counts), len(slots), seed_bases, stride)
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:

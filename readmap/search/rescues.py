@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Kernel
+from readmap.backend.marks import list_marked
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -21,7 +22,7 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
-    slots = backend.to_device(np.flatnonzero(backend.to_host(wanted)).astype(np.int32))
+    slots = list_marked(wanted, 1, backend)
     if not len(slots):
         return
     diagonals = Diagonals.empty(len(slots), backend)

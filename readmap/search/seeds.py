@@ -11,7 +11,7 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.passes import Selection
 
-_FIND = Kernel("search/seeds", "find_seeds")
+_COUNT, _FIND = Kernel("search/seeds", "count_seeds"), Kernel("search/seeds", "find_seeds")
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,22 @@ class Seeds:
     stride: int
 
 
+def seed_offsets(slots: Array, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, int]:
+    """Where the seeds of each of the slots begin, int64 [slots + 1], and how many there are in all.
+
+    They lie every `stride` bases on both strands; a read that is shorter than a seed has none.
+    """
+    counts = context.backend.empty(len(slots) + 1, np.int64)
+    what = {"selected": slots, "counts": counts, "seed_bases": seed_bases, "stride": stride}
+    batch.launch(_COUNT, len(counts), context, **what)
+    return context.backend.ends(counts)
+
+
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     """The seeds of the selected reads."""
-    backend, index, stride = context.backend, context.index, selection.stride
-    offsets = np.zeros(selection.count + 1, np.int64)
-    # Without the dtype, eight times slower.
-    np.cumsum(2 * ((selection.lengths - selection.effort.shortest_seed) // stride + 1), dtype=np.int64, out=offsets[1:])
-    total = int(offsets[-1])
-    seeds = Seeds(
-        backend.to_device(offsets),
-        backend.empty(total, index.suffixes.dtype),
-        backend.empty(total, np.uint16),
-        backend.empty(total, np.uint16),
-        stride,
-    )
-    shortest = selection.effort.shortest_seed
+    backend, shortest, stride = context.backend, selection.effort.shortest_seed, selection.stride
+    offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
+    ranks = backend.empty(total, context.index.suffixes.dtype)
+    seeds = Seeds(offsets, ranks, backend.empty(total, np.uint16), backend.empty(total, np.uint16), stride)
     batch.launch(_FIND, 2 * selection.count, context, seeds=seeds, selected=selection.slots, shortest_seed=shortest)
     return seeds

@@ -522,13 +522,14 @@ def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: p
 def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
     backend, batches = open_backend("cpu"), [np.zeros((WINDOWS, WINDOW_WORDS), np.int64) for _ in range(2)]
     table = WindowTable(batches[0], np.ones(1, np.int32), *(np.zeros(1, np.int32) for _ in range(2)))
-    counts, kernel = np.zeros(1, np.int64), Kernel("search/windows", "count_tasks")
+    counts, kernel = np.zeros(4, np.int64), Kernel("search/windows", "count_tasks")
     for rows, band in zip(batches, (-1, -2), strict=True):
         rows.view(WINDOW)["band"] = band
     for number in (0, 0, 1, 0):
         table.rows = batches[number]
-        backend.launch(kernel, 1, windows=table, selected=np.zeros(1, np.int32), task_counts=counts, kind=1)
-        assert counts[0] == (number == 0)
+        selected = np.zeros(1, np.int32)
+        backend.launch(kernel, 1, windows=table, selected=selected, counts=counts, count=1, without=0)
+        assert counts.tolist() == [number == 0, number == 1, 0, 0]
 
 
 # Running.
@@ -577,14 +578,6 @@ def test_arrays_of_a_backend(backends: str) -> None:
     backend.synchronize()
     backend.release_memory()
     assert backend.threads > 0
-
-
-@pytest.mark.parametrize("counts", [[], [5], [0, 3, 0, 2**33]])
-def test_prefix_sums(backends: str, counts: list[int]) -> None:
-    backend = open_backend(backends)
-    ends, total = backend.ends(backend.to_device(np.array(counts, np.int64)))
-    assert total == sum(counts)
-    assert backend.to_host(ends).tolist() == [sum(counts[: i + 1]) for i in range(len(counts))]
 
 
 # The cache of compiled code.

@@ -29,11 +29,13 @@ from readmap.backend.compilation.declarations import constant
 from readmap.reads.bad_records import LONGEST_READ
 from readmap.search.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
 from readmap.search.context import Context
-from readmap.search.extension import BANDS, LONG_READ, Extensions, score_windows, trace_alignments
+from readmap.search.extension import BANDS, Extensions, score_windows, trace_alignments
 from readmap.search.parameters import Scoring
 from readmap.search.record_plan import plan_records
 
 READ_FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
+#: Longer reads have the widest band, and no others have.
+LONG_READ = constant("search/windows.cuh", "LONG_READ")
 WIDTHS = {band.name: band.width for band in BANDS.values()}
 KINDS = {band.name: kind for kind, band in BANDS.items()}
 DEFAULT = Scoring()

@@ -80,7 +80,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     reads = [substitute(generator, unit[:length], 2), reverse_complement(unit[-length:])]
     windows = [[dataclasses.replace(window_at(bench, 0, 0, length, False, False), ungapped=length)] for _ in reads]
     world = bench.world(reads, windows, [0, 0], variants=[20, 33])
-    host, slots = bench.backend.to_host, bench.backend.to_host(world.batch.queries.slot_of)
+    host, slots = bench.backend.to_host, world.batch.queries.slot_of
     places = fragments._list_places(find_matches(slots, STRIDE, world.batch, bench.context), world.batch, bench.context)
     keys, losses = host(places.keys), host(places.losses)
     assert places.place_count == len(keys) > 15
@@ -118,12 +118,12 @@ def joined(
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
     rests = bench.backend.full(count, APART, np.int32)
-    slots = host(world.batch.queries.slot_of).reshape(-1, 2)
+    slots, pairs = world.batch.queries.slot_of, on_device(np.arange(count, dtype=np.int32))
     inserts = to_device(library, bench.backend)
-    matches = find_matches(slots.reshape(-1), STRIDE, world.batch, bench.context)
-    fragments._join(np.arange(count, dtype=np.int32), matches, rests, inserts, world.batch, bench.context)
+    matches = find_matches(slots, STRIDE, world.batch, bench.context)
+    fragments._join(pairs, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
-    assert np.array_equal(host(selected), slots.reshape(-1))
+    assert np.array_equal(host(selected), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, KEPT), host(found.counts)
     named = [
         {(bool(row["orientation"]), int(row["diagonal"])) for row in own[:n]}

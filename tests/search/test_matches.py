@@ -19,7 +19,7 @@ from readmap.search import secondaries
 from readmap.search.batch import WINDOW_WORDS, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL
-from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, find_matches, list_candidates, placed_reads
+from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, by_read, find_matches, list_candidates, placed_reads
 from readmap.search.parameters import Scoring, dense_seed
 from readmap.search.pipeline import search_reads
 
@@ -96,6 +96,20 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
         own = rows[slots == slot]
         names = ["orientation", "diagonal", "score", "begin", "end"]
         assert own[names].tolist() == segments_of(read, TEXTS[name], seed, scoring)
+
+
+@pytest.mark.parametrize("most", [0, 15, 16, 143, 144])
+def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None:
+    """Nor has the other mate."""
+    unit, generator = random_bases(random.Random(195), 40), random.Random(196)
+    contig = "".join(random_bases(generator, 50) + unit[: 12 if i % 2 else 40] for i in range(16))
+    context = context_of([contig], backends, 2)
+    batch = batch_of([unit, contig[:40], contig[5:45], random_bases(generator, 40), unit[:5], unit], context)
+    slots = batch.queries.slot_of
+    counts = by_read(find_matches(slots, STRIDE, batch, context), context).reshape(-1, 2)
+    limited = by_read(find_matches(slots, STRIDE, batch, context, most), context).reshape(-1, 2)
+    assert len(set(counts.max(axis=1).tolist())) == 2
+    assert np.array_equal(limited, np.where(counts.max(axis=1, keepdims=True) > most, 0, counts))
 
 
 def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:

@@ -58,8 +58,7 @@ def check(
     queries = batch.queries
     effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
     slots = backend.to_device(np.array(selected, np.int32))
-    lengths = queries.host_lengths[backend.to_host(slots)]
-    seeds = find_seeds(Selection(slots, lengths, stride, effort), batch, context)
+    seeds = find_seeds(Selection(slots, stride, effort), batch, context)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)
     offsets, ranks, before, after, records = (

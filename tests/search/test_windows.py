@@ -16,7 +16,6 @@ from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import WINDOW, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
-from readmap.search.extension import LONG_READ
 from readmap.search.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, Effort, Scoring, efforts
 from readmap.search.passes import Selection
 from readmap.search.seeds import find_seeds
@@ -24,8 +23,9 @@ from readmap.search.windows import add_diagonals, join_diagonals
 
 DROP = constant("search/ungapped.cuh", "DROP")
 LONG_SPREAD, WORSE = constant("search/window_builder.cuh", "LONG_SPREAD"), constant("search/windows.cu", "WORSE")
-FOUND_WINDOWS, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
-    constant("search/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
+FOUND_WINDOWS, LONG_READ, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
+    constant("search/windows.cuh", name)
+    for name in ("FOUND_WINDOWS", "LONG_READ", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
 )
 NO_BAND, NARROW, MIDDLE, WIDE, WIDEST = (
     constant("search/windows.cuh", f"{name}_BAND") for name in ("NO", "NARROW", "MIDDLE", "WIDE", "WIDEST")
@@ -65,7 +65,7 @@ def find(
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
     slots, effort = batch.queries.slot_of, dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
-    selection = Selection(slots, batch.queries.host_lengths[host(slots)], stride, effort)
+    selection = Selection(slots, stride, effort)
     if parts:
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
         ends = (context.backend.to_device(column.copy()) for column in by_slot.T)

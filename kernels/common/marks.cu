@@ -1,0 +1,32 @@
+// The marked ones of some bytes, in order: their number in every block, a prefix sum, and a list.
+#include "common/portable.cuh"
+
+const i64 BLOCK = 1024;
+
+// An item is a block of bytes; marked are those that have a bit of the mask.
+KERNEL void count_marked(i64 begin, i64 end, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK, size);
+        i32 count = 0;
+        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+            i64 i = first + group_lane();
+            count += count_ones(group_ballot(i < last && (marks[i] & mask)));
+        }
+        if (group_lane() == 0) counts[block] = count;
+    }
+}
+
+// ends: the inclusive prefix sum of counts. The first byte has the number `number`.
+KERNEL void list_marked(i64 begin, i64 end, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(some),
+                        i64 size, i32 mask, i32 number) {
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
+        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+            i64 i = first + group_lane();
+            bool is_marked = i < last && (marks[i] & mask);
+            u32 all = group_ballot(is_marked);
+            if (is_marked) marked[next + count_ones(all & lanes_below())] = number + (i32)i;
+            next += count_ones(all);
+        }
+    }
+}
