@@ -52,12 +52,12 @@ def kept(counts: NDArray[np.int64], rate: float) -> int:
     return int(mapped[wrong <= rate * mapped].max(initial=0))
 
 
-def alone(peer: str, only: Sequence[int], peers: int, least: float) -> Row:
+def alone(peer: str, only: Sequence[int], peers: int, least: float, together: int = 1) -> Row:
     """Reads that only the peer and only the mapper has right, and McNemar's z of them, which has the bar.
 
-    peers: how many there are.
+    peers: how many there are. together: reads that go together, as mates do to another copy: that is luck once.
     """
-    z = (only[1] - only[0]) / max(1, sum(only)) ** 0.5
+    z = (only[1] - only[0]) / max(1, together * sum(only)) ** 0.5
     counts = [only[0] if name == peer else None for name in NAMES[peers + 1][:-1]]
     row = figure(f"right, and {peer}'s wrong; and the reverse", [*counts, only[1]])
     return row | {"z": round(z, 3), "bar": f"z >= {least:g}: {z:+.2f}", "verdict": "PASS" if z >= least else "MISS"}

@@ -95,5 +95,10 @@ LARGE = {
     "human": SimulatedSet("H3100", 1, "--size 3.1e9 --reads 1000000", seeds=1),
     "human_hard": SimulatedSet("H3100", 1, f"--size 3.1e9 --reads 1000000 {HARD}", seeds=1),
 }
-SIMULATED = SINGLE | PAIRS | LARGE
-QUICK = ("ecoli_50", "families0_100", "ecoli_50_pairs", "origin")
+# Small ones, which run with the tests.
+FEW_SINGLE = {"few_reads": SimulatedSet("families0", 401, "-n 3000 -l 75 --err-scale 3 --snp 0.01", seeds=1)}
+FEW_PAIRS = {
+    "few_families": SimulatedSet("families0", 411, "-n 1000 -l 100 --insert-mean 350 --insert-sd 70", seeds=1),
+    "few_chimeras": SimulatedSet("families0", 421, "-n 1000", seeds=1, change=libraries.chimeric),
+}
+SIMULATED = SINGLE | PAIRS | LARGE | FEW_SINGLE | FEW_PAIRS

@@ -16,7 +16,7 @@ from evaluation import libraries
 from evaluation.calibration import CLASSES, HIGHEST, LEAST_SCORE, MATCHES, NEAR, bins, calibration, in_tandem
 from evaluation.figures import Result, Row, alone, few, figure, kept, many
 from evaluation.records import Key, place, primaries, same_place
-from evaluation.sets import LARGE, SIMULATED, SINGLE
+from evaluation.sets import FEW_SINGLE, LARGE, SIMULATED, SINGLE
 from evaluation.single import compare_scores
 from evaluation.work_directory import HUMAN_SCALE, WorkDirectory
 
@@ -53,14 +53,18 @@ def simulate(work: WorkDirectory, name: str, seed: int) -> list[Path]:
     return work.write(names, write)
 
 
+def is_single(name: str) -> bool:
+    return name in SINGLE or name in FEW_SINGLE
+
+
 def file_names(name: str, stem: str) -> list[str]:
-    return [f"{stem}.{mate}" for mate in (["fq"] if name in SINGLE else ["1.fq", "2.fq"])]
+    return [f"{stem}.{mate}" for mate in (["fq"] if is_single(name) else ["1.fq", "2.fq"])]
 
 
 def made(work: WorkDirectory, name: str, seed: int, options: str, files: list[str]) -> list[Path]:
     """The files of a simulation, where they are not there yet."""
     one, second = SIMULATED[name], work.part(files[-1])
-    reads = SINGLE_READS if name in SINGLE else LARGE_READS if name in LARGE else PAIRED_READS
+    reads = SINGLE_READS if is_single(name) else LARGE_READS if name in LARGE else PAIRED_READS
     work.make(files[0], f"{reads} {options}", ref=work.reference(one.donor or one.reference), seed=seed, second=second)
     if second.exists():
         second.replace(work.folder / files[-1])
@@ -133,7 +137,7 @@ def simulated(work: WorkDirectory, name: str) -> Result:
         by_seed.append(by_class)
         totals.append(total)
         only.append(compare(work, stem, sams))
-        if name in SINGLE:
+        if is_single(name):
             scored.append(compare_scores(sams["bwa"], sams[work.mapper], work.reference(one.reference)))
     seeds = np.array(by_seed).swapaxes(0, 1)  # mapper, seed, class, kind, MAPQ
     pooled = seeds.sum(axis=1)
@@ -155,7 +159,8 @@ def judge(name: str, seeds: Counts, reads: list[int], proper: list[int], only: d
     wrong, random = pooled[:, 1, 30:].sum(axis=1).tolist(), pooled[:, 2, 10:].sum(axis=1).tolist()
     short = [sum(row["short"] for row in bins(one[:2])) for one in pooled]
     figures = [figure("reads", reads, 0, ">=", reads[0]), figure("correct", correct, reads[0])]
-    figures += [alone(peer, pair, len(only), LEAST_Z) for peer, pair in only.items()]
+    mates = 1 if is_single(name) else 2
+    figures += [alone(peer, pair, len(only), LEAST_Z, mates) for peer, pair in only.items()]
     for rate in RATES:
         sums = [sum(kept(seed[:2], rate) for seed in one) for one in seeds]
         figures.append(figure(f"kept at wrong/kept <= {rate:g}", sums, reads[0], ">=", many(sums, reads[0])))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from evaluation.figures import Result, Row, figure, many, skipped
@@ -26,7 +28,10 @@ CLASSES = {
     "indel1-9": "indels of 1 to 9 bases",
     "indel10-29": "indels of 10 to 29",
     "indel30-60": "indels of 30 to 60",
+    "short:beside": "SNPs and indels of 1 to 9 beside those of 10 and more",
 }
+BESIDE = 60  # bases
+SURE = 20  # QUAL of a call, as varcall_eval.py has it
 ERRORS = 2  # standard errors that recall may be below the better peer's
 FALSE = 2  # false positives that may be more than bwa's
 
@@ -45,6 +50,27 @@ def call(work: WorkDirectory, folder: str, name: str, index: str, search: str, k
     path = work.make(f"{folder}.{name}.json", template, keep, folder=work.folder / folder, mapper=mapper)
     row: Row = json.loads(path.read_text())[0]
     return row
+
+
+def beside_long(folder: Path, names: Iterable[str]) -> list[Row]:
+    """How many SNPs and short indels that stand beside a long one there are, and each mapper finds."""
+    tool = importlib.import_module("varcall_eval")
+    truth = tool.load_vcf(str(folder / "truth.vcf.gz"))
+    spans = [(contig, at, at + len(bases)) for contig, at, bases, other in truth if abs(len(bases) - len(other)) >= 10]
+    beside = {
+        one
+        for one in truth
+        if abs(len(one[2]) - len(one[3])) < 10
+        and any(one[0] == contig and first - BESIDE <= one[1] <= last + BESIDE for contig, first, last in spans)
+    }
+    rows = []
+    for name in names:
+        calls: dict[Any, Any] = {}
+        for path in sorted(folder.glob(f"{name}.*.vcf.gz")):
+            calls |= tool.load_vcf(str(path))
+        found = {call for call, (quality, _) in calls.items() if quality >= SURE}
+        rows.append({"truth": len(beside), "tp": len(beside & found)})
+    return rows
 
 
 def compare(rows: list[list[Row]]) -> list[Row]:
@@ -73,7 +99,10 @@ def simulated(work: WorkDirectory, name: str) -> Result:
     for seed in range(first, first + work.seeds):
         folder = f"{name}-{seed}"
         work.make(f"{folder}.simulated", simulate, folder=work.folder / folder, seed=seed)
-        rows.append([call(work, folder, one, *commands, one in work.peers) for one, commands in mappers.items()])
+        called = [call(work, folder, one, *commands, one in work.peers) for one, commands in mappers.items()]
+        for row, found in zip(called, beside_long(work.folder / folder, mappers), strict=True):
+            row["classes"]["short:beside"] = found
+        rows.append(called)
         bams = (work.folder / folder / f"{one}.bam" for one in ("bwa", work.mapper))
         agreed.append(agreement(*map(primaries, bams)))
     same, sure = map(sum, zip(*agreed, strict=True))

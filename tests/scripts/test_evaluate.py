@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -169,6 +172,26 @@ def test_variants_are_summed_over_seeds_and_held_to_the_better_peer() -> None:
     assert (false["bwa"], false["mapper"], false["bar"]) == (8, 12, "<= 10")
 
 
+def test_short_variants_beside_long_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from evaluation import variants
+
+    long, other = ("one", 1_000, "A" * 31, "A"), ("two", 500, "C", "C" * 12)
+    short = [("one", at, "A", "G") for at in (939, 940, 1_091, 1_092)] + [
+        ("two", 1_000, "A", "G"),
+        ("two", 450, "AC", "A"),
+    ]
+    vcf = {
+        "truth.vcf.gz": dict.fromkeys((long, other, *short), (0.0, "het")),
+        "bwa.0.vcf.gz": {short[1]: (19.9, "het"), short[0]: (50.0, "het")},
+        "bwa.1.vcf.gz": {short[5]: (20.0, "hom"), ("two", 451, "A", "C"): (60.0, "het")},
+    }
+    tool = SimpleNamespace(load_vcf=lambda path: vcf[Path(path).name])
+    monkeypatch.setitem(sys.modules, "varcall_eval", tool)
+    for name in vcf:
+        (tmp_path / name).touch()
+    assert variants.beside_long(tmp_path, ["bwa", "none"]) == [{"truth": 3, "tp": 1}, {"truth": 3, "tp": 0}]
+
+
 def test_words_of_a_command() -> None:
     from evaluation.work_directory import fill_in
 
@@ -192,3 +215,16 @@ def test_without_the_shared_folder_it_skips(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, SCRIPT, "pairs"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0
     assert done.stdout.startswith("skipped: ")
+
+
+@pytest.mark.skipif(shutil.which("bwa") is None, reason="bwa is not installed")
+def test_the_quick_sets_reach_every_bar(tmp_path: Path, shared: Path) -> None:
+    if not (shared / "tools/mapeval.py").exists():
+        pytest.skip(f"{shared} has no tools")
+    words = ["quick", "-t", "1", "--work", tmp_path, "--json", tmp_path / "found.json"]
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [*found["sets"]] == ["few_reads", "few_families", "few_chimeras", "all sets"]
+    verdicts = [row["verdict"] for one in found["sets"].values() for row in one["figures"]]
+    assert verdicts.count("PASS") > 20

@@ -232,6 +232,7 @@ def test_bars_of_luck() -> None:
     row = alone("minibwa", (100, 60), 2, -3)
     assert (row["bwa"], row["minibwa"], row["mapper"], row["z"], row["verdict"]) == (None, 100, 60, -3.162, "MISS")
     assert alone("bwa", (100, 60), 1, -4)["verdict"] == "PASS"
+    assert alone("bwa", (200, 120), 1, -4, together=2)["z"] == -3.162
     assert alone("bwa", (0, 0), 1, 0)["verdict"] == "PASS"
     counts = np.zeros((2, 61), np.int64)
     counts[:, [60, 40, 3]] = [[1_000, 500, 500], [0, 2, 100]]
@@ -352,23 +353,16 @@ def test_sets_are_made_of_what_there_is() -> None:
     from evaluation import sets
     from evaluation.work_directory import REFERENCES
 
-    assert len(sets.SIMULATED) == len(sets.SINGLE) + len(sets.PAIRS) + len(sets.LARGE)
-    assert set(sets.QUICK) <= {*sets.SINGLE, *sets.PAIRS}
+    groups = (sets.SINGLE, sets.PAIRS, sets.LARGE, sets.FEW_SINGLE, sets.FEW_PAIRS)
+    assert len(sets.SIMULATED) == sum(map(len, groups))
     for one in sets.SIMULATED.values():
         assert {one.reference, one.donor or one.reference} <= {*REFERENCES}
 
 
-@pytest.mark.parametrize(
-    ("words", "seeds"), [(["quick"], 1), (["A", "quick"], 5), (["quick", "--seeds", "2"], 2), ([], 5)]
-)
-def test_the_quick_group_has_one_seed(words: list[str], seeds: int, evaluate: Callable[..., Any]) -> None:
-    chosen = evaluate(words)
-    assert chosen.seeds == seeds
-    assert "human" not in chosen.sets
-
-
-def test_large_sets_run_where_they_are_named(evaluate: Callable[..., Any]) -> None:
+def test_large_and_quick_sets_run_where_they_are_named(evaluate: Callable[..., Any]) -> None:
     assert evaluate(["large"]).sets == ["human400", "human", "human_hard"]
+    assert evaluate(["quick"]).sets == ["few_reads", "few_families", "few_chimeras"]
+    assert not {"human400", "few_reads"} & {*evaluate([]).sets}
 
 
 @pytest.fixture
