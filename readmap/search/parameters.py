@@ -65,6 +65,9 @@ class Scoring:
 
 EVERY_PLACE = 2**31 - 1
 
+#: bwa mem's.
+MOST_XA_HITS = 5
+
 
 @dataclass(frozen=True)
 class Reporting:
@@ -73,7 +76,8 @@ class Reporting:
     Attributes:
         most_secondary: other places of each part of a read that get a secondary record; 0 for none, in which case they
             may be in XA.
-        most_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then.
+        most_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then. None
+            for MOST_XA_HITS of those that are found without looking for what is 60 phred less likely.
         xa_share: percent of the best place's score that one in XA has.
         leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
         soft_clipped: supplementary records hold the whole read (bwa's -Y).
@@ -81,7 +85,7 @@ class Reporting:
     """
 
     most_secondary: int = 0
-    most_xa_hits: int = 5
+    most_xa_hits: int | None = None
     xa_share: int = 80
     leftmost_primary: bool = False
     soft_clipped: bool = False
@@ -89,13 +93,21 @@ class Reporting:
 
     def __post_init__(self) -> None:
         for name, most in {"most_secondary": EVERY_PLACE, "most_xa_hits": EVERY_PLACE, "xa_share": 100}.items():
-            if not 0 <= getattr(self, name) <= most:
-                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected 0 to {most}")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= most:
+                raise UsageError(f"{name.replace('_', ' ')} is {value}, expected 0 to {most}")
 
     @property
     def xa_limit(self) -> int:
         """The places that XA has at most."""
-        return 0 if self.most_secondary else self.most_xa_hits
+        if self.most_secondary:
+            return 0
+        return MOST_XA_HITS if self.most_xa_hits is None else self.most_xa_hits
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether places are wanted that say nothing of the read's own."""
+        return self.most_secondary > 0 or self.most_xa_hits is not None
 
 
 @dataclass(frozen=True)

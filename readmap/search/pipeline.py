@@ -17,6 +17,7 @@ from readmap.search.matches import SeedMatches, list_candidates, parts_with_matc
 from readmap.search.pairs import pair_mates
 from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.search.passes import select
+from readmap.search.pieces import settle_reads
 from readmap.search.placement import choose_windows
 from readmap.search.record_plan import RecordPlan, plan_records, traced_where_several
 from readmap.search.rescues import rescue_mates
@@ -29,6 +30,8 @@ def search_reads(reads: Reads, context: Context) -> Batch:
     """At least one read, each searched for itself: what is found of it does not depend on what others showed before."""
     context = replace(context, sample=Sample())
     batch = Batch.of(reads, context)
+    if not context.reporting.everywhere:
+        settle_reads(batch, context)
     for effort in efforts(context.index.suffix_count):
         for selection in select(effort, batch, context.backend):
             seeds = find_seeds(selection, batch, context)

@@ -10,13 +10,7 @@ from readmap.search.parameters import SETTLED_DIFFERENCES
 _CHOOSE = Kernel("search/placement", "choose_windows")
 
 
-def choose_windows(slots: Array, batch: Batch, context: Context) -> None:
-    """Choose among the windows of the slots, int32."""
-    scoring = context.scoring
-    batch.launch(
-        _CHOOSE,
-        len(slots),
-        context,
-        selected=slots,
-        settled_deficit=SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch),
-    )
+def choose_windows(slots: Array, batch: Batch, context: Context, differences: int = SETTLED_DIFFERENCES) -> None:
+    """Choose among the windows of the slots, int32; differences: mismatches up to which a read is not distant."""
+    settled_deficit = differences * (context.scoring.match + context.scoring.mismatch)
+    batch.launch(_CHOOSE, len(slots), context, selected=slots, settled_deficit=settled_deficit)

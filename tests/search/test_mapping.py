@@ -42,7 +42,7 @@ from readmap.index.index import Index
 from readmap.search import mapping, sample, stream
 from readmap.search.batch import WINDOWS
 from readmap.search.context import Context, Sample
-from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, Reporting, Scoring, efforts
+from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
 from readmap.search.pipeline import search_reads
 
 DRAW = random.Random(61)
@@ -400,9 +400,8 @@ def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Pa
         contigs = {"a": spacers[0] + copy + spacers[1], "b": spacers[2] + unit + spacers[3]}
         reads = [Read("r", unit, "I" * 100), Read("s", reverse_complement(unit), "I" * 100)]
         (tmp_path / "reads.fq").write_bytes(fastq(reads))
-        map_files(
-            [tmp_path / "reads.fq"], index_of(contigs).to_device(world.backend), world.backend, tmp_path / "out.sam"
-        )
+        index, out = index_of(contigs).to_device(world.backend), tmp_path / "out.sam"
+        map_files([tmp_path / "reads.fq"], index, world.backend, out, reporting=Reporting(most_xa_hits=MOST_XA_HITS))
         for row, flag in zip(rows_of((tmp_path / "out.sam").read_bytes()), ("0", "16"), strict=True):
             assert row[1:4] == [flag, "b", "201"]
             assert row[13:15] == ["AS:i:100", f"XS:i:{second}"]

@@ -16,7 +16,7 @@ from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
 from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting, Scoring
+from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, Pairing, Reporting, Scoring
 from readmap.strand import Strand
 
 #: So that -A times the largest default stays within what Scoring takes.
@@ -28,7 +28,7 @@ ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": 
 #: For sorting, as text that is an option's value.
 SORT_MEMORY = "2G"
 
-SCORING, REPORTING = Scoring(), Reporting()
+SCORING = Scoring()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,12 +127,12 @@ class RecordOptions:
     max_secondary: int | None = number(
         "--max-secondary", "Most secondary alignments of each part of a read, the best ones; implies -a.", 0, 1 << 30
     )
-    max_alternatives: int = number(
+    max_alternatives: int | None = number(
         "-h --max-alternatives",
-        f"Tell other places in the tag XA, where they are at most N (default: {REPORTING.most_xa_hits}).",
+        "Tell all other places in the tag XA, where they are at most N "
+        f"(default: {MOST_XA_HITS}, of those that matter to MAPQ).",
         0,
         1 << 30,
-        default=REPORTING.most_xa_hits,
     )
     soft_clip: bool = flag("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
     mark_secondary: bool = flag(
