@@ -1,11 +1,14 @@
-// The pieces of a read, which are looked up each for itself.
+// The pieces of a read, and where they occur.
 #pragma once
+#include "index/suffix_array.cuh"
 #include "search/placement.cuh"
 #include "search/window_builder.cuh"
 
 const i32 MOST_PIECES = 8;
 const i32 LOOK_UPS = 2 * MOST_PIECES;  // of a read: on both strands
 const i32 FEWEST_PIECES = 3;
+const i32 MOST_PLACES = 16;  // of a piece whose places are looked at
+const i32 TILE = 32;         // reads whose pieces lie together, by piece
 
 // `count` of as many bases, all but few of the read's.
 struct Pieces {
@@ -26,6 +29,28 @@ HOST_DEVICE Pieces pieces_of(const Queries& queries, i64 slot, i32 least_bases) 
     return Pieces{length, whole ? count : 0};
 }
 
+// A look-up: a piece of a read on a strand.
+struct LookUp {
+    i64 slot;
+    i32 orientation, piece;
+};
+
+// What was looked up. The look-ups of TILE reads lie together, one piece of all behind the other.
+struct PieceTable {
+    suffix_t* places
+        OF(look_ups);  // where it occurs if once; if more often, the rank of the first suffix that begins with it
+    u8* counts OF(look_ups);  // how often; more than MOST_PLACES are not counted
+    i32 least_bases;
+
+    HOST_DEVICE static LookUp look_up(i64 item) {
+        i32 row = (i32)(item / TILE % LOOK_UPS);
+        return LookUp{item / (TILE * LOOK_UPS) * TILE + item % TILE, row >= MOST_PIECES, row % MOST_PIECES};
+    }
+    HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 piece) {
+        return (slot / TILE * LOOK_UPS + orientation * MOST_PIECES + piece) * TILE + slot % TILE;
+    }
+};
+
 // A diagonal, and the equal bases of the oriented read that name it.
 struct Anchor {
     i64 diagonal;
@@ -36,18 +61,77 @@ struct Anchor {
     }
 };
 
-// Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap in it, or by a
-// clipped end, which may take several.
-HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
-    i32 clipped = minimum(pieces.bases() * scoring.match, scoring.match + scoring.clip_penalty);
-    return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
-}
+// Where the pieces of one read lie.
+struct Found {
+    const PieceTable& table;
+    i64 slot;
+    Pieces pieces;
 
-// And in phred; qualities: of orientation 0.
-HOST_DEVICE i32 least_penalty(const Pieces& pieces, i32 piece, const Qualities& qualities, i32 variant,
-                              const Scoring& scoring) {
-    i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
-    for (i32 i = 1; i < pieces.bases(); ++i) least = minimum(least, qualities.at(begin + i));
-    i32 lost = in_phred(least_loss(pieces, scoring), variant, scoring);
-    return minimum(maximum(either(least + THIRD, variant), 1), lost);
-}
+    HOST_DEVICE i32 count(i32 orientation, i32 piece) const {
+        return table.counts[PieceTable::item(slot, orientation, piece)];
+    }
+    // Of a piece that occurs: where if once, else the first rank.
+    HOST_DEVICE i64 place(i32 orientation, i32 piece) const {
+        return (i64)table.places[PieceTable::item(slot, orientation, piece)];
+    }
+    HOST_DEVICE Anchor named(i64 place, i32 orientation, i32 piece) const {
+        i32 begin = pieces.begin(piece, orientation);
+        return Anchor{place - begin, orientation, begin, begin + pieces.bases()};
+    }
+    // Whether a piece occurs nowhere but on the anchor's diagonal.
+    HOST_DEVICE bool is_clean(i32 piece, const Anchor& anchor) const {
+        for (i32 orientation = 0; orientation < 2; ++orientation) {
+            i32 places = count(orientation, piece);
+            if (places > 1) return false;
+            if (places && !anchor.same(named(place(orientation, piece), orientation, piece))) return false;
+        }
+        return true;
+    }
+    // Whether all its places can be looked at.
+    HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MOST_PLACES; }
+    // The diagonal that most of the pieces with one place name, if more than half of these do; without bases if none has.
+    HOST_DEVICE Anchor anchor() const {
+        Anchor kept = {0, 0, 0, 0};
+        i32 votes = 0;
+        for (i32 orientation = 0; orientation < 2; ++orientation)
+            for (i32 piece = 0; piece < pieces.count; ++piece) {
+                if (count(orientation, piece) != 1) continue;
+                Anchor one = named(place(orientation, piece), orientation, piece);
+                if (!votes) kept = one;
+                votes += kept.same(one) ? 1 : -1;
+            }
+        return kept;
+    }
+    // Whether a piece lies beside the anchor's diagonal, as behind a gap.
+    HOST_DEVICE bool has_gap(const Anchor& anchor) const {
+        for (i32 piece = 0; piece < pieces.count; ++piece) {
+            if (count(anchor.orientation, piece) != 1) continue;
+            i64 offset = named(place(anchor.orientation, piece), anchor.orientation, piece).diagonal - anchor.diagonal;
+            if (offset && offset >= -LONG_SPREAD && offset <= LONG_SPREAD) return true;
+        }
+        return false;
+    }
+};
+
+// By how much a place is less likely, at least, that holds none of some pieces whole. It loses some points in each: by a
+// mismatch or a gap there, or by a clipped end, which may take several. Without gaps it is compared in phred, with gaps in
+// points. What the reference leaves open counts as a difference.
+struct Remoteness {
+    Pieces pieces;
+    Qualities qualities;  // of orientation 0
+    const Scoring& scoring;
+    i32 variant, phred, points;
+
+    HOST_DEVICE void add(i32 piece) {
+        i32 clipped = minimum(pieces.bases() * scoring.match, scoring.match + scoring.clip_penalty);
+        i32 lost = minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
+        i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
+        for (i32 i = 1; i < pieces.bases(); ++i) least = minimum(least, qualities.at(begin + i));
+        points += lost;
+        phred += minimum(maximum(either(least + THIRD, variant), 1), in_phred(lost, variant, scoring));
+    }
+    // Whether it does not matter beside a place that costs so much and loses so many points.
+    HOST_DEVICE bool is_negligible(i32 cost, i32 lost) const {
+        return minimum(phred - cost, in_phred(points - lost, variant, scoring)) >= NEGLIGIBLE;
+    }
+};

@@ -1,46 +1,80 @@
-"""Queries -> Windows of the reads that belong to one place beyond doubt, found by a few look-ups."""
+"""Queries -> Windows of the reads of which a few look-ups name all places that matter."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from readmap.backend import Kernel
+from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import list_marked
 from readmap.search.batch import Batch
 from readmap.search.context import Context
+from readmap.search.diagonals import Diagonals
 from readmap.search.divergence import LEAST_BASES
 from readmap.search.extension import score_windows
 from readmap.search.parameters import dense_seed
 from readmap.search.placement import choose_windows
+from readmap.search.windows import join_diagonals
 
 #: Differences of a read that is settled so.
 MOST_DIFFERENCES = 3
 
 _FIND, _SETTLE = Kernel("search/pieces", "find_pieces"), Kernel("search/pieces", "settle_reads")
-_TILE, _LOOK_UPS = constant("search/pieces.cu", "TILE"), constant("search/pieces.cuh", "LOOK_UPS")
+_NAME, _CONFIRM = Kernel("search/pieces", "name_diagonals", grouped=True), Kernel("search/pieces", "confirm_reads")
+_TILE, _LOOK_UPS = constant("search/pieces.cuh", "TILE"), constant("search/pieces.cuh", "LOOK_UPS")
+_ONE_PLACE, _FEW_PLACES = constant("search/pieces.cu", "ONE_PLACE"), constant("search/pieces.cu", "FEW_PLACES")
+
+
+@dataclass(frozen=True)
+class PieceTable:
+    """The look-ups of all reads' pieces, in the order of kernels/search/pieces.cuh.
+
+    Attributes:
+        places: suffix type [look-ups], where a piece occurs if once; if more often, the first rank where it does.
+        counts: uint8 [look-ups], how often.
+        least_bases: of a piece.
+    """
+
+    places: Array
+    counts: Array
+    least_bases: int
 
 
 def settle_reads(batch: Batch, context: Context) -> None:
-    """Settle the reads of which no other place is worth looking for, whatever the sample proves to be.
+    """Place the reads of which the look-ups name all places that matter, whatever the sample proves to be.
 
-    What else there may be of such a read is 60 phred less likely, and so changes no MAPQ.
+    Any other place of such a read is 60 phred less likely, and changes no MAPQ.
     """
-    backend, reads, least_bases = context.backend, batch.reads.count, dense_seed(context.index.suffix_count)
-    items = -(-reads // _TILE) * _TILE * _LOOK_UPS
-    places, settled = backend.empty(items, context.index.suffixes.dtype), backend.empty(reads, np.uint8)
-    batch.launch(_FIND, items, context, places=places, reads=reads, least_bases=least_bases)
+    backend, table = context.backend, _find_pieces(batch, context)
+    verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(
         _SETTLE,
-        reads,
+        batch.reads.count,
         context,
-        places=places,
-        settled=settled,
-        least_bases=least_bases,
+        table=table,
+        verdicts=verdicts,
         most_lost=MOST_DIFFERENCES * (context.scoring.match + context.scoring.mismatch),
         bases_per_variant=LEAST_BASES,
     )
-    slots = list_marked(settled, 1, backend)
+    few = list_marked(verdicts, _FEW_PLACES, backend)
+    if len(few):
+        diagonals = Diagonals.empty(len(few), backend)
+        batch.launch(_NAME, len(few), context, table=table, selected=few, found=diagonals)
+        join_diagonals(few, diagonals, batch, context)
+    slots = list_marked(verdicts, _ONE_PLACE | _FEW_PLACES, backend)
     if len(slots):
-        score_windows(slots, batch, context, long_gaps=False)
+        score_windows(slots, batch, context, long_gaps=True)
         choose_windows(slots, batch, context, MOST_DIFFERENCES)
+    if len(few):
+        batch.launch(_CONFIRM, len(few), context, table=table, selected=few, bases_per_variant=LEAST_BASES)
+
+
+def _find_pieces(batch: Batch, context: Context) -> PieceTable:
+    backend, reads = context.backend, batch.reads.count
+    look_ups = -(-reads // _TILE) * _TILE * _LOOK_UPS
+    places, counts = backend.empty(look_ups, context.index.suffixes.dtype), backend.empty(look_ups, np.uint8)
+    table = PieceTable(places, counts, dense_seed(context.index.suffix_count))
+    batch.launch(_FIND, look_ups, context, table=table, reads=reads)
+    return table

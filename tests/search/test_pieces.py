@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,13 +40,24 @@ from readmap.search.divergence import LEAST_BASES
 from readmap.search.parameters import MOST_XA_HITS, Reporting, dense_seed
 from readmap.search.pieces import MOST_DIFFERENCES, settle_reads
 
+FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
+MOST_PLACES = constant("search/pieces.cuh", "MOST_PLACES")
 MOST_PIECES, FEWEST_PIECES = (constant("search/pieces.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
 LENGTH = 160
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
-def settled(reads: Sequence[Read], context: Context) -> dict[int, tuple[int, bool]]:
-    """Of each read that is settled, by number, the diagonal of its place, and whether it is reversed there."""
+@dataclass(frozen=True)
+class Settled:
+    """The place of a read, all that were named, and how sure it is: diagonals, and whether it is reversed there."""
+
+    place: tuple[int, bool]
+    named: list[tuple[int, bool]]
+    mapq: int
+
+
+def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
+    """The reads that are settled, by number."""
     batch = Batch.of(reads_of(fastq(reads), context.backend), context)
     settle_reads(batch, context)
     host = context.backend.to_host
@@ -53,12 +65,12 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, tuple[int, boo
     found = {}
     for number, slot in enumerate(slots):
         if host(batch.placements.unsettled)[slot]:
-            assert host(batch.windows.counts)[slot] == 0
             continue
-        assert (host(batch.windows.counts)[slot], host(batch.placements.mapqs)[slot]) == (1, 60)
-        flipped = bool(host(batch.queries.flags)[slot] & constant("reads/queries.cuh", "READ_FLIPPED"))
-        window = rows[slot, 0]
-        found[number] = int(window["diagonal"]), bool(window["orientation"]) != flipped
+        flipped = bool(host(batch.queries.flags)[slot] & FLIPPED)
+        windows = rows[slot, : host(batch.windows.counts)[slot]]
+        named = [(int(one["diagonal"]), bool(one["orientation"]) != flipped) for one in windows]
+        mapq = int(host(batch.placements.mapqs)[slot])
+        found[number] = Settled(named[host(batch.placements.chosen)[slot]], named, mapq)
     return found
 
 
@@ -75,37 +87,59 @@ def spread_over_pieces(count: int) -> list[int]:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
-    ("copy", "own", "quality", "is_settled"),
+    ("copy", "own", "quality", "places"),
     [
-        ([], [], "I", False),
-        (spread_over_pieces(2), [], "I", False),
-        (spread_over_pieces(3), [], "I", True),
-        ([9, 10, 11], [], "I", False),  # of one piece
-        (spread_over_pieces(4), [], "'", False),  # phred 6
-        (spread_over_pieces(6), [], "'", True),
-        (spread_over_pieces(2), [150], "I", False),
-        (spread_over_pieces(3), [150], "I", True),
-        (spread_over_pieces(8), [70, 90, 150], "I", True),
-        (spread_over_pieces(8), [70, 90, 110, 150], "I", False),
+        ([], [], "I", 2),
+        (spread_over_pieces(2), [], "I", 2),
+        (spread_over_pieces(3), [], "I", 1),
+        ([9, 10, 11], [], "I", 2),  # of one piece
+        (spread_over_pieces(4), [], "'", 2),  # phred 6
+        (spread_over_pieces(6), [], "'", 1),
+        (spread_over_pieces(8), [], "#", 0),  # phred 2
+        (spread_over_pieces(2), [150], "I", 2),
+        (spread_over_pieces(3), [150], "I", 1),
+        (spread_over_pieces(8), [70, 90, 150], "I", 1),
+        (spread_over_pieces(8), [70, 90, 110, 150], "I", 0),
+        ([], [70, 90, 110, 150], "I", 0),
     ],
 )
 def test_copies_that_differ(
-    backends: str, copy: list[int], own: list[int], quality: str, is_settled: bool, reverse: bool
+    backends: str, copy: list[int], own: list[int], quality: str, places: int, reverse: bool
 ) -> None:
-    """A copy elsewhere that differs in so many pieces, and a read that differs from its own place."""
+    """A copy elsewhere that differs in so many pieces, and a read that differs from its own place; the places named.
+
+    Of reads with none it is not known that these are all that matter.
+    """
     generator = random.Random(311)
     unit, other = random_bases(generator, LENGTH), [random_bases(generator, 300) for _ in range(3)]
     far = changed(unit, copy)
     contig = other[0] + unit + other[1] + (reverse_complement(far) if reverse else far) + other[2]
-    context = context_of([contig], backends)
     reads = [Read("a", changed(unit, own), quality * LENGTH)]
     reads.append(Read("b", reverse_complement(reads[0].bases), quality * LENGTH))
-    expected = {0: (300, False), 1: (300, True)}
-    assert settled(reads, context) == (expected if is_settled else {})
+    found = settled(reads, context_of([contig], backends))
+    assert list(found) == ([0, 1] if places else [])
+    for turned, one in found.items():
+        both = [(300, bool(turned)), (600 + LENGTH, bool(turned) != reverse)]
+        assert sorted(one.named) == sorted(both[:places])
+        assert one.mapq == 60 or places > 1
+        assert one.place == both[0] or not copy
 
 
-def test_reads_that_are_not_settled(backends: str) -> None:
-    """Because of N, of a gap, of a contig's end, of N there, of their length, of both strands; and one that is."""
+@pytest.mark.parametrize(("copies", "is_settled"), [(MOST_PLACES, True), (MOST_PLACES + 1, False)])
+def test_many_copies(backends: str, copies: int, is_settled: bool) -> None:
+    """More places of a piece than that are not looked at."""
+    generator = random.Random(316)
+    unit = random_bases(generator, LENGTH)
+    contig = "".join(random_bases(generator, 70) + unit for _ in range(copies)) + random_bases(generator, 70)
+    found = settled([Read("r", unit, "I" * LENGTH)], context_of([contig], backends))
+    assert list(found) == [0] * is_settled
+    for one in found.values():
+        assert sorted(one.named) == [(70 + 230 * number, False) for number in range(copies)]
+        assert one.mapq == 0
+
+
+def test_which_reads_are_settled(backends: str) -> None:
+    """N, gaps, a contig's end, N there, the length, both strands."""
     generator = random.Random(312)
     half = random_bases(generator, LENGTH // 2)
     contig = random_bases(generator, 900)
@@ -117,8 +151,8 @@ def test_reads_that_are_not_settled(backends: str) -> None:
         "plain": own,
         "N in a piece": own[:30] + "N" + own[31:],
         "N in all pieces": "".join(own[i : i + 9] + "N" for i in range(0, LENGTH, 10)),
-        "insertion": insert(generator, own, 80, 5)[:LENGTH],
-        "deletion": delete(contig[300 : 305 + LENGTH], 80, 5),
+        "insertion": insert(generator, own, 50, 3)[:LENGTH],
+        "deletion": delete(contig[300 : 303 + LENGTH], 50, 3),
         "clipped": random_bases(generator, 40) + own[40:],
         "at the end": contig[-LENGTH + 4 :] + "ACGT",
         "behind the end": contig[-LENGTH + 40 :] + random_bases(generator, 40),
@@ -129,7 +163,9 @@ def test_reads_that_are_not_settled(backends: str) -> None:
         "empty": "",
     }
     found = settled([Read("r", bases, "I" * len(bases)) for bases in cases.values()], context)
-    assert [list(cases)[number] for number in found] == ["plain", "N in a piece", "at the end", "long enough"]
+    expected = {"plain": 300, "N in a piece": 300, "insertion": 297, "deletion": 303, "at the end": 904 - LENGTH}
+    expected |= {"both strands": 901, "long enough": 500}
+    assert {name: found[number].place[0] for number, name in enumerate(cases) if number in found} == expected
 
 
 def penalties(read: str, contig: str, phreds: Sequence[int], variant: float) -> NDArray[np.float64]:
@@ -140,7 +176,7 @@ def penalties(read: str, contig: str, phreds: Sequence[int], variant: float) -> 
 
 
 def test_nothing_else_comes_near(backends: str) -> None:
-    """All places of all settled reads, on both strands, are 60 phred worse or the read's own."""
+    """All places of all settled reads, on both strands, that are less than 60 phred worse are named."""
     generator = random.Random(313)
     repeat = random_bases(generator, 400)
     contig = random_bases(generator, 500)
@@ -157,8 +193,9 @@ def test_nothing_else_comes_near(backends: str) -> None:
         reads.append(Read("r", bases, quality))
     found = settled(reads, context)
     assert len(reads) // 4 < len(found) < len(reads)
-    for number, (diagonal, reverse) in found.items():
-        bases, phreds = reads[number].bases, [ord(letter) - 33 for letter in reads[number].quality or ""]
+    for number, one in found.items():
+        (diagonal, reverse), bases = one.place, reads[number].bases
+        phreds = [ord(letter) - 33 for letter in reads[number].quality or ""]
         oriented = {False: (bases, phreds), True: (reverse_complement(bases), phreds[::-1])}
         text = contig[diagonal : diagonal + LENGTH]
         differences = sum(a != b for a, b in zip(oriented[reverse][0], text, strict=True))
@@ -166,9 +203,10 @@ def test_nothing_else_comes_near(backends: str) -> None:
         variant = THIRD + phred((1 + differences) / (LEAST_BASES + LENGTH))
         costs = {strand: penalties(read, contig, marks, variant) for strand, (read, marks) in oriented.items()}
         own = costs[reverse][diagonal]
-        costs[reverse][max(diagonal - SPREAD, 0) : diagonal + SPREAD + 1] = np.inf
-        least = min(one.min() for one in costs.values())
-        assert least - own >= NEGLIGIBLE - 2 * MOST_PIECES  # of which each is rounded
+        for place, strand in one.named:
+            costs[strand][max(place - SPREAD, 0) : place + SPREAD + 1] = np.inf
+        left_out = min(one.min() for one in costs.values())
+        assert left_out - own >= NEGLIGIBLE - 2 * MOST_PIECES  # of which each is rounded
 
 
 def without_rivals(path: Path) -> list[list[str]]:
