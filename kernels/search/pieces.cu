@@ -27,53 +27,79 @@ HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const Suffix<Words>&
     return unambiguous_length(mask, query.position, query.length) == query.length;
 }
 
-// Of the suffixes whose ranks lie in `range` those that begin with the query, one more than MOST_PLACES at most.
-HOST_DEVICE Ranks few_equal(const Reference& reference, const suffix_t* suffixes, const Suffix<Words>& query,
-                            Ranks range) {
-    i64 low = range.low, high = range.high;
-    while (low < high) {
-        i64 middle = (low + high) >> 1;
-        i32 order = compare(reference, (i64)suffixes[middle], query);
-        if (order < 0) low = middle + 1;
-        else if (order > 0) high = middle;
-        else {
-            Ranks found = {middle, middle + 1};
-            while (found.high < high && found.high - middle <= MOST_PLACES &&
-                   !compare(reference, (i64)suffixes[found.high], query))
-                ++found.high;
-            while (found.low > low && found.high - found.low <= MOST_PLACES &&
-                   !compare(reference, (i64)suffixes[found.low - 1], query))
-                --found.low;
-            return found;
-        }
-    }
-    return Ranks{low, low};
-}
+// One look-up under way: the ranks among which the first suffix is looked for that begins with the query, until one is met.
+struct Search {
+    Suffix<Words> query;
+    Ranks range;
+    i64 place;
+    bool is_met;
 
-// An item is a look-up. The loads of a bunch are asked for ahead, each where the one before it has arrived.
+    HOST_DEVICE i64 middle() const { return (range.low + range.high) >> 1; }
+    HOST_DEVICE bool goes_on() const { return !is_met && range.low < range.high; }
+    HOST_DEVICE void step(const Reference& reference) {
+        i32 order = compare(reference, place, query);
+        if (order < 0) range.low = middle() + 1;
+        else if (order > 0) range.high = middle();
+        else is_met = true;
+    }
+    // Those that begin with it around the one that was met, one more than MOST_PLACES at most.
+    HOST_DEVICE Ranks equal(const Reference& reference, const suffix_t* suffixes) const {
+        if (!is_met) return Ranks{0, 0};
+        Ranks found = {middle(), middle() + 1};
+        while (found.high < range.high && found.high - middle() <= MOST_PLACES &&
+               !compare(reference, (i64)suffixes[found.high], query))
+            ++found.high;
+        while (found.low > range.low && found.high - found.low <= MOST_PLACES &&
+               !compare(reference, (i64)suffixes[found.low - 1], query))
+            --found.low;
+        return found;
+    }
+};
+
+// An item is a look-up. Those of a bunch go on step by step together: what each loads next is asked for ahead.
 KERNEL void find_pieces(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, PieceTable table,
                         i64 reads) {
     FOR_EACH_BUNCH(first, size, begin, end) {
-        Ranks ranges[BUNCH];
+        Search searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
             Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
+            searches[i] = Search{query, {0, 0}, 0, false};
             if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
         }
+        bool going = false;
         for (i32 i = 0; i < size; ++i) {
-            Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
-            ranges[i] = Ranks{0, 0};
-            if (query.length) ranges[i] = prefix_range(index.prefix_table, query, index.table_bases);
-            PREFETCH(&index.suffixes[(ranges[i].low + ranges[i].high) >> 1]);
+            Search& search = searches[i];
+            if (!search.query.length || !is_clear(queries, first + i, search.query)) continue;
+            search.range = prefix_range(index.prefix_table, search.query, index.table_bases);
+            PREFETCH(&index.suffixes[search.middle()]);
+            going |= search.goes_on();
         }
-        for (i32 i = 0; i < size; ++i)
-            if (ranges[i].low < ranges[i].high)
-                PREFETCH(&reference.words[index.suffixes[(ranges[i].low + ranges[i].high) >> 1] >> 5]);
+        while (going) {
+            going = false;
+            for (i32 i = 0; i < size; ++i) {
+                if (!searches[i].goes_on()) continue;
+                searches[i].place = (i64)index.suffixes[searches[i].middle()];
+                PREFETCH(&reference.words[searches[i].place >> 5]);
+            }
+            for (i32 i = 0; i < size; ++i) {
+                if (!searches[i].goes_on()) continue;
+                searches[i].step(reference);
+                PREFETCH(&index.suffixes[searches[i].middle()]);
+                going |= searches[i].goes_on();
+            }
+        }
         for (i32 i = 0; i < size; ++i) {
-            Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
-            if (!query.length) continue;
-            bool clear = is_clear(queries, first + i, query);
-            Ranks found = clear ? few_equal(reference, index.suffixes, query, ranges[i]) : Ranks{0, MOST_PLACES + 1};
-            i64 count = found.high - found.low;
+            const Search& search = searches[i];
+            if (!search.is_met) continue;
+            i64 last = minimum(search.middle() + 1, index.suffix_count - 1);
+            PREFETCH(&reference.words[index.suffixes[last] >> 5]);
+            PREFETCH(&reference.words[index.suffixes[maximum(search.middle() - 1, (i64)0)] >> 5]);
+        }
+        for (i32 i = 0; i < size; ++i) {
+            const Search& search = searches[i];
+            if (!search.query.length) continue;
+            Ranks found = search.equal(reference, index.suffixes);
+            i64 count = is_clear(queries, first + i, search.query) ? found.high - found.low : MOST_PLACES + 1;
             table.counts[first + i] = (u8)count;
             table.places[first + i] = count == 1 ? index.suffixes[found.low] : (suffix_t)found.low;
         }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
+import mmap
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -23,6 +26,10 @@ from readmap.errors import BackendError
 #: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
 #: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
 SLICE, CALL_SECONDS = 256, 0.005
+
+
+#: Bytes that a thread reads of a file between two moments at which an interrupt is heard.
+PART_BYTES = 16 << 20
 
 
 class CpuBackend(Backend):
@@ -59,7 +66,29 @@ class CpuBackend(Backend):
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
-        return np.array(array)  # NumPy asks for large pages, which a mapped file does not have
+        # NumPy asks for large pages, which a mapped file does not have.
+        held = np.empty(array.shape, array.dtype)
+        if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
+            self._read(array, held.reshape(-1).view(np.uint8))
+        else:
+            held[...] = array
+        return held
+
+    def _read(self, mapped: np.memmap[Any, Any], held: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        """Read the bytes of a mapped file, of which each page that is touched would be in this process's memory too."""
+
+        def read(begin: int) -> None:
+            rest = held[begin : begin + PART_BYTES].data
+            while rest:
+                count = os.preadv(file.fileno(), [rest], mapped.offset + begin)
+                if not count:
+                    raise OSError(errno.EIO, "the file ends too soon", mapped.filename)
+                rest, begin = rest[count:], begin + count
+
+        parts = range(0, len(held), PART_BYTES)
+        with open(str(mapped.filename), "rb", buffering=0) as file:
+            for _ in self._pool.map(read, parts) if self._pool else map(read, parts):
+                pass
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
