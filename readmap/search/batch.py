@@ -12,7 +12,7 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.reads.parsing import Reads, absent_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search.context import Context
-from readmap.search.counters import Counters
+from readmap.search.counters import Counters, Work
 from readmap.search.parameters import DISTANT
 
 WINDOWS = constant("search/windows.cuh", "WINDOWS")
@@ -103,6 +103,7 @@ class Batch:
     windows: WindowTable
     placements: PlacementTable
     counters: Counters
+    work: Work
 
     def launch(self, kernel: Kernel, items: int, context: Context, **arguments: Any) -> None:
         """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.
@@ -129,7 +130,7 @@ class Batch:
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
-        return cls(reads, queries, *tables, _counters(reads, queries, context))
+        return cls(reads, queries, *tables, _counters(reads, queries, context), Work())
 
     def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""

@@ -7,7 +7,44 @@ from typing import Any
 
 import numpy as np
 
+from readmap.search.parameters import CROWDED, DISTANT, SPLIT
+
 MAPQS = 61  # 0 to 60
+
+
+@dataclass
+class Work:
+    """What was done for the reads of a batch, or of a run: it says why a run was slow.
+
+    Attributes:
+        settled: reads that a few look-ups placed.
+        searched: others, which were searched by seeds; crowded, distant, split: those of them that were searched once
+            more, since some of their places were left out, the best one explains little, or leaves a part over.
+        windows: places that reads were compared at.
+        scored: banded alignments of which the score was computed; traced: those of which the path was.
+        rescues: mates that were looked for where their partners expect them; rescued: those that have such a place.
+    """
+
+    settled: int = 0
+    searched: int = 0
+    crowded: int = 0
+    distant: int = 0
+    split: int = 0
+    windows: int = 0
+    scored: int = 0
+    traced: int = 0
+    rescues: int = 0
+    rescued: int = 0
+
+    def count_searched(self, reads: int, takes: int) -> None:
+        """Count the reads of a pass, by why it takes them."""
+        name = {CROWDED: "crowded", DISTANT: "distant", SPLIT: "split"}.get(takes, "searched")
+        setattr(self, name, getattr(self, name) + reads)
+
+    def add(self, other: Work) -> None:
+        """Add another batch's."""
+        for one in fields(Work):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass

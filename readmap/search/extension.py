@@ -65,6 +65,7 @@ def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool 
     counts, shared = backend.empty(len(BANDS) * reads, np.int64), {"count": reads, "without": 0 if long_gaps else WIDE}
     batch.launch(_COUNT, reads, context, selected=slots, counts=counts, **shared)
     ends, total = backend.ends(counts)
+    batch.work.scored += total
     tasks, task_slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
     batch.launch(_LIST, reads, context, selected=slots, ends=ends, tasks=tasks, task_slots=task_slots, **shared)
     for kind, first, last in _by_kind(ends, reads, total, backend):
@@ -130,6 +131,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, total = backend.ends(counts)
+    batch.work.traced += total
     traced, lengths = backend.empty(total, np.int64), backend.empty(total, np.int32)
     batch.launch(_LIST_TRACED, reads, context, plan=plan, ends=ends, traced=traced, lengths=lengths, reads=reads)
     for kind, first, last in _by_kind(ends, reads, total, backend):

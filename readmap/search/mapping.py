@@ -10,7 +10,7 @@ from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
 from readmap.search.batch import Batch
 from readmap.search.context import Context
-from readmap.search.counters import Counters
+from readmap.search.counters import Counters, Work
 from readmap.search.inserts import InsertSize
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
@@ -28,12 +28,14 @@ class MappingSummary(stream.RunSummary, Counters):
     Attributes:
         bases_per_variant: in which the sample is expected to differ once from the reference; None where no reads came.
         insert_sizes: of the library, one a direction; None where there are no pairs.
+        work: what was done for the reads.
         lost: of BAM and CRAM, reads that are single since their mates were not found; None of other files.
     """
 
     bases_per_variant: int | None = None
     insert_sizes: tuple[InsertSize, ...] | None = None
     lost: int | None = None
+    work: Work = field(default_factory=Work)
 
     @property
     def written(self) -> int:
@@ -149,6 +151,8 @@ class Mapping:
             count_alignments(alignments, part.counters, self._context)
             self.summary.add(part.counters)
             yield blocks, part.reads.count
+        batch.work.windows = int(self._context.backend.xp.sum(batch.windows.counts))
+        self.summary.work.add(batch.work)
 
     def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
         """The records of a batch, and its reads without a place where those are wanted."""

@@ -69,6 +69,7 @@ def settle_reads(batch: Batch, context: Context) -> None:
         choose_windows(slots, batch, context, MOST_DIFFERENCES)
     if len(few):
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, bases_per_variant=LEAST_BASES)
+    batch.work.settled = batch.reads.count - int(backend.xp.count_nonzero(batch.placements.unsettled))
 
 
 def _find_pieces(batch: Batch, context: Context) -> PieceTable:

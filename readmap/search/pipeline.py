@@ -20,7 +20,7 @@ from readmap.search.passes import select
 from readmap.search.pieces import settle_reads
 from readmap.search.placement import choose_windows
 from readmap.search.record_plan import RecordPlan, plan_records, traced_where_several
-from readmap.search.rescues import rescue_mates
+from readmap.search.rescues import count_rescued, rescue_mates
 from readmap.search.secondaries import add_secondaries
 from readmap.search.seeds import find_seeds
 from readmap.search.windows import add_diagonals, join_diagonals
@@ -34,6 +34,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
         settle_reads(batch, context)
     for effort in efforts(context.index.suffix_count):
         for selection in select(effort, batch, context.backend):
+            batch.work.count_searched(selection.count, effort.takes)
             seeds = find_seeds(selection, batch, context)
             diagonals = find_diagonals(selection, seeds, batch, context)
             if effort.takes == SPLIT:
@@ -54,10 +55,11 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     inserts = to_device(context.sample.insert_sizes, context.backend)
     choose_windows(batch.queries.slot_of, batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
-    if inserts.sizes and context.pairing.rescue:
-        rescue_mates(inserts, batch, context)
+    rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None
     if rests is not None:
         pair_mates(inserts, rests, batch, context)
+    if rescues is not None:
+        count_rescued(rescues, batch, context)
     if not context.reporting.most_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from readmap.backend import Kernel
+from readmap.backend import Array, Kernel
 from readmap.backend.marks import list_marked
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
@@ -17,14 +19,28 @@ from readmap.search.windows import add_diagonals
 _LIST, _RESCUE = Kernel("search/rescues", "list_rescues"), Kernel("search/rescues", "rescue_mates", grouped=True)
 
 
-def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
-    """Look for mates where their partners expect them, and place those anew that may be there."""
+@dataclass(frozen=True)
+class Rescues:
+    """Mates that were looked for.
+
+    Attributes:
+        slots: int32 [rescues]; counts: int32 [rescues], how many windows each had before.
+    """
+
+    slots: Array
+    counts: Array
+
+
+def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | None:
+    """Look for mates where their partners expect them, and place those anew that may be there; None where none may."""
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
     slots = list_marked(wanted, 1, backend)
     if not len(slots):
-        return
+        return None
+    rescues = Rescues(slots, batch.windows.counts[slots])
+    batch.work.rescues += len(slots)
     diagonals = Diagonals.empty(len(slots), backend)
     batch.launch(
         _RESCUE, len(slots), context, inserts=inserts, selected=slots, choice_deficits=deficits, found=diagonals
@@ -32,3 +48,11 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> None:
     add_diagonals(slots, diagonals, WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)
+    return rescues
+
+
+def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
+    """Count the mates that make a fragment where only their partners pointed to."""
+    slots, placements = rescues.slots, batch.placements
+    found = (placements.chosen[slots] >= rescues.counts) & (placements.joint[slots] != 0)
+    batch.work.rescued += int(context.backend.xp.count_nonzero(found))

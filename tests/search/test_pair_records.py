@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pysam
 import pytest
-from examples import Read, draw_pairs, index_of, map_files, random_bases, small_genome, write_pairs
-from oracles.alignment import parse_cigar
+from examples import Read, draw_pairs, index_of, map_files, random_bases, small_genome, substitute, write_pairs
+from oracles.alignment import parse_cigar, reverse_complement
 from oracles.places import fragment
 from oracles.sam import by_read, check_read, check_same_records, fields_of, write_bgzf
 
@@ -23,7 +23,7 @@ from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import MappingSummary
-from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting, Scoring
+from readmap.search.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, efforts
 from readmap.search.records import Style
 
 DRAW = random.Random(131)
@@ -226,3 +226,39 @@ def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
     summary = map_files([tmp_path / "r.fa"], world.index, world.backend, tmp_path / "out", layout=Layout.INTERLEAVED)
     found = Found((tmp_path / "out").read_text().splitlines(keepends=True), summary)
     check(found, pairs=pairs)
+
+
+def test_work_is_counted(world: World, tmp_path: Path) -> None:
+    """Each count, against what the records and another search say of it."""
+    quick, slow = (search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=most)) for most in (None, 0))
+    without = search(world, tmp_path / "out", pairing=Pairing(rescue=False))
+    work, everywhere = quick.summary.work, slow.summary.work
+    lengths = [len(read.bases) for pair in PAIRS for read in pair]
+    shortest = efforts(world.index.suffix_count)[0].shortest_seed
+    assert work.settled + work.searched == everywhere.searched == sum(length >= shortest for length in lengths)
+    assert work.settled > 0 == everywhere.settled
+    assert work.searched > max(work.crowded, work.distant, work.split)
+    assert min(work.crowded, work.distant, work.split) > 0
+    gapped = sum(bool(re.search("[ID]", fields_of(line)[0][5])) for line in slow.lines)
+    assert everywhere.scored >= everywhere.traced >= gapped > 0
+    assert work.windows >= quick.summary.mapped
+    assert work.rescues >= work.rescued
+    assert without.summary.work.rescues == 0
+
+
+def test_rescued_mates_are_counted(world: World, tmp_path: Path) -> None:
+    """Mates without a seed, which differ in every ninth base."""
+    draw, contig = random.Random(132), GENOME["three"]
+    pairs = []
+    for number in range(60):
+        start = 60 * number
+        fragment_bases = contig[start : start + 290 + number % 21]
+        first, second = fragment_bases[:100], reverse_complement(fragment_bases)[:100]
+        if number % 10 == 0:
+            second = "".join(substitute(draw, second[i], 1) + second[i + 1 : i + 9] for i in range(0, 100, 9))
+        pairs.append((Read(f"{number}/1", first, "I" * 100), Read(f"{number}/2", second, "I" * 100)))
+    files = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
+    options = {"layout": Layout.TWO_FILES, "pairing": Pairing(insert_size=(300, 10))}
+    summary = map_files(files, world.index, world.backend, tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert summary.mapped == summary.properly_paired == 120
+    assert summary.work.rescues >= summary.work.rescued == 6

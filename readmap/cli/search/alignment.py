@@ -95,6 +95,7 @@ class AlignmentMode:
                 "replaced_letters": summary.replaced,
                 **({} if summary.lost is None else {"singles": summary.singles, "lost_mates": summary.lost}),
             },
+            "work": asdict(summary.work),
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": None if summary.insert_sizes is None else [asdict(size) for size in summary.insert_sizes],
