@@ -71,38 +71,89 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* g
     return cigar.count;
 }
 
-// The alignment that is reported: the best one or, where that falls below `least` without the bonuses for the ends that it
-// reaches, the best one without them. The group's first lane has it.
-template <i32 WIDTH>
-HOST_DEVICE Path trace_reported(const Band& band, Scoring scoring, Steps<WIDTH> steps, u32* operations, i32 least) {
-    while (true) {
-        BestCell best = fill_band(band, scoring, steps);
-        Path path = {0, 0, 0};
-        bool holds = scoring.clip_penalty == 0;
-        if (group_lane() == 0) {
-            path = walk_back(band, best, steps, operations);
-            Aligned aligned = {band.reference,       nullptr,    band.bases,     band.mask,
-                               path.reference_start, operations, path.operations};
-            holds = holds || measure(aligned, scoring).score >= least;
-        }
-        if (from_first(holds)) return path;
-        scoring.clip_penalty = 0;
-    }
-}
+// Entries that an item traces.
+const i32 TRACED = GROUP_WIDTH > 1 ? 1 : Narrow::width;
 
-// An item is an entry of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of `steps`.
+// Some entries whose windows have one band.
+template <i32 WIDTH> struct Tracing {
+    const Scoring& scoring;
+    const RecordPlan& plan;
+    const Extensions& extensions;
+    const i64* entries;
+    i32 count;
+    Band bands[TRACED];
+
+    // Whether what an alignment scores without bonuses is enough for it to be reported.
+    HOST_DEVICE bool holds(i32 i, const Path& path) const {
+        Aligned aligned = {
+            bands[i].reference,           nullptr,        bands[i].bases, bands[i].mask, path.reference_start,
+            extensions.cigar(entries[i]), path.operations};
+        return measure(aligned, scoring).score >= plan.least_scores[entries[i]];
+    }
+    HOST_DEVICE void keep(i32 i, const Path& path) const {
+        extensions.counts[entries[i]] = path.operations;
+        extensions.reference_starts[entries[i]] = path.reference_start;
+    }
+    // The alignment that is reported: the best one or, where that falls below what it has to score without the bonuses for
+    // the ends that it reaches, the best one without them. The group's first lane has it.
+    HOST_DEVICE void trace(i32 i, u8* steps) const {
+        Scoring rules = scoring;
+        while (true) {
+            BestCell best = fill_band(bands[i], rules, Steps<WIDTH>{steps});
+            Path path = {0, 0, 0};
+            bool is_last = rules.clip_penalty == 0;
+            if (group_lane() == 0) {
+                path = walk_back(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
+                is_last = is_last || holds(i, path);
+            }
+            if (from_first(is_last)) {
+                if (group_lane() == 0) keep(i, path);
+                return;
+            }
+            rules.clip_penalty = 0;
+        }
+    }
+#ifndef __CUDACC__
+    // All of them at once; those that have to be traced once more are returned, a bit each.
+    HOST_DEVICE u32 trace_together(u8* steps) {
+        for (i32 i = count; i < TRACED; ++i) bands[i] = bands[0];
+        BandedPaths<WIDTH> paths;
+        BestCell cells[TRACED];
+        paths.fill(bands, scoring, steps, cells);
+        u32 rest = 0;
+        for (i32 i = 0; i < count; ++i) {
+            Path path = walk_back(bands[i], cells[i], LaneSteps<WIDTH>{steps, i}, extensions.cigar(entries[i]));
+            if (scoring.clip_penalty && !holds(i, path)) rest |= 1u << i;
+            else keep(i, path);
+        }
+        return rest;
+    }
+#endif
+    HOST_DEVICE void trace_all(u8* steps, bool fits_16_bits) {
+        u32 rest = (1u << count) - 1;
+#ifndef __CUDACC__
+        if constexpr (!has_long_gaps(WIDTH))
+            if (fits_16_bits && count > 1) rest = trace_together(steps);
+#endif
+        for (i32 i = 0; i < count; ++i)
+            if (rest >> i & 1) trace(i, steps);
+    }
+};
+
+// An item is TRACED entries of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of
+// `steps`.
 #define TRACE_ALIGNMENTS(name, WIDTH)                                                                            \
     KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan, \
                      Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),          \
-                     u8* steps OF(items* item_bytes), i64 first, i64 item_bytes) {                               \
+                     u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) {   \
         FOR_EACH_GROUP(item, begin, end) {                                                                       \
-            i64 entry = traced[first + item], slot = plan.slots[entry];                                          \
-            Band band = band_of(reference, queries, slot, windows[plan.windows[entry]]);                         \
-            Steps<WIDTH> own = {steps + item * item_bytes};                                                      \
-            Path path = trace_reported(band, scoring, own, extensions.cigar(entry), plan.least_scores[entry]);   \
-            if (group_lane() != 0) continue;                                                                     \
-            extensions.counts[entry] = path.operations;                                                          \
-            extensions.reference_starts[entry] = path.reference_start;                                           \
+            const i64* entries = traced + first + item * TRACED;                                                 \
+            i32 count = (i32)minimum((i64)TRACED, last - first - item * TRACED);                                 \
+            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                            \
+            for (i32 i = 0; i < count; ++i)                                                                      \
+                tracing.bands[i] =                                                                               \
+                    band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]);      \
+            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                          \
         }                                                                                                        \
     }
 

@@ -1,5 +1,5 @@
-// One banded alignment with its path: the recurrence of smith_waterman.cuh, one pair that a group aligns together, with a
-// byte a cell that says where the cell's scores came from. Of equal paths the one is taken that leaves the diagonal last on
+// Banded alignments with their paths: the recurrence of smith_waterman.cuh, with a byte a cell that says where the cell's
+// scores came from. A group aligns one pair together; the CPU, in narrow bands, a vector of pairs. Of equal paths the one is taken that leaves the diagonal last on
 // the way back, so that gaps stand as far left on the forward reference as they can.
 #pragma once
 #include "search/band.cuh"
@@ -172,8 +172,94 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
     return best;
 }
 
+#ifndef __CUDACC__
+
+// The bytes of the cells of one lane, of Narrow::width bands that are filled together.
+template <i32 WIDTH> struct LaneSteps {
+    const u8* bytes;
+    i32 lane;
+
+    HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Narrow::width + lane]; }
+};
+
+// The best cells of Narrow::width bands without long gaps, and the steps of all their cells. No score leaves 16 bits.
+template <i32 WIDTH> struct BandedPaths {
+    Narrow scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring written twice
+
+    HOST_DEVICE void set_letter(const Band* bands, i32 column) {
+        Narrow letter = Narrow::all(0);
+        for (i32 lane = 0; lane < Narrow::width; ++lane) letter.set(lane, bands[lane].text_code(column));
+        letters[column % WIDTH] = letters[column % WIDTH + WIDTH] = letter;
+    }
+    HOST_DEVICE static void write(Narrow step, u8* bytes) {
+        typedef u8 narrow_bytes __attribute__((vector_size(Narrow::width), aligned(1)));
+        *(narrow_bytes*)bytes = __builtin_convertvector(step.value, narrow_bytes);
+    }
+    // A row of cells; `differing` is what a pair of other letters scores.
+    template <bool PLAIN> HOST_DEVICE void row(i32 i, Narrow query, Narrow differing, Narrow bonus,
+                                               const Scoring& scoring, Narrow* best, u8* steps) {
+        const Narrow zero = Narrow::all(0), match = Narrow::all(scoring.match), never = Narrow::all(NEVER);
+        const Narrow open = Narrow::all(-scoring.gap_open), extend = Narrow::all(-scoring.gap_extend);
+        Narrow deletion = never;
+        for (i32 b = 0; b < WIDTH; ++b) {
+            Narrow letter = letters[i % WIDTH + b], column = if_equal(query, letter, match, differing);
+            if (!PLAIN) {
+                Narrow outside = Narrow::all(OUTSIDE), unclear = Narrow::all(TEXT_UNCLEAR);
+                column = if_equal(letter, unclear, Narrow::all(-AMBIGUOUS_PENALTY), column);
+                column = if_equal(letter, outside, never, column);
+                deletion = if_equal(letter, outside, never, deletion);
+            }
+            Narrow diagonal = scores[b] + bonus + column, opened = scores[b + 1] + open;
+            Narrow longer = below(opened, insertions[b + 1]);
+            Narrow insertion = larger(opened, insertions[b + 1]) + extend;
+            Narrow here = larger(larger(diagonal, zero), larger(insertion, deletion));
+            Narrow step = if_equal(here, insertion, Narrow::all(INSERTION), Narrow::all(DELETION));
+            step = if_equal(here, zero, Narrow::all(STOP), if_equal(here, diagonal, Narrow::all(DIAGONAL), step));
+            step = step + select(longer, Narrow::all(INSERTION_LONGER), zero);
+            scores[b] = here, insertions[b] = insertion;
+            opened = here + open;
+            step = step + select(below(opened, deletion), Narrow::all(DELETION_LONGER), zero);
+            deletion = larger(opened, deletion) + extend;
+            write(step, steps + b * Narrow::width);
+            Narrow more = below(best[0], here);
+            best[0] = larger(best[0], here);
+            best[1] = select(more, Narrow::all(i), best[1]);
+            best[2] = select(more, Narrow::all(b), best[2]);
+        }
+    }
+    HOST_DEVICE void fill(const Band* bands, const Scoring& scoring, u8* steps, BestCell* cells) {
+        i32 longest = 0;
+        bool plain = true;
+        for (i32 lane = 0; lane < Narrow::width; ++lane) {
+            longest = maximum(longest, bands[lane].length);
+            plain = plain && bands[lane].plain();
+        }
+        for (i32 b = 0; b < WIDTH; ++b) scores[b] = Narrow::all(0), insertions[b] = Narrow::all(NEVER);
+        scores[WIDTH] = insertions[WIDTH] = Narrow::all(NEVER);
+        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
+        Narrow best[3] = {Narrow::all(0), Narrow::all(-1), Narrow::all(0)}, query = best[0], differing = query,
+               bonus = query;
+        for (i32 i = 0; i < longest; ++i) {
+            set_letter(bands, i + WIDTH - 1);
+            for (i32 lane = 0; lane < Narrow::width; ++lane) {
+                i32 code = bands[lane].query_code(i), ends = (i == 0) + (i + 1 == bands[lane].length);
+                query.set(lane, code);
+                differing.set(lane, code == READ_UNCLEAR ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
+                bonus.set(lane, ends * scoring.clip_penalty);
+            }
+            u8* cells_of_row = steps + (i64)i * WIDTH * Narrow::width;
+            if (plain) row<true>(i, query, differing, bonus, scoring, best, cells_of_row);
+            else row<false>(i, query, differing, bonus, scoring, best, cells_of_row);
+        }
+        for (i32 lane = 0; lane < Narrow::width; ++lane)
+            cells[lane] = BestCell{best[0].get(lane), best[1].get(lane), best[2].get(lane)};
+    }
+};
+
+#endif
+
 // The path that ends at the best cell; operations: room for the CIGAR.
-template <i32 WIDTH> HOST_DEVICE Path walk_back(const Band& band, BestCell best, Steps<WIDTH> steps, u32* operations) {
+template <class Steps> HOST_DEVICE Path walk_back(const Band& band, BestCell best, Steps steps, u32* operations) {
     Cigar cigar = {operations, 0};
     i32 i = best.row, b = best.column;
     cigar.add(CLIPPED, band.length - 1 - i);

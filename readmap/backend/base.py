@@ -58,6 +58,7 @@ class Backend(abc.ABC):
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
             kernels/common/lanes.cuh.
+        traced_lanes: alignments that an item of a kernel traces.
         most_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together.
@@ -73,6 +74,7 @@ class Backend(abc.ABC):
     lanes: int
     narrow_lanes: int
     wide_lanes: int
+    traced_lanes: int
     most_table_bases: int
     scratch_bytes: int
     chunk_bytes: int

@@ -40,6 +40,7 @@ class CpuBackend(Backend):
     lanes = 1
     narrow_lanes = 16
     wide_lanes = 8
+    traced_lanes = 16
     most_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
     scratch_bytes = 64 << 20
     chunk_bytes = 8 << 20

@@ -27,6 +27,7 @@ class CudaBackend(Backend):
     lanes = 32
     narrow_lanes = 2
     wide_lanes = 1
+    traced_lanes = 1
     most_table_bases = 15
     scratch_bytes = 1 << 30
     chunk_bytes = 128 << 20

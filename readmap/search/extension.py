@@ -141,7 +141,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
 
 def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], batch: Batch, context: Context) -> None:
     """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
-    backend, begin = context.backend, 0
+    backend, begin, lanes = context.backend, 0, context.backend.traced_lanes
 
     def longest(part: int) -> int:
         return int(backend.to_host(lengths[begin + part - 1 : begin + part])[0])
@@ -149,18 +149,21 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
     while begin < len(traced):
         # The longest read of a part decides its scratch; parts shrink where reads are long.
         part = min(len(traced) - begin, TRACED_TOGETHER)
-        item_bytes = longest(part) * band.width
-        while part > 1 and part * item_bytes > backend.scratch_bytes:
+        item_bytes = longest(part) * band.width * lanes
+        while part > lanes and -(-part // lanes) * item_bytes > backend.scratch_bytes:
             part //= 2
-            item_bytes = longest(part) * band.width
+            item_bytes = longest(part) * band.width * lanes
+        items = -(-part // lanes)
         batch.launch(
             Kernel("search/extension", f"trace_{band.name}", grouped=True),
-            part,
+            items,
             context,
             traced=traced,
-            steps=backend.empty(part * item_bytes, np.uint8),
+            steps=backend.empty(items * item_bytes, np.uint8),
             first=begin,
+            last=begin + part,
             item_bytes=item_bytes,
+            fits_16_bits=int(context.scoring.fits_16_bits(batch.queries.longest)),
             **shared,
         )
         begin += part
