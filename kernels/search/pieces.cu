@@ -135,10 +135,11 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
 }
 
 // An item is a read's slot. One that belongs to one place beyond doubt gets that window. Of one with few others it is seen
-// later whether they are all that matter.
+// later whether they are all that matter. One of which all places lose more than a search by few seeds may leave is searched
+// by many at once.
 KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
-                         PieceTable table, WindowTable windows, u8* verdicts OF(items), i32 most_lost,
-                         i32 bases_per_variant) {
+                         PieceTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
+                         i32 most_lost, i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(slot, begin, end) {
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
         Anchor anchor = found.anchor();
@@ -160,6 +161,8 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
             others.add(piece);
         }
         if (several && others.is_negligible(0, 0)) verdicts[slot] = FEW_PLACES;
+        else if (found.absent() * least_loss(found.pieces, scoring) > settled_deficit)
+            placements.unsettled[slot] = DISTANT;
     }
 }
 
@@ -214,6 +217,6 @@ KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, 
         for (i32 piece = 0; piece < found.pieces.count; ++piece)
             if (found.is_listed(piece)) others.add(piece);
         if (windows.crowded[slot] || !others.is_negligible(in_phred(lost, variant, scoring), lost))
-            placements.unsettled[slot] = DISTANT;
+            placements.unsettled[slot] = UNSEARCHED;
     }
 }

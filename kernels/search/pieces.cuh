@@ -87,6 +87,12 @@ struct Found {
         }
         return true;
     }
+    // The pieces that occur nowhere.
+    HOST_DEVICE i32 absent() const {
+        i32 nowhere = 0;
+        for (i32 piece = 0; piece < pieces.count; ++piece) nowhere += !count(0, piece) && !count(1, piece);
+        return nowhere;
+    }
     // Whether all its places can be looked at.
     HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MOST_PLACES; }
     // The diagonal that most of the pieces with one place name, if more than half of these do; without bases if none has.
@@ -113,9 +119,15 @@ struct Found {
     }
 };
 
-// By how much a place is less likely, at least, that holds none of some pieces whole. It loses some points in each: by a
-// mismatch or a gap there, or by a clipped end, which may take several. Without gaps it is compared in phred, with gaps in
-// points. What the reference leaves open counts as a difference.
+// Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
+// clipped end, which may take several. What the reference leaves open counts as a difference.
+HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
+    i32 clipped = minimum(pieces.bases() * scoring.match, scoring.match + scoring.clip_penalty);
+    return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
+}
+
+// By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
+// with gaps in points.
 struct Remoteness {
     Pieces pieces;
     Qualities qualities;  // of orientation 0
@@ -123,8 +135,7 @@ struct Remoteness {
     i32 variant, phred, points;
 
     HOST_DEVICE void add(i32 piece) {
-        i32 clipped = minimum(pieces.bases() * scoring.match, scoring.match + scoring.clip_penalty);
-        i32 lost = minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
+        i32 lost = least_loss(pieces, scoring);
         i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
         for (i32 i = 1; i < pieces.bases(); ++i) least = minimum(least, qualities.at(begin + i));
         points += lost;

@@ -2,10 +2,10 @@
 #pragma once
 #include "search/mapping_quality.cuh"
 
-// Why another search may find more: places may have been unexamined; the best one loses more than a few mismatches, so that
+// Why a search may find more: there was none yet; places may have been unexamined; the best one loses more than a few mismatches, so that
 // seeds may have been too long or too far apart for the right one; it leaves a part of the read over, of which places may
 // have been crowded out by those of the other part.
-enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4 };
+enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4, UNSEARCHED = 8 };
 
 const i32 NO_DEFICIT = 32767;  // more than any place that is still thought of
 
@@ -16,7 +16,7 @@ struct PlacementTable {
     u8* mapqs OF(reads);               // phred of the probability that the read belongs elsewhere, 0 to 60
     i16* deficits OF(reads* WINDOWS);  // of each window: phred by which the chosen one explains the read better
     u8* variants OF(reads);            // phred of a difference of the sample, as the read shows it
-    u8* unsettled OF(reads);           // why another search may find more: CROWDED, DISTANT, SPLIT
+    u8* unsettled OF(reads);           // why a search may find more: an Unsettled's bits
     u8* joint OF(reads);               // 1 where the place and that of the mate make a fragment
     i32* part_begins OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
     i32* part_ends OF(reads);

@@ -13,7 +13,7 @@ from readmap.reads.parsing import Reads, absent_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search.context import Context
 from readmap.search.counters import Counters, Work
-from readmap.search.parameters import DISTANT
+from readmap.search.parameters import UNSEARCHED
 
 WINDOWS = constant("search/windows.cuh", "WINDOWS")
 WINDOW = row_dtype("search/windows.cuh", "Window")
@@ -59,7 +59,7 @@ class PlacementTable:
         deficits: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better; undefined
             in a part of a batch, whose mates are chosen.
         variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
-        unsettled: uint8 [reads], why another search may find more (enum Unsettled of kernels/search/placement.cuh), 0
+        unsettled: uint8 [reads], why a search may find more (enum Unsettled of kernels/search/placement.cuh), 0
             where none would.
         joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
         part_begins, part_ends: int32 [reads], the part that the place leaves over, in orientation 0, or all.
@@ -84,7 +84,7 @@ class PlacementTable:
             backend.full(reads, 0, np.uint8),
             backend.empty(reads * WINDOWS, np.int16),
             backend.full(reads, 0, np.uint8),
-            backend.full(reads, DISTANT, np.uint8),
+            backend.full(reads, UNSEARCHED, np.uint8),
             backend.full(reads, 0, np.uint8),
             backend.empty(reads, np.int32),
             backend.empty(reads, np.int32),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from readmap.search.parameters import CROWDED, DISTANT, SPLIT
+from readmap.search.parameters import CROWDED, DISTANT, SPLIT, UNSEARCHED
 
 MAPQS = 61  # 0 to 60
 
@@ -18,8 +18,8 @@ class Work:
 
     Attributes:
         settled: reads that a few look-ups placed.
-        searched: others, which were searched by seeds; crowded, distant, split: those of them that were searched once
-            more, since some of their places were left out, the best one explains little, or leaves a part over.
+        searched: others, which were searched by seeds; crowded: those searched with more places of each seed; distant:
+            with more seeds, before that or at once; split: for the part that the best place leaves over.
         windows: places that reads were compared at.
         scored: banded alignments of which the score was computed; traced: those of which the path was.
         rescues: mates that were looked for where their partners expect them; rescued: those that have such a place.
@@ -38,7 +38,7 @@ class Work:
 
     def count_searched(self, reads: int, takes: int) -> None:
         """Count the reads of a pass, by why it takes them."""
-        name = {CROWDED: "crowded", DISTANT: "distant", SPLIT: "split"}.get(takes, "searched")
+        name = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SPLIT: "split"}[takes]
         setattr(self, name, getattr(self, name) + reads)
 
     def add(self, other: Work) -> None:

@@ -125,8 +125,10 @@ class Pairing:
     insert_size: tuple[float, float] | None = None
 
 
-#: Why a read is searched again: enum Unsettled of kernels/search/placement.cuh.
-CROWDED, DISTANT, SPLIT = (constant("search/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT"))
+#: Why a read is searched: enum Unsettled of kernels/search/placement.cuh.
+CROWDED, DISTANT, SPLIT, UNSEARCHED = (
+    constant("search/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT", "UNSEARCHED")
+)
 
 #: Mismatches of the best place found up to which it is not distant.
 SETTLED_DIFFERENCES = 2
@@ -174,7 +176,7 @@ def efforts(suffixes: int) -> tuple[Effort, ...]:
     """
     sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed(suffixes)
     return (
-        Effort(CROWDED | DISTANT, 12, 3, sparse, 16),
+        Effort(UNSEARCHED, 12, 3, sparse, 16),
         Effort(CROWDED, 12, 3, sparse, 64),
         Effort(DISTANT, 4, 1, dense, 64),
         Effort(SPLIT, 4, 1, dense, 64),

@@ -14,7 +14,7 @@ from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
 from readmap.search.divergence import LEAST_BASES
 from readmap.search.extension import score_windows
-from readmap.search.parameters import dense_seed
+from readmap.search.parameters import SETTLED_DIFFERENCES, dense_seed
 from readmap.search.placement import choose_windows
 from readmap.search.windows import join_diagonals
 
@@ -48,6 +48,7 @@ def settle_reads(batch: Batch, context: Context) -> None:
     Any other place of such a read is 60 phred less likely, and changes no MAPQ.
     """
     backend, table = context.backend, _find_pieces(batch, context)
+    difference = context.scoring.match + context.scoring.mismatch
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(
         _SETTLE,
@@ -55,7 +56,8 @@ def settle_reads(batch: Batch, context: Context) -> None:
         context,
         table=table,
         verdicts=verdicts,
-        most_lost=MOST_DIFFERENCES * (context.scoring.match + context.scoring.mismatch),
+        most_lost=MOST_DIFFERENCES * difference,
+        settled_deficit=SETTLED_DIFFERENCES * difference,
         bases_per_variant=LEAST_BASES,
     )
     few = list_marked(verdicts, _FEW_PLACES, backend)

@@ -15,7 +15,7 @@ from readmap.search.fragments import join_mates
 from readmap.search.inserts import Inserts, to_device
 from readmap.search.matches import SeedMatches, list_candidates, parts_with_matches
 from readmap.search.pairs import pair_mates
-from readmap.search.parameters import CROWDED, SPLIT, SPLIT_WINDOWS, efforts
+from readmap.search.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.search.passes import select
 from readmap.search.pieces import settle_reads
 from readmap.search.placement import choose_windows
@@ -41,7 +41,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
                 add_diagonals(selection.slots, diagonals, SPLIT_WINDOWS, batch, context)
             else:
                 join_diagonals(selection.slots, diagonals, batch, context)
-            score_windows(selection.slots, batch, context, long_gaps=not effort.takes & CROWDED)
+            score_windows(selection.slots, batch, context, long_gaps=effort.takes in (DISTANT, SPLIT))
             choose_windows(selection.slots, batch, context)
     return batch
 

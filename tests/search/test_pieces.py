@@ -37,7 +37,7 @@ from readmap.reads.chunks import Layout
 from readmap.search.batch import WINDOW, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.divergence import LEAST_BASES
-from readmap.search.parameters import MOST_XA_HITS, Reporting, dense_seed
+from readmap.search.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
 from readmap.search.pieces import MOST_DIFFERENCES, settle_reads
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
@@ -253,3 +253,16 @@ def test_any_qualities(backends: str) -> None:
         if not NEGLIGIBLE - 8 <= known <= NEGLIGIBLE + 8:
             assert (number in found) == (known > NEGLIGIBLE)
     assert np.unique([number in found for number in range(len(reads))]).size == 2
+
+
+@pytest.mark.parametrize(("differing", "expected"), [(2, UNSEARCHED), (3, DISTANT), (8, DISTANT)])
+def test_what_is_far_from_everywhere(backends: str, differing: int, expected: int) -> None:
+    """Of which so many pieces occur nowhere, and the others too often to be looked at."""
+    generator = random.Random(317)
+    unit = random_bases(generator, LENGTH)
+    contig = "".join(random_bases(generator, 70) + unit for _ in range(MOST_PLACES + 1))
+    context = context_of([contig], backends)
+    read = Read("r", changed(unit, spread_over_pieces(differing)), "I" * LENGTH)
+    batch = Batch.of(reads_of(fastq([read]), context.backend), context)
+    settle_reads(batch, context)
+    assert context.backend.to_host(batch.placements.unsettled).tolist() == [expected]
