@@ -115,8 +115,7 @@ HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& querie
 
 // Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.
 HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const ReadTexts& texts, const Queries& queries,
-                            const Reference& reference, const Scoring& scoring, i32 most_lost, i32 bases_per_variant,
-                            Window& window) {
+                            const Reference& reference, const Scoring& scoring, i32 bases_per_variant, Window& window) {
     i64 slot = found.slot;
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
     Laid laid = lay(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
@@ -124,7 +123,7 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
     window = builder_of(Diagonal{anchor.diagonal, 0, segment, anchor.orientation}, length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
     i32 lost = perfect - segment.score;
-    if (lost > most_lost || surest(segment.score, perfect) < NEGLIGIBLE) return false;
+    if (surest(segment.score, perfect) < NEGLIGIBLE) return false;
     if (least_score(window, length, scoring) < scoring.min_score) return false;
     Qualities qualities = qualities_of(texts, queries, slot, anchor.orientation != 0);
     i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
@@ -139,7 +138,7 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
 // by many at once.
 KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                          PieceTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
-                         i32 most_lost, i32 settled_deficit, i32 bases_per_variant) {
+                         i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(slot, begin, end) {
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
         Anchor anchor = found.anchor();
@@ -147,7 +146,7 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
         verdicts[slot] = UNDECIDED;
         bool has_gap = anchor.begin < anchor.end && found.has_gap(anchor);
         if (anchor.begin < anchor.end && !has_gap &&
-            is_settled(found, anchor, texts, queries, reference, scoring, most_lost, bases_per_variant, window)) {
+            is_settled(found, anchor, texts, queries, reference, scoring, bases_per_variant, window)) {
             verdicts[slot] = ONE_PLACE;
             windows.counts[slot] = 1;
             windows.of(slot)[0] = window;
@@ -202,13 +201,13 @@ KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference refere
 }
 
 // An item is a read, selected[item], that has been placed by the diagonals of its pieces. Where these are not all that matter
-// beside its place, it is unsettled.
+// beside its place, it is searched.
 KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Scoring scoring, PieceTable table,
                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                          i32 bases_per_variant) {
+                          i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(item, begin, end) {
         i64 slot = selected[item];
-        if (placements.unsettled[slot]) continue;
+        if (placements.chosen[slot] < 0) continue;
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
         i32 length = queries.lengths[slot];
         i32 lost = scoring.perfect(length) - windows.of(slot)[placements.chosen[slot]].score;
@@ -217,6 +216,6 @@ KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, 
         for (i32 piece = 0; piece < found.pieces.count; ++piece)
             if (found.is_listed(piece)) others.add(piece);
         if (windows.crowded[slot] || !others.is_negligible(in_phred(lost, variant, scoring), lost))
-            placements.unsettled[slot] = UNSEARCHED;
+            placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
     }
 }

@@ -18,8 +18,8 @@ from readmap.search.parameters import SETTLED_DIFFERENCES, dense_seed
 from readmap.search.placement import choose_windows
 from readmap.search.windows import join_diagonals
 
-#: Differences of a read that is settled so.
-MOST_DIFFERENCES = 3
+#: More differences than a read has: how likely other places are decides.
+ANY_DIFFERENCES = 1 << 14
 
 _FIND, _SETTLE = Kernel("search/pieces", "find_pieces"), Kernel("search/pieces", "settle_reads")
 _NAME, _CONFIRM = Kernel("search/pieces", "name_diagonals", grouped=True), Kernel("search/pieces", "confirm_reads")
@@ -48,18 +48,10 @@ def settle_reads(batch: Batch, context: Context) -> None:
     Any other place of such a read is 60 phred less likely, and changes no MAPQ.
     """
     backend, table = context.backend, _find_pieces(batch, context)
-    difference = context.scoring.match + context.scoring.mismatch
+    settled_deficit = SETTLED_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
+    shared = {"settled_deficit": settled_deficit, "bases_per_variant": LEAST_BASES}
     verdicts = backend.empty(batch.reads.count, np.uint8)
-    batch.launch(
-        _SETTLE,
-        batch.reads.count,
-        context,
-        table=table,
-        verdicts=verdicts,
-        most_lost=MOST_DIFFERENCES * difference,
-        settled_deficit=SETTLED_DIFFERENCES * difference,
-        bases_per_variant=LEAST_BASES,
-    )
+    batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
     few = list_marked(verdicts, _FEW_PLACES, backend)
     if len(few):
         diagonals = Diagonals.empty(len(few), backend)
@@ -68,9 +60,9 @@ def settle_reads(batch: Batch, context: Context) -> None:
     slots = list_marked(verdicts, _ONE_PLACE | _FEW_PLACES, backend)
     if len(slots):
         score_windows(slots, batch, context, long_gaps=True)
-        choose_windows(slots, batch, context, MOST_DIFFERENCES)
+        choose_windows(slots, batch, context, ANY_DIFFERENCES)
     if len(few):
-        batch.launch(_CONFIRM, len(few), context, table=table, selected=few, bases_per_variant=LEAST_BASES)
+        batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
     batch.work.settled = batch.reads.count - int(backend.xp.count_nonzero(batch.placements.unsettled))
 
 
