@@ -1,4 +1,4 @@
-"""scripts/benchmark map and pairs: the whole command beside bwa mem, then its stages and kernels one by one."""
+"""scripts/benchmark map and pairs: the whole command beside a peer, then its stages and kernels one by one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -24,46 +25,69 @@ BOTH_MATES = 0x40 | 0x80  # flags of SAM, of which each read of a pair has one
 BAM = "warm to BAM"
 
 
+@dataclass(frozen=True)
+class Peer:
+    """Another mapper: its name in tables, and its commands; where an index lies, `ending` is a file of it."""
+
+    name: str
+    program: str
+    search: str
+    ending: str
+
+    def index(self, reference: Path, prefix: Path) -> list[str | Path]:
+        """The command that makes an index."""
+        return [self.program, "index", *(["-p", prefix, reference] if self.program == "bwa" else [reference, prefix])]
+
+
+PEERS = {"bwa": Peer("bwa mem", "bwa", "mem", "sa"), "minibwa": Peer("minibwa map", "minibwa", "map", "mbw")}
+
+
 def benchmark_map(options: Options) -> tuple[Row, Row]:
-    """The whole command, cold and warm, in turn with bwa mem; pairs to BAM too; the stages. Also what a search told."""
+    """The whole command, cold and warm, in turn with a peer; pairs to BAM too; the stages. Also what a search told."""
     (reference, reads), work = inputs(options), options.work
     paired = len(reads) > 1
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
-    checked, bwa = check(options, reads), index_of_bwa(options, reference)
+    checked, peer = check(options, reads), peer_of(options)
+    index = index_of(peer, options, reference) if peer else None
     runs: dict[str, list[Row]] = {}
     with tempfile.TemporaryDirectory(dir=work) as cache:
         for name in ("cold", *["warm"] * options.runs):
             taken, told = search(options, reads, work / "out.sam", READMAP_CACHE=cache)
             runs.setdefault(name, []).append(taken)
-            if bwa and name == "warm":
-                taken = run(["bwa", "mem", "-t", str(options.threads), bwa, *reads], work, work / "bwa.sam")
+            if peer and name == "warm":
+                words = [peer.program, peer.search, "-t", str(options.threads), index, *reads]
+                taken = run(words, work, work / "peer.sam")
                 rate = {"reads_a_second": round(told["counts"]["reads"] / taken["wall_seconds"])}
-                runs.setdefault("bwa mem", []).append(taken | rate)
+                runs.setdefault(peer.name, []).append(taken | rate)
         for _ in range(options.runs if paired else 0):
             taken, _ = search(options, reads, work / "out.bam", READMAP_CACHE=cache)
             runs.setdefault(BAM, []).append(taken)
     medians = {name: {key: median(row[key] for row in one) for key in one[0]} for name, one in runs.items()}
     rows = [{"run": name, **row} for name, row in medians.items()]
-    if bwa:
-        ratios = {key: medians["bwa mem"][key] / medians["warm"][key] for key in ("wall_seconds", "cpu_seconds")}
-        rows.append({"run": "bwa mem / warm", **{key: round(ratio, 3) for key, ratio in ratios.items()}})
+    if peer:
+        ratios = {key: medians[peer.name][key] / medians["warm"][key] for key in ("wall_seconds", "cpu_seconds")}
+        rows.append({"run": f"{peer.name} / warm", **{key: round(ratio, 3) for key, ratio in ratios.items()}})
     targets = [work / "stage.sam", *[work / "stage.bam"] * paired]
     stages = time_stages(options, reads, told["counts"]["reads"], targets)
     bars = hold_to_bars(options, medians) if paired else []
     return checked | {"runs": runs, "medians": rows, **stages, "bars": bars}, told
 
 
-def index_of_bwa(options: Options, reference: Path) -> Path | None:
-    """Where bwa's index is, made if need be; None where bwa is not to run."""
-    if options.peer != "bwa" or options.device != "cpu":
+def peer_of(options: Options) -> Peer | None:
+    """The mapper that runs in turn with readmap; None where none is to, or can."""
+    peer = PEERS.get(options.peer) if options.device == "cpu" else None
+    if peer and not shutil.which(peer.program):
+        print(f"{peer.program} is not installed, so readmap runs alone")
         return None
-    if not shutil.which("bwa"):
-        print("bwa is not installed, so readmap runs alone")
-        return None
-    if Path(f"{reference}.sa").exists():
+    return peer
+
+
+def index_of(peer: Peer, options: Options, reference: Path) -> Path:
+    """Where the peer's index is, made if need be."""
+    if Path(f"{reference}.{peer.ending}").exists():
         return reference
-    index: Path = options.work / "bwa"
-    run(["bwa", "index", "-p", index, reference], options.work)
+    index: Path = options.work / peer.program
+    run(peer.index(reference, index), options.work)
     return index
 
 
@@ -71,10 +95,11 @@ def hold_to_bars(options: Options, medians: dict[str, Row]) -> list[Row]:
     """How fast pairs are; verdicts where the inputs are those of the bars."""
     usual = options.reference is None and options.repeat is None
     rows, warm = [], medians["warm"]
-    if bwa := medians.get("bwa mem"):
-        wall, cpu = (bwa[key] / warm[key] for key in ("wall_seconds", "cpu_seconds"))
-        rows.append(figure("reads/s, readmap / bwa mem", wall, "times", ">=", 1.5 if usual else None))
-        rows.append(figure("CPU seconds, bwa mem / readmap", cpu, "times"))
+    for peer in (one for one in PEERS.values() if one.name in medians):
+        wall, cpu = (medians[peer.name][key] / warm[key] for key in ("wall_seconds", "cpu_seconds"))
+        bar = 1.5 if usual and peer.program == "bwa" else None
+        rows.append(figure(f"reads/s, readmap / {peer.name}", wall, "times", ">=", bar))
+        rows.append(figure(f"CPU seconds, {peer.name} / readmap", cpu, "times"))
     held = usual and options.device == "cuda"
     for name, row, bar in (("SAM", warm, 2.0), ("BAM", medians[BAM], 1.0)):
         rate = row["steady_reads_a_second"] / 1e6

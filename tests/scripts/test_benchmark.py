@@ -222,8 +222,9 @@ def test_nothing_is_timed_where_the_sam_differs(script: Any, monkeypatch: pytest
     assert not sams
 
 
-def test_map_says_that_bwa_is_missing(
-    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize("peer", ["bwa", "minibwa"])
+def test_map_says_that_a_peer_is_missing(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, peer: str
 ) -> None:
     found = {"wall_seconds": 1.0, "cpu_seconds": 1.0}, {"counts": {"reads": 1}}
     monkeypatch.setattr("benchmarks.map.readmap", lambda *_: found)
@@ -231,8 +232,26 @@ def test_map_says_that_bwa_is_missing(
     monkeypatch.setattr("benchmarks.map.check", lambda *_: {})
     monkeypatch.setattr("benchmarks.map.time_stages", lambda *_: {})
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert script.main(["map", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path)]) == 0
-    assert "bwa is not installed" in capsys.readouterr().out
+    words = ["map", "--reference", "a.fa", "--reads", "a.fq", "--work", str(tmp_path), "--peer", peer]
+    assert script.main(words) == 0
+    assert f"{peer} is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("compiled")
+def test_another_peer(tmp_path: Path) -> None:
+    """Its index is made, its search timed in turn, and its version told."""
+    reference, reads, _ = write_pairs(tmp_path)
+    calls, peer = tmp_path / "calls", tmp_path / "minibwa"
+    peer.write_text(f'#!/bin/sh\necho "$1" >> {calls}\necho 1.0\n')
+    peer.chmod(0o755)
+    words = ("--reference", reference, "--reads", reads, "--runs", "1", "--device", "cpu", "-t", "1")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run(tmp_path, "map", *words, "--peer", "minibwa", PATH=path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert [row["run"] for row in report["medians"]] == ["cold", "warm", "minibwa map", "minibwa map / warm"]
+    assert report["versions"]["minibwa"] == "1.0"
+    assert calls.read_text().split()[:2] == ["index", "map"]
 
 
 def test_exact_reports_checked_times_and_figures(backends: str, tmp_path: Path) -> None:
