@@ -4,37 +4,30 @@ from __future__ import annotations
 
 from readmap.cli.common import numerics as numerics  # isort: split
 
+import importlib
 import shlex
 import sys
 import time
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from readmap.cli import compile, index, info
 from readmap.cli.common.guard import MISUSED, guarded, leave
 from readmap.cli.common.options import FLAG
 from readmap.cli.common.report import Session
-from readmap.cli.compare import command as compare
-from readmap.cli.scan import command as scan
-from readmap.cli.search import command as search
 from readmap.version import __version__
 
-app = typer.Typer(
-    name="readmap",
-    add_completion=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("index", epilog=index.EXAMPLES)(index.index)
-for name in ("search", "map"):
-    # Its -h is bwa mem's.
-    settings = {"help_option_names": ["--help"]}
-    app.command(name, epilog=search.EXAMPLES, hidden=name == "map", context_settings=settings)(search.search)
-app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
-app.command("scan", epilog=scan.EXAMPLES)(scan.scan)
-app.command("info", epilog=info.EXAMPLES)(info.info)
-app.command("compile", epilog=compile.EXAMPLES)(compile.compile)
+#: The modules of the commands, which have functions of their names; `map` is a name of `search`.
+COMMANDS = {
+    "index": "readmap.cli.index",
+    "search": "readmap.cli.search.command",
+    "map": "readmap.cli.search.command",
+    "compare": "readmap.cli.compare.command",
+    "scan": "readmap.cli.scan.command",
+    "info": "readmap.cli.info",
+    "compile": "readmap.cli.compile",
+}
 
 
 EXAMPLES = """[bold]Start with[/]
@@ -50,13 +43,26 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=EXAMPLES)
 def readmap(
     version: Annotated[
         bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Map short DNA reads to a reference, or align sequences, on a GPU where there is one, else on the CPU."""
+
+
+def application(names: Iterable[str]) -> typer.Typer:
+    """The command line with some of the commands, of which the modules are loaded."""
+    settings = {"help_option_names": ["-h", "--help"]}
+    app = typer.Typer(name="readmap", add_completion=False, rich_markup_mode="rich", context_settings=settings)
+    app.callback(epilog=EXAMPLES)(readmap)
+    for name in names:
+        module = importlib.import_module(COMMANDS[name])
+        function = getattr(module, "search" if name == "map" else name)
+        # The -h of search is bwa mem's.
+        own = {"help_option_names": ["--help"]} if name in ("search", "map") else None
+        app.command(name, epilog=module.EXAMPLES, hidden=name == "map", context_settings=own)(function)
+    return app
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -68,6 +74,8 @@ def main(argv: list[str] | None = None) -> int:
     session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
 
     def command() -> object:
+        # What a command does not need costs a tenth of a second.
+        app = application(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS)
         return typer.main.get_command(app).main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session)
 
     code = guarded(command, debug="--debug" in arguments)
