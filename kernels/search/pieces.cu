@@ -144,6 +144,7 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
         Anchor anchor = found.anchor();
         Window window;
         verdicts[slot] = UNDECIDED;
+        if (!found.pieces.count) continue;
         bool has_gap = anchor.begin < anchor.end && found.has_gap(anchor);
         if (anchor.begin < anchor.end && !has_gap &&
             is_settled(found, anchor, texts, queries, reference, scoring, bases_per_variant, window)) {
