@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import errno
 import functools
 import mmap
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -28,8 +27,11 @@ from readmap.errors import BackendError
 SLICE, CALL_SECONDS = 256, 0.005
 
 
-#: Bytes that a thread reads of a file between two moments at which an interrupt is heard.
+#: Bytes that a thread copies of a file between two moments at which an interrupt is heard.
 PART_BYTES = 16 << 20
+
+#: Linux's MADV_POPULATE_READ, which the module mmap does not name.
+_POPULATE_READ = 22
 
 
 class CpuBackend(Backend):
@@ -70,26 +72,31 @@ class CpuBackend(Backend):
         # NumPy asks for large pages, which a mapped file does not have.
         held = np.empty(array.shape, array.dtype)
         if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
-            self._read(array, held.reshape(-1).view(np.uint8))
+            self._copy(array, array.base, held)
         else:
             held[...] = array
         return held
 
-    def _read(self, mapped: np.memmap[Any, Any], held: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        """Read the bytes of a mapped file, of which each page that is touched would be in this process's memory too."""
+    def _copy(self, mapped: np.memmap[Any, Any], pages: mmap.mmap, held: np.ndarray[Any, Any]) -> None:
+        """Copy a mapped file by threads, and let go of its pages, which would be in this process's memory too.
 
-        def read(begin: int) -> None:
-            rest = held[begin : begin + PART_BYTES].data
-            while rest:
-                count = os.preadv(file.fileno(), [rest], mapped.offset + begin)
-                if not count:
-                    raise OSError(errno.EIO, "the file ends too soon", mapped.filename)
-                rest, begin = rest[count:], begin + count
+        It stays the file that was mapped, whatever has its name meanwhile.
+        """
+        source, target = (array.reshape(-1).view(np.uint8) for array in (mapped, held))
+        first = mapped.offset % mmap.ALLOCATIONGRANULARITY
 
-        parts = range(0, len(held), PART_BYTES)
-        with open(str(mapped.filename), "rb", buffering=0) as file:
-            for _ in self._pool.map(read, parts) if self._pool else map(read, parts):
-                pass
+        def copy(begin: int) -> None:
+            end = min(begin + PART_BYTES, len(source))
+            start = (first + begin) // mmap.PAGESIZE * mmap.PAGESIZE
+            region = start, first + end - start
+            with contextlib.suppress(OSError):  # an older kernel faults page by page
+                pages.madvise(_POPULATE_READ, *region)
+            target[begin:end] = source[begin:end]
+            pages.madvise(mmap.MADV_DONTNEED, *region)
+
+        parts = range(0, len(source), PART_BYTES)
+        for _ in self._pool.map(copy, parts) if self._pool else map(copy, parts):
+            pass
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
