@@ -1,5 +1,4 @@
 // Divergence: how far the sample is from the reference, as reads show it that belong nowhere else.
-#include "common/text.cuh"
 #include "search/placement.cuh"
 
 const i32 CERTAIN = 60;  // MAPQ of a read that has no other place
@@ -19,8 +18,7 @@ KERNEL void measure_divergence(i64 begin, i64 end, ReadTexts texts, Queries quer
             continue;
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         if (window.gapped()) continue;
-        bool reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
-        Qualities qualities = {texts.bytes + texts.quality_starts[record], queries.lengths[slot], reversed};
+        Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
         Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
         Tally tally = {0, reliable_differences(laid, window, qualities), 0};
         for (i32 i = window.begin; i < window.end; ++i) {

@@ -4,6 +4,7 @@
 // from there looking as this one does: each difference is an error of the sequencer, which the base's quality promises, or
 // a difference of the sample, which is the likelier the more of them the best place needs.
 #pragma once
+#include "common/text.cuh"
 #include "search/ungapped.cuh"
 #include "search/windows.cuh"
 
@@ -56,6 +57,13 @@ struct Qualities {
 
     HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
 };
+
+// Those of a read in orientation 0, or reversed.
+HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
+    i64 start = texts.quality_starts[queries.order[slot]];
+    bool flipped = (queries.flags[slot] & READ_FLIPPED) != 0;
+    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot], reversed != flipped};
+}
 
 // The differences of a window without gaps that are rather the sample's than the sequencer's.
 HOST_DEVICE i32 reliable_differences(const Laid& laid, const Window& window, const Qualities& qualities) {

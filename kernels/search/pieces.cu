@@ -3,7 +3,6 @@
 // A read is cut into disjoint pieces, each looked up on both strands. A place that none of the pieces' occurrences names
 // has a difference, a gap or a clipped end in each of them: so many pieces, so many differences. Where these make it
 // negligible beside the best place that is named, no other one is looked for.
-#include "common/text.cuh"
 #include "search/pieces.cuh"
 
 // What the look-ups say of a read.
@@ -104,13 +103,6 @@ KERNEL void find_pieces(i64 begin, i64 end, Queries queries, Reference reference
             table.places[first + i] = count == 1 ? index.suffixes[found.low] : (suffix_t)found.low;
         }
     }
-}
-
-// Of a read in orientation 0, or reversed.
-HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
-    i64 start = texts.quality_starts[queries.order[slot]];
-    bool flipped = (queries.flags[slot] & READ_FLIPPED) != 0;
-    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot], reversed != flipped};
 }
 
 // Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.

@@ -1,5 +1,4 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
-#include "common/text.cuh"
 #include "search/placement.cuh"
 
 const i32 CROWD_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
@@ -91,10 +90,10 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                            i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item], quality_start = texts.quality_starts[queries.order[slot]];
+        i64 slot = selected[item];
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
         const Window* own = windows.of(slot);
-        Qualities qualities = {quality_start < 0 ? nullptr : texts.bytes + quality_start, length, false};
+        Qualities qualities = qualities_of(texts, queries, slot, false);
         i32 penalties[WINDOWS];
         Candidacy read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
