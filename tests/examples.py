@@ -387,7 +387,8 @@ def map_files(
 ) -> MappingSummary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
     given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
-    mapping = Mapping(Context(index, backend, *given), style)
+    layout = options.get("layout", Layout.SINGLE)
+    mapping = Mapping(Context(index, backend, *given), style, layout.paired)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class Backend(abc.ABC):
         most_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together.
+        chunks_at_once: so many of these, each by a thread of its own.
         host_bytes: memory of the host that the device's driver and libraries take.
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
@@ -78,6 +80,7 @@ class Backend(abc.ABC):
     most_table_bases: int
     scratch_bytes: int
     chunk_bytes: int
+    chunks_at_once: int
     host_bytes: int
     memory_error: type[Exception]
     threads: int
@@ -88,6 +91,10 @@ class Backend(abc.ABC):
     def lane_bits(self) -> int:
         """The power of two that `lanes` is."""
         return self.lanes.bit_length() - 1
+
+    @abc.abstractmethod
+    def own_stream(self) -> contextlib.AbstractContextManager[object]:
+        """While the calling thread is in it, what it launches and copies waits for itself alone, not for others'."""
 
     @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:

@@ -51,7 +51,11 @@ class CpuBackend(Backend):
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = self.groups = self.resident_groups = threads or available_processors()
+        self.chunks_at_once = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
         self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
+
+    def own_stream(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return np.empty(shape, dtype)

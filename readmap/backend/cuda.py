@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ BLOCK, WARP = 128, 32  # BLOCK_WIDTH and GROUP_WIDTH of kernels/common/portable.
 
 
 class CudaBackend(Backend):
-    """One GPU, one compute stream, one Python thread that launches."""
+    """One GPU; a thread that launches has a stream of its own where it asks for one."""
 
     lanes = 32
     narrow_lanes = 2
@@ -31,6 +32,7 @@ class CudaBackend(Backend):
     most_table_bases = 15
     scratch_bytes = 1 << 30
     chunk_bytes = 128 << 20
+    chunks_at_once = 2
     host_bytes = 384 << 20
 
     def __init__(self, number: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
@@ -53,6 +55,13 @@ class CudaBackend(Backend):
         self._staging = Staging(cupy, self.device, self.threads)
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
+
+    @contextlib.contextmanager
+    def own_stream(self) -> Iterator[None]:
+        self.device.use()
+        with self.xp.cuda.Stream(non_blocking=True) as stream:
+            yield
+            stream.synchronize()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return self.xp.empty(shape, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,7 @@ class Staging:
     def __init__(self, cupy: Any, device: Any, threads: int) -> None:
         self._cuda, self._device, self._threads = cupy.cuda, device, min(threads, CARRIERS)
         self._carriers: list[_Carrier] = []
+        self._lock = threading.Lock()
 
     def send(self, array: np.ndarray[Any, Any], target: Any) -> None:
         """Copy to an array on the device; later launches wait for it, and the caller may change its own at once."""
@@ -78,7 +80,13 @@ class Staging:
         self._carry(_Carrier.receive, array, source)
 
     def _carry(self, way: Callable[[_Carrier, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any) -> None:
-        """Both are contiguous, and of the same bytes."""
+        """Both are contiguous, and of the same bytes; one thread at a time has the carriers."""
+        with self._lock:
+            self._carry_alone(way, array, on_device)
+
+    def _carry_alone(
+        self, way: Callable[[_Carrier, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any
+    ) -> None:
         if not self._carriers:
             self._carriers = [_Carrier(self._cuda) for _ in range(self._threads)]
             self._pool = ThreadPoolExecutor(self._threads, "staging", self._device.use)

@@ -92,7 +92,11 @@ class AlignmentReads:
         self._texts = MatedTexts(self._tags, window, paired, self._refuse if is_sorted else _let, self._backend)
 
     def chunks(
-        self, allocate: Callable[[int], NDArray[np.uint8]], chunk_bytes: int, batch_reads: int | None = None
+        self,
+        allocate: Callable[[int], NDArray[np.uint8]],
+        chunk_bytes: int,
+        batch_reads: int | None = None,
+        buffers: int = BUFFERS,
     ) -> Iterator[AlignmentChunk]:
         """All reads; the arguments are those of read_chunks. The file is closed behind them.
 
@@ -101,7 +105,7 @@ class AlignmentReads:
         """
         assert self._texts is not None
         most = batch_reads or chunk_bytes
-        with self._source, contextlib.closing(BufferPool(allocate, chunk_bytes, BUFFERS)) as pool:
+        with self._source, contextlib.closing(BufferPool(allocate, chunk_bytes, buffers)) as pool:
             for records in self._records(chunk_bytes // 2, most):
                 if len(records) and (chunk := self._texts.take(records, pool)):
                     yield from chunk.parts(most)

@@ -18,6 +18,7 @@ from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.search import stream
+from readmap.search.turns import Turn
 from readmap.strand import Strand
 
 _COUNT = Kernel("search/exact", "count_lines")
@@ -120,7 +121,7 @@ class ExactSearch:
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
         self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
 
-    def blocks(self, reads: Reads) -> Iterator[stream.Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
         """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
@@ -141,10 +142,12 @@ class ExactSearch:
                 backend.release_memory()
                 continue
             if not first:
+                turn()
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
             first += count
             yield stream.Block(out)
         if not total:
+            turn()
             self._add(reads, found)
 
     def _write(self, lines: _Lines, line_ends: Array, first: int, count: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from readmap.reads.parsing import Reads
@@ -15,6 +15,7 @@ from readmap.search.inserts import InsertSize
 from readmap.search.pipeline import align_reads, search_reads
 from readmap.search.records import Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
+from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
 
 #: The outputs of the blocks: records, and reads without a place.
@@ -45,10 +46,11 @@ class MappingSummary(stream.RunSummary, Counters):
 
 @dataclass
 class _Held:
-    """Reads that wait to be aligned; batch: as they were searched, None where they are to be."""
+    """Reads that wait to be aligned; batch: as they were searched, None where they are to be; work: what it took."""
 
     reads: Reads
     batch: Batch | None
+    work: Work = field(default_factory=Work)
 
 
 @dataclass
@@ -74,85 +76,88 @@ class Mapping:
     been searched, batches are held, and aligned afterwards. Where the first reads are single, pairs may still come.
     """
 
-    def __init__(self, context: Context, style: Style | None = None) -> None:
-        """context.sample: what is known before any read."""
+    def __init__(self, context: Context, style: Style | None = None, pairs_may_come: bool = True) -> None:
+        """context.sample: what is known before any read. pairs_may_come: even where the first reads are single."""
         self.summary = MappingSummary()
         self._context = context
         self._style = style or Style()
+        self._pairs_may_come = pairs_may_come
         self._learning: _Learning | None = _Learning()
-        self._waiting: list[_Held] = []
 
     @property
     def comments(self) -> bool:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def blocks(self, reads: Reads) -> Iterator[stream.Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
-        if self._learning and self._learning.concerns(reads):
-            batch = search_reads(reads, self._context)
-            observed = observe(batch, self._context)
-            # The bytes are a view of a buffer that goes round.
-            reads = replace(reads, bytes=reads.bytes.copy())
-            self._learning.observed.append(observed)
-            self._learning.held.append(_Held(reads, replace(batch, reads=reads)))
-            if not enough(self._learning.observed, self._context.pairing.insert_size):
-                return
-            self._learn(self._learning)
-        else:
-            self._waiting.append(_Held(reads, None))
-        yield from self._aligned()
+        if self._learning:
+            turn()
+        if not (self._learning and self._learning.concerns(reads)):
+            yield from self._try(_Held(reads, None), turn)
+            return
+        batch = search_reads(reads, self._context)
+        observed = observe(batch, self._context)
+        # The bytes are a view of a buffer that goes round.
+        reads = replace(reads, bytes=reads.bytes.copy())
+        self._learning.observed.append(observed)
+        self._learning.held.append(_Held(reads, replace(batch, reads=reads)))
+        if enough(self._learning.observed, self._context.pairing.insert_size):
+            yield from self._learn(self._learning, turn)
 
     def rest(self) -> Iterator[stream.Block]:
         """The blocks of the batches that are held."""
         if self._learning and self._learning.held:
-            self._learn(self._learning)
-        yield from self._aligned()
+            yield from self._learn(self._learning, only_turn())
 
-    def _learn(self, learning: _Learning) -> None:
-        """From now on the sample is known."""
-        sample = learn(learning.observed, self._context.pairing.insert_size)
+    def _learn(self, learning: _Learning, turn: Turn) -> Iterator[stream.Block]:
+        """From now on the sample is known: the blocks of the batches that are held."""
+        sample, held = learn(learning.observed, self._context.pairing.insert_size), learning.held
         self._context = replace(self._context, sample=sample)
-        self._waiting = learning.held
-        self._learning = _Learning(learning.observed, is_for_pairs=True)
+        self._learning = _Learning(learning.observed, is_for_pairs=True) if self._pairs_may_come else None
         self.summary.bases_per_variant = sample.bases_per_variant
         if have_pairs(learning.observed):
             self._learning = None
             self.summary.insert_sizes = sample.insert_sizes
+        while held:
+            yield from self._try(held.pop(0), turn)
+            # Another thread's memory: it may have it again when nothing is done with it any more.
+            self._context.backend.synchronize()
 
-    def _aligned(self) -> Iterator[stream.Block]:
-        """The blocks of all that waits."""
-        while self._waiting:
-            yield from self._try(self._waiting.pop(0))
-
-    def _try(self, held: _Held) -> Iterator[stream.Block]:
-        """The blocks of a batch. Where memory ends, the reads that have none yet wait again, in halves."""
+    def _try(self, held: _Held, turn: Turn) -> Iterator[stream.Block]:
+        """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves."""
         backend, reads, done = self._context.backend, held.reads, 0
+        rests: Sequence[Reads] = ()
         try:
-            for blocks, count in self._parts(held):
-                done += count
+            for part, blocks in self._parts(held):
+                turn()
+                self.summary.add(part.counters)
+                done += part.reads.count
                 yield from blocks
+            turn()
+            self.summary.work.add(held.work)
         except backend.memory_error as error:
-            if reads.count == reads.together:
+            were_others, rest = turn.alone(), reads.part(done, reads.count)
+            if were_others or rest.count == rest.together < reads.count:
+                rests = [rest]
+            elif rest.count > rest.together:
+                rests = rest.halves()
+            else:
                 raise stream.DoesNotFit from error
-            rest = reads.part(done, reads.count)
-            parts = rest.halves() if rest.count > rest.together else [rest]
-            self._waiting[:0] = [_Held(part, None) for part in parts]
-        else:
-            return
-        backend.release_memory()
+        if rests:
+            backend.release_memory()
+        for rest in rests:
+            yield from self._try(_Held(rest, None), turn)
 
-    def _parts(self, held: _Held) -> Iterator[tuple[list[stream.Block], int]]:
-        """The blocks of a batch in parts of so many reads."""
+    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[stream.Block]]]:
+        """The parts of a batch and their blocks; the batch is not held any more."""
         batch = held.batch or search_reads(held.reads, self._context)
-        held.batch = None
+        held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, self._context):
             blocks = self._format(part, alignments)
             count_alignments(alignments, part.counters, self._context)
-            self.summary.add(part.counters)
-            yield blocks, part.reads.count
+            yield part, blocks
         batch.work.windows = int(self._context.backend.xp.sum(batch.windows.counts))
-        self.summary.work.add(batch.work)
 
     def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
         """The records of a batch, and its reads without a place where those are wanted."""

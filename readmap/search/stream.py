@@ -1,11 +1,16 @@
-"""A whole search: a thread reads, the caller's thread computes, a thread writes, and buffers go round between them."""
+"""A whole search: a thread reads, others map, a thread writes, and buffers go round between them.
+
+    reader    chunk 0   chunk 1   chunk 2   chunk 3
+    mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
+                                  1 1 1 1 1 1 W
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -16,13 +21,20 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.alignment_reads import AlignmentReads
-from readmap.reads.chunks import BUFFERS, Chunk, Layout, read_chunks
+from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.reads.parsing import Reads, expect_tags, find_reads
+from readmap.search.turns import Displaced, Stopped, Turn, Turns
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
 
 AnyChunk = Chunk | AlignmentChunk
+
+#: Buffers beside those of the chunks that are mapped: one is being filled, and one waits.
+BUFFERS = 2
+
+#: Seconds that an interrupt waits for what other threads compute.
+PATIENCE = 2.0
 
 #: Below this chunks are not made smaller beforehand: what does not fit is halved when it fails.
 LEAST_CHUNK = 1 << 20
@@ -36,8 +48,8 @@ class RunSummary:
         reads: records read.
         replaced: ambiguous letters of reads other than N, written as N.
         warnings: what may be wrong with the files of reads, in words.
-        seconds: since the first chunk was asked for; waiting: of these, how long the computing thread waited for the
-            reader and for the writer.
+        seconds: since the first chunk was asked for; waiting: of these, how long the mapping threads waited for the
+            reader, on the average, and for the writer.
     """
 
     reads: int = 0
@@ -66,8 +78,10 @@ class DoesNotFit(MemoryError):
 class Work(Protocol):
     """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`.
 
-    It may hold batches, to give their blocks before those of a later one, or in `rest`. Before its first block it may
-    run out of memory without having counted or held anything; then it is called with less. Else it raises DoesNotFit.
+    Batches are computed by several threads at once: `turn` waits until those in front have given all their blocks, and
+    is called before anything is learnt, counted, held or given. A batch may be held, to give its blocks before those of
+    a later one, or in `rest`. Where memory ends out of turn, or in turn before a block was given, the batch comes again
+    in halves; what does not fit alone raises DoesNotFit.
     """
 
     @property
@@ -78,7 +92,7 @@ class Work(Protocol):
     def comments(self) -> bool:
         """Whether what stands behind a read's name is SAM tags, which are written too."""
 
-    def blocks(self, reads: Reads) -> Iterator[Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
         """What to write, of this batch or of those before."""
 
     def rest(self) -> Iterator[Block]:
@@ -103,18 +117,19 @@ def run(
     """
     summary = work.summary
     began = time.perf_counter()
-    chunk_bytes = fitting_chunk(backend)
-    pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS)
+    chunk_bytes, buffers = fitting_chunk(backend), BUFFERS + backend.chunks_at_once
+    pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS + 1)
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
-        chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads)
+        chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads, buffers)
     else:
         warn = summary.warnings.append
         chunks = read_chunks(
-            paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, layout=layout, warn=warn
+            paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, buffers, layout=layout, warn=warn
         )
     with _Writer(outputs) as writer:
-        for block in _blocks(_ahead(chunks, summary), work, backend):
+
+        def write(block: Block) -> None:
             waited = time.perf_counter()
             buffer = backend.download(block.bytes, pool)
             summary.waiting["write"] += time.perf_counter() - waited
@@ -122,6 +137,8 @@ def run(
             summary.seconds = time.perf_counter() - began
             if progress:
                 progress()
+
+        _Mappers(_ahead(chunks), work, backend, write).run()
     summary.seconds = time.perf_counter() - began
 
 
@@ -130,21 +147,114 @@ def fitting_chunk(backend: Backend) -> int:
     memory = backend.memory()
     if memory is None:
         return backend.chunk_bytes
-    return max(min(backend.chunk_bytes, memory[0] // WORKING_BYTES), LEAST_CHUNK)
+    return max(min(backend.chunk_bytes, memory[0] // (WORKING_BYTES * backend.chunks_at_once)), LEAST_CHUNK)
 
 
-def _blocks(chunks: Iterable[AnyChunk], work: Work, backend: Backend) -> Iterator[Block]:
-    """All blocks; those of the records in front of what cannot be read before its error."""
-    try:
-        for chunk in chunks:
-            yield from _chunk_blocks(chunk, work, backend)
-    except (DataError, OSError):
-        yield from work.rest()
-        raise
-    yield from work.rest()
+class _Mappers:
+    """Threads that map chunks, of which the caller's is one, and what they write in the order of the chunks."""
+
+    def __init__(
+        self, chunks: queue.Queue[_Item | None], work: Work, backend: Backend, write: Callable[[Block], None]
+    ) -> None:
+        self._chunks = chunks
+        self._work = work
+        self._backend = backend
+        self._write = write
+        self._turns = Turns()
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Map all chunks; raises what ends that, behind the blocks of what is in front of it."""
+        self._backend.synchronize()  # what is on the device already was not put there by the mappers
+        threads = [
+            threading.Thread(target=self._map_all, name="readmap-map", daemon=True)
+            for _ in range(self._backend.chunks_at_once - 1)
+        ]
+        for thread in threads:
+            thread.start()
+        patience = None
+        try:
+            self._map_all()
+        except BaseException:  # an interrupt
+            self._stop()
+            patience = PATIENCE
+            raise
+        finally:
+            for thread in threads:
+                thread.join(patience)
+        if self._error is not None:
+            raise self._error
+        with self._backend.own_stream():
+            for block in self._work.rest():
+                self._write(block)
+
+    def _stop(self) -> None:
+        self._turns.stop()
+        self._chunks.put(None)
+
+    def _map_all(self) -> None:
+        """The way of each of the threads."""
+        with self._backend.own_stream():
+            while True:
+                began = time.perf_counter()
+                item = self._chunks.get()
+                waited = time.perf_counter() - began
+                if item is None:
+                    self._chunks.put(None)  # for the others
+                    return
+                try:
+                    self._map(item)
+                    self._turns.drop(item.number)
+                    self._work.summary.waiting["read"] += waited / self._backend.chunks_at_once
+                    self._turns.end(item.number)
+                except Stopped:
+                    return
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                        raise
+                    self._fail(error, item.number)
+                    return
+
+    def _map(self, item: _Item) -> None:
+        """Write the blocks of a chunk; where another needs the memory, they are computed anew."""
+        self._turns.begin(item.number)
+        try:
+            self._write_blocks(item)
+            return
+        except Displaced:
+            pass
+        self._backend.release_memory()
+        self._turns.drop(item.number)
+        self._write_blocks(item)
+
+    def _write_blocks(self, item: _Item) -> None:
+        turn = Turn(self._turns, item.number)
+        for block in self._blocks(item, turn):
+            turn()
+            self._write(block)
+
+    def _blocks(self, item: _Item, turn: Turn) -> Iterator[Block]:
+        """Those of a chunk; where it or the next one cannot be read, all that are left before the error."""
+        try:
+            if isinstance(item.chunk, BaseException):
+                raise item.chunk
+            yield from _chunk_blocks(item.chunk, self._work, self._backend, turn)
+        except (DataError, OSError):
+            self._turns.drop(item.number)
+            yield from self._work.rest()
+            raise
+
+    def _fail(self, error: BaseException, number: int) -> None:
+        """End the run with an error, once all in front of it has been written."""
+        try:
+            self._turns.drop(number)
+        except Stopped:
+            return
+        self._error = error
+        self._stop()
 
 
-def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend) -> Iterator[Block]:
+def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend, turn: Turn) -> Iterator[Block]:
     """The blocks of the chunk's batches, which are released; raises DataError behind those of the last good record."""
     batches = [chunk]
     while batches:
@@ -152,15 +262,16 @@ def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend) -> Iterator[Blo
         begun = False
         try:
             reads = _found(batch, work.comments, backend)
-            for block in work.blocks(reads) if reads.count else ():
+            for block in work.blocks(reads, turn) if reads.count else ():
                 begun = True
                 yield block
         except DoesNotFit:
             raise
         except backend.memory_error:
-            if not batch.is_divisible or begun:
+            were_others = turn.alone()
+            if begun or not (were_others or batch.is_divisible):
                 raise
-            batches[:0] = batch.halves()
+            batches[:0] = [batch] if were_others else batch.halves()
             backend.release_memory()
             continue
         if reads.bad is not None and isinstance(batch, Chunk):
@@ -215,25 +326,26 @@ class _Writer:
             buffer.release()
 
 
-def _ahead(chunks: Iterator[AnyChunk], summary: RunSummary) -> Iterator[AnyChunk]:
-    """The chunks, read by a thread of their own while the caller works on the one before."""
-    ready: queue.Queue[AnyChunk | BaseException | None] = queue.Queue()
+class _Item(NamedTuple):
+    """A chunk and its number, or the error that comes in its place."""
+
+    number: int
+    chunk: AnyChunk | BaseException
+
+
+def _ahead(chunks: Iterator[AnyChunk]) -> queue.Queue[_Item | None]:
+    """The chunks, read by a thread of their own while others are mapped; behind them, or behind an error, None."""
+    ready: queue.Queue[_Item | None] = queue.Queue()
 
     def read() -> None:
+        number = 0
         try:
             for chunk in chunks:
-                ready.put(chunk)
-            ready.put(None)
+                ready.put(_Item(number, chunk))
+                number += 1
         except BaseException as error:
-            ready.put(error)
+            ready.put(_Item(number, error))
+        ready.put(None)
 
     threading.Thread(target=read, name="readmap-read", daemon=True).start()
-    while True:
-        waited = time.perf_counter()
-        item = ready.get()
-        summary.waiting["read"] += time.perf_counter() - waited
-        if item is None:
-            return
-        if isinstance(item, BaseException):
-            raise item
-        yield item
+    return ready

@@ -16,6 +16,7 @@ from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
 from readmap.search import mapping, records, stream
 from readmap.search.context import Context
+from readmap.search.turns import only_turn
 
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
 # kernels/ROOM/<module>.cu: its stage, where that is not called like the module
@@ -77,7 +78,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (block,) = [*work.blocks(reads), *work.rest()]
+                (block,) = [*work.blocks(reads, only_turn()), *work.rest()]
         with timed(seconds, "copy: download", backend):
             buffer = backend.download(block.bytes, pool)
         buffer.release()

@@ -273,6 +273,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
         name = "cuda:0"
         most_table_bases = 15
         chunk_bytes = 128 << 20
+        chunks_at_once = 2
 
         def memory(self) -> tuple[int, int]:
             return 3 << 30, 4 << 30
@@ -284,7 +285,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
         report_memory(index.on_host(device, AlignmentMode.structure).nbytes, device, report)
         messages = capfd.readouterr().err
-        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.50 GiB for a batch" in messages
+        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 3.00 GiB for reads" in messages
         assert "3.00 GiB of 4.00 GiB are free" in messages
     device.memory = lambda: None
     report_memory(1, device, report)

@@ -44,10 +44,10 @@ class AlignmentMode:
         style = self._style
         return header(contigs, __version__, command_line, style.read_group.line, style.form, lines)
 
-    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> Mapping:
-        """The work on batches of reads."""
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
+        """The work on batches of reads, whose comments are tags, and which may be mates."""
         style = replace(self._style, program=program, comments=comments)
-        work = Mapping(Context(index, backend, self._scoring, self._pairing, self._reporting), style)
+        work = Mapping(Context(index, backend, self._scoring, self._pairing, self._reporting), style, paired)
         self._summary = work.summary
         return work
 

@@ -71,7 +71,7 @@ def search(context: typer.Context, options: Options) -> None:
             device_index = _load(path, index, mode, backend, report)
             loading = report.seconds - began
             sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
-            work = mode.start(device_index, backend, program_name(reads.header), reads.comments)
+            work = mode.start(device_index, backend, program_name(reads.header), reads.comments, reads.layout.paired)
             summary = work.summary
 
             def progress() -> None:
@@ -111,10 +111,10 @@ def report_memory(needed: int, backend: Backend, report: Report) -> None:
     memory = backend.memory()
     if memory is not None:
         free, total = memory
-        batch = stream.fitting_chunk(backend) * stream.WORKING_BYTES
+        working = backend.chunks_at_once * stream.fitting_chunk(backend) * stream.WORKING_BYTES
         report.say(
-            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to {in_bytes(batch)} "
-            f"for a batch of reads; {in_bytes(free)} of {in_bytes(total)} are free"
+            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to {in_bytes(working)} "
+            f"for reads; {in_bytes(free)} of {in_bytes(total)} are free"
         )
 
 

@@ -43,8 +43,8 @@ class ExactMode:
             return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form, lines)
         return parameters.format.header
 
-    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool) -> ExactSearch:
-        """The work on batches of reads, whose comments are not looked at."""
+    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> ExactSearch:
+        """The work on batches of reads; neither their comments nor their mates are looked at."""
         work = ExactSearch(index, replace(self._parameters, program=program), backend)
         self._summary = work.summary
         return work
