@@ -1,8 +1,8 @@
 """A whole search: a thread reads, others map, a thread writes, and buffers go round between them.
 
-    reader    chunk 0   chunk 1   chunk 2   chunk 3
-    mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
-                                  1 1 1 1 1 1 W
+reader    chunk 0   chunk 1   chunk 2   chunk 3
+mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
+                              1 1 1 1 1 1 W
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
 from readmap.search.stream import Block, RunSummary
+from readmap.search.turns import Turn
 
 Pair = tuple[Read, Read]
 
@@ -35,11 +36,12 @@ class Listing:
     def comments(self) -> bool:
         return False
 
-    def blocks(self, reads: Reads) -> Iterator[Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")
         assert reads.paired
         assert reads.count % 2 == 0
+        turn()
         self.batches.append(reads.count)
         self.summary.reads += reads.count
         yield Block(self._backend.to_device(np.frombuffer(listing(reads, self._backend), np.uint8)))

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import Full, draw_reads, fastq, index_of, map_files, refuse, small_genome
 
-from examples import Full, map_files, refuse
-from readmap.backend import open_backend
+from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
-from readmap.search import mapping, stream
+from readmap.index.device import DeviceIndex
+from readmap.search import mapping, sample, stream
 from readmap.search.turns import Displaced, Stopped, Turn, Turns, only_turn
-from search.test_mapping import READS, World, fastq, few_reads_show_the_sample, first_records, world
 
-__all__ = ["few_reads_show_the_sample", "world"]
+DRAW = random.Random(91)
+GENOME = small_genome(DRAW)
+READS = draw_reads(DRAW, GENOME, 300)
+INDEX = index_of(GENOME)
 
 PATIENCE = 0.05
+
+
+@dataclass(frozen=True)
+class World:
+    """An index on a device, reads in a file, and the lines that a search gave of them in one chunk."""
+
+    backend: Backend
+    index: DeviceIndex
+    reads: Path
+    records: bytes
+
+    def first_records(self, count: int) -> bytes:
+        return b"".join(self.records.splitlines(keepends=True)[:count])
+
+
+@pytest.fixture(scope="module")
+def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder, backend = tmp_path_factory.mktemp("world"), open_backend(backends, 1)
+    index = INDEX.to_device(backend)
+    (folder / "reads.fq").write_bytes(fastq(READS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "READS", 40)  # so that most chunks are mapped out of turn
+        map_files([folder / "reads.fq"], index, backend, folder / "out.sam")
+        yield World(backend, index, folder / "reads.fq", (folder / "out.sam").read_bytes())
 
 
 @pytest.fixture
@@ -158,7 +187,7 @@ def test_a_read_that_does_not_fit_alone_is_an_error(
     with pytest.raises(stream.DoesNotFit) as raised:
         map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=1)
     assert isinstance(raised.value.__cause__, Full)
-    assert (tmp_path / "out.sam").read_bytes() == first_records(world, 200)
+    assert (tmp_path / "out.sam").read_bytes() == world.first_records(200)
 
 
 @pytest.mark.parametrize("number", [0, 1, 150, 299])
@@ -170,7 +199,7 @@ def test_an_error_comes_behind_all_in_front_of_it(world: World, tmp_path: Path, 
     (tmp_path / "reads.fq").write_bytes(b"".join(records))
     with pytest.raises(DataError, match=rf"record {number + 1} \(bad\)"):
         map_files([tmp_path / "reads.fq"], world.index, backend, tmp_path / "out.sam", batch_reads=3)
-    assert (tmp_path / "out.sam").read_bytes() == first_records(world, number)
+    assert (tmp_path / "out.sam").read_bytes() == world.first_records(number)
 
 
 def test_a_fault_of_a_thread_ends_the_run(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
