@@ -143,6 +143,7 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
             verdicts[slot] = ONE_PLACE;
             windows.counts[slot] = 1;
             windows.of(slot)[0] = window;
+            placements.unsettled[slot] = 0;
             continue;
         }
         i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_variant);

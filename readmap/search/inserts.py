@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,9 +72,15 @@ def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
     for size in sizes:
         direction = DIRECTIONS.index(size.direction)
         lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
-        penalties += [_penalty(bases, size) for bases in range(size.low, size.high + 1)]
+        penalties += _penalties(size)
     arrays = (lows, highs, offsets, np.array(penalties or [0], np.uint8))
     return Inserts(tuple(sizes), *(backend.to_device(array) for array in arrays))
+
+
+@functools.cache
+def _penalties(size: InsertSize) -> list[int]:
+    """Of each of its sizes; they are the same for all batches."""
+    return [_penalty(bases, size) for bases in range(size.low, size.high + 1)]
 
 
 def _penalty(bases: int, size: InsertSize) -> int:

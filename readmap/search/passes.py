@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from readmap.backend import Array, Backend
 from readmap.backend.marks import list_marked
-from readmap.search.batch import Batch
+from readmap.search.batch import Batch, first_of
 from readmap.search.parameters import Effort
 
 
@@ -36,11 +34,11 @@ class Selection:
 def select(effort: Effort, batch: Batch, backend: Backend) -> Iterator[Selection]:
     """The reads that a pass takes, by the stride of their length; slots are ordered by length."""
     lengths = batch.queries.host_lengths
-    begin = int(np.searchsorted(lengths, effort.shortest_seed))
+    begin = first_of(lengths, effort.shortest_seed)
     while begin < len(lengths):
         stride = effort.stride_of(int(lengths[begin]))
         following = _next_length(int(lengths[begin]), stride, effort, batch.queries.longest)
-        end = begin + int(np.searchsorted(lengths[begin:], following))
+        end = begin + first_of(lengths[begin:], following)
         slots = list_marked(batch.placements.unsettled[begin:end], effort.takes, backend, begin)
         if len(slots):
             yield Selection(slots, stride, effort)

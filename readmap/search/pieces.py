@@ -43,7 +43,7 @@ class PieceTable:
 
 
 def settle_reads(batch: Batch, context: Context) -> None:
-    """Place the reads of which the look-ups name all places that matter, whatever the sample proves to be.
+    """Give windows to the reads of which the look-ups name all places that matter, whatever the sample proves to be.
 
     Any other place of such a read is 60 phred less likely, and changes no MAPQ.
     """
@@ -60,8 +60,8 @@ def settle_reads(batch: Batch, context: Context) -> None:
     slots = list_marked(verdicts, _ONE_PLACE | _FEW_PLACES, backend)
     if len(slots):
         score_windows(slots, batch, context, long_gaps=True)
-        choose_windows(slots, batch, context, ANY_DIFFERENCES)
     if len(few):
+        choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
     batch.work.settled = batch.reads.count - int(backend.xp.count_nonzero(batch.placements.unsettled))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from readmap.search.context import Context, Sample
 from readmap.search.divergence import bases_per_variant, measure_divergence
 from readmap.search.inserts import InsertSize, estimate, given_insert_size
 from readmap.search.pairs import measure_inserts
+from readmap.search.placement import choose_windows
 
 #: Reads that show the divergence, and pairs that show the insert sizes.
 READS, PAIRS = 20_000, 100_000
@@ -36,7 +37,8 @@ class Observed:
 
 
 def observe(batch: Batch, context: Context) -> Observed:
-    """What a batch shows; single reads show no pairs."""
+    """What a batch shows, of which all reads have been searched; single reads show no pairs."""
+    choose_windows(batch.queries.slot_of, batch, replace(context, sample=Sample()))
     present = ~absent_reads(batch.reads, context.backend)
     count = int(np.count_nonzero(present))
     most = READS if count == len(present) else 2 * READS  # so that as many are present

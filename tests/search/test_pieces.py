@@ -39,6 +39,7 @@ from readmap.search.context import Context
 from readmap.search.divergence import LEAST_BASES
 from readmap.search.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
 from readmap.search.pieces import settle_reads
+from readmap.search.placement import choose_windows
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 MOST_PLACES = constant("search/pieces.cuh", "MOST_PLACES")
@@ -61,10 +62,12 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     batch = Batch.of(reads_of(fastq(reads), context.backend), context)
     settle_reads(batch, context)
     host = context.backend.to_host
+    unsettled = host(batch.placements.unsettled).copy()
+    choose_windows(batch.queries.slot_of, batch, context)
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
     found = {}
     for number, slot in enumerate(slots):
-        if host(batch.placements.unsettled)[slot]:
+        if unsettled[slot]:
             continue
         flipped = bool(host(batch.queries.flags)[slot] & FLIPPED)
         windows = rows[slot, : host(batch.windows.counts)[slot]]
