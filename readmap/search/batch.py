@@ -150,7 +150,7 @@ class Batch:
 
 
 def first_of(lengths: NDArray[np.int32], least: int) -> int:
-    """The first of the lengths, which ascend, that is so much; a number of another type would have all of them copied."""
+    """The first of the lengths, which ascend, that is so much; for a number of another type all would be copied."""
     return int(np.searchsorted(lengths, np.int32(min(least, np.iinfo(np.int32).max))))
 
 

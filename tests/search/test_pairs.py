@@ -22,6 +22,7 @@ from readmap.search.fragments import APART
 from readmap.search.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.search.pairs import measure_inserts, pair_mates
 from readmap.search.parameters import Scoring, efforts
+from readmap.search.placement import choose_windows
 
 LONGEST_INSERT, FAR_APART = (constant("search/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
 MOST_ANCHORS, DOUBT, WORTH = (constant("search/rescues.cu", name) for name in ("MOST_ANCHORS", "DOUBT", "WORTH"))
@@ -465,6 +466,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     backend, host = bench.backend, bench.backend.to_host
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
+    choose_windows(batch.queries.slot_of, batch, bench.context)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
     rescues.rescue_mates(inserts, batch, bench.context)
