@@ -59,6 +59,21 @@ template <class T> HOST_DEVICE T group_take(const T& held, i32 lane) {
     for (u32 i = 0; i < sizeof(T) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
     return result;
 }
+// The sum of what this lane and those below it hold.
+HOST_DEVICE i32 group_sum_to(i32 mine) {
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        i32 other = __shfl_up_sync(~0u, mine, step);
+        if (group_lane() >= step) mine += other;
+    }
+    return mine;
+}
+// The first lane that holds more than a number, where what they hold ascends; the last one if none does.
+HOST_DEVICE i32 group_owner(i32 mine, i32 number) {
+    i32 owner = 0;
+    for (i32 step = GROUP_WIDTH / 2; step; step /= 2)
+        if (__shfl_sync(~0u, mine, owner + step - 1) <= number) owner += step;
+    return owner;
+}
 HOST_DEVICE u32 lanes_below() { return (1u << group_lane()) - 1; }
 HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
 HOST_DEVICE void group_sync() { __syncwarp(); }
@@ -125,6 +140,8 @@ HOST_DEVICE bool group_any(bool mine) { return mine; }
 HOST_DEVICE i32 group_max(i32 mine) { return mine; }
 HOST_DEVICE u32 group_ballot(bool mine) { return mine; }
 template <class T> HOST_DEVICE T group_take(const T& held, i32) { return held; }
+HOST_DEVICE i32 group_sum_to(i32 mine) { return mine; }
+HOST_DEVICE i32 group_owner(i32, i32) { return 0; }
 HOST_DEVICE u32 lanes_below() { return 0; }
 HOST_DEVICE i32 from_first(i32 mine) { return mine; }
 HOST_DEVICE void group_sync() {}
