@@ -27,6 +27,9 @@ from readmap.errors import BackendError
 SLICE, CALL_SECONDS = 256, 0.005
 
 
+#: Bytes of a chunk at least, and for each thread: what a chunk costs beside its reads, threads do not share.
+CHUNK_BYTES, THREAD_BYTES = 8 << 20, 4 << 20
+
 #: Bytes that a thread copies of a file between two moments at which an interrupt is heard.
 PART_BYTES = 16 << 20
 
@@ -45,12 +48,12 @@ class CpuBackend(Backend):
     traced_lanes = 16
     most_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
     scratch_bytes = 64 << 20
-    chunk_bytes = 8 << 20
     host_bytes = 0
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = self.groups = self.resident_groups = threads or available_processors()
+        self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
         self.chunks_at_once = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
         self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
 

@@ -17,7 +17,7 @@ buffer for the next chunk, unless it is little: then it is copied to the front o
 """
 
 import contextlib
-import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -39,9 +39,6 @@ Bytes = NDArray[np.uint8]
 
 # One buffer is being filled, one is being mapped, and one waits between them.
 BUFFERS = 3
-
-# Two files are read in turns of so much, as what is inflated ahead of one is no more while the other is read.
-TURN_BYTES = 8 << 20
 
 
 class Format(Enum):
@@ -194,7 +191,7 @@ class _Cutter:
         self._most = None
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
-        self._files = []
+        self._files: list[RecordFile] = []
         for source, start in zip(sources, starts, strict=True):
             is_fasta = start.startswith(b">")
             if is_fasta:
@@ -222,12 +219,10 @@ class _Cutter:
     def _read_on(self) -> int:
         """How many records of each file can be taken; 0 where one of them has no more."""
         together = self._layout.together
-        turn = TURN_BYTES if len(self._files) > 1 else sys.maxsize
         while low := [file for file in self._files if file.is_low(together)]:
             for file in low:
                 file.turn()
-            while low:
-                low = [file for file in low if file.read(turn)]
+            _read_together(low)
         return min(file.records for file in self._files) // together * together
 
     def _chunk(self, records: int) -> Chunk:
@@ -245,6 +240,26 @@ class _Cutter:
         if longer is shorter:
             return DataError(f"{longer.name} has {counted(longer.taken + 1, 'record')}, an odd number: {lonely}")
         return DataError(f"{shorter.name} has {counted(shorter.taken, 'record')}, and {longer.name} more: {lonely}")
+
+
+def _read_together(files: Sequence[RecordFile]) -> None:
+    """Read on in all of them at once: who writes two pipes in turns waits where one of them is not read."""
+    faults: list[BaseException] = []
+
+    def read(file: RecordFile) -> None:
+        try:
+            file.read()
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=read, args=(file,), daemon=True) for file in files[1:]]
+    for thread in threads:
+        thread.start()
+    read(files[0])
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
 
 
 def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format:

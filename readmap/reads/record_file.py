@@ -18,7 +18,7 @@ Bytes = NDArray[np.uint8]
 class RecordFile:
     """The whole records that have been read and not been taken, in a buffer of the pool.
 
-    Where they are low, `turn` and then `read`, until that is done, find more; so several files can be read in turns.
+    Where they are low, `turn` and then `read` find more.
     From the first record of FASTQ on that does not have four lines, the file is read as four_line_records gives it.
 
     name: what messages call the file.
@@ -67,19 +67,17 @@ class RecordFile:
         self._buffer, self._data = buffer, buffer.data
         self._begin, self._filled = 0, len(tail)
 
-    def read(self, most: int) -> bool:
-        """Whether there is more to read and room for it, after some more bytes; if not, the records are found."""
-        count = 0
-        try:
-            count = self._source.readinto(self._data.data[self._filled : -1][:most])
-        except (DataError, OSError) as error:
-            self.error = error
-        self._filled += count
-        self._is_at_end = not count
-        if count and self._filled < len(self._data) - 1:
-            return True
+    def read(self) -> None:
+        """Fill the buffer as far as the file goes, and find its records."""
+        while not self._is_at_end and self._filled < len(self._data) - 1:
+            count = 0
+            try:
+                count = self._source.readinto(self._data.data[self._filled : -1])
+            except (DataError, OSError) as error:
+                self.error = error
+            self._filled += count
+            self._is_at_end = not count
         self._find_records()
-        return False
 
     def take(self, records: int) -> tuple[Bytes, Buffer]:
         """The bytes of the first `records` records, and their buffer, which is held for whoever uses them."""

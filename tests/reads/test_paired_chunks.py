@@ -1,8 +1,10 @@
 """Pairs in chunks: mates together whatever the sizes, and errors behind all pairs that are whole."""
 
 import gzip
+import os
 import pathlib
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +16,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.formats import lines
-from readmap.reads import chunks
 from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
@@ -265,11 +266,32 @@ def test_the_memory_of_a_chunk_stays_its_own(files: Files) -> None:
     assert b"".join([*found, held[0][1][1]]) == two
 
 
-@pytest.mark.parametrize("turn", [1, 10, 1 << 20])
-def test_files_are_read_in_turns(files: Files, monkeypatch: pytest.MonkeyPatch, turn: int) -> None:
-    monkeypatch.setattr(chunks, "TURN_BYTES", turn)
-    for size in (1, 100, 5_000):
-        assert files.read(gzip.compress(ONE), TWO, size).parts == [ONE, TWO]
+def test_two_pipes_that_are_written_in_turns(tmp_path: pathlib.Path) -> None:
+    """Whoever writes them fills one while the other is not read, and would wait for ever."""
+    count = 20_000  # several times what a pipe holds
+    paths = [str(tmp_path / name) for name in ("r1", "r2")]
+    for path in paths:
+        os.mkfifo(path)
+
+    one, two = (os.fdopen(os.open(path, os.O_RDWR), "wb") for path in paths)  # so that to open one waits for nobody
+
+    def write() -> None:
+        for _ in range(count // 100):
+            one.write(b"@r\nACGT\n+\nIIII\n" * 100)
+            one.flush()
+            two.write(b"@r\nTTGT\n+\nIIII\n" * 100)
+            two.flush()
+        one.close()
+        two.close()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    records = 0
+    for chunk in read_chunks(paths, lambda size: np.empty(size, np.uint8), 1 << 20, layout=Layout.TWO_FILES):
+        records += chunk.records
+        chunk.release()
+    writer.join(10)
+    assert records == count
 
 
 # One file where mates alternate.
