@@ -2,6 +2,7 @@
 //
 // The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
 // their common prefixes fall monotonically on both sides: windows.cu walks them.
+#include "common/item_record.cuh"
 #include "search/seeds.cuh"
 
 // counts[item]: the seeds of the read selected[item - 1], none of the first item, so that their prefix sums are where each
@@ -14,40 +15,49 @@ KERNEL void count_seeds(i64 begin, i64 end, Queries queries, const i32* selected
     }
 }
 
-// An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seeds.offsets[item >> 1] on,
-// those of orientation 0 first, position p = index * seeds.stride. Where an ambiguous base leaves less than a seed nothing is
-// shared. Several passes, so that the loads of a query's positions are under way together.
+// A seed: the bases of an oriented read from a position on.
+struct Seed {
+    Suffix<Words> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
+    i64 low;              // the first rank that its first bases may have
+};
+
+// An item is a seed: of the read that seeds.offsets tells, those of orientation 0 first, at position index * seeds.stride.
+// Where an ambiguous base leaves less than a seed nothing is shared. Several passes, so that the loads of the seeds of a
+// bunch are under way together.
 KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
-                       const i32* selected OF(selected), i32 shortest_seed) {
-    FOR_EACH(item, begin, end) {
-        i64 slot = selected[item >> 1];
-        i32 orientation = (i32)(item & 1);
-        i64 first = seeds.offsets[item >> 1], count = (seeds.offsets[(item >> 1) + 1] - first) / 2;
-        first += orientation * count;
-        i32 length = queries.lengths[slot];
-        Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
-        for (i64 i = 0; i < count; ++i)
-            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * seeds.stride, length}, index.table_bases)]);
-        for (i64 i = 0; i < count; ++i) {
-            suffix_t low = index.prefix_table[prefix_code(Suffix{bases, i * seeds.stride, length}, index.table_bases)];
-            seeds.ranks[first + i] = low;
-            PREFETCH(&index.suffixes[low]);
-        }
-        for (i64 i = 0; i < count; ++i)
-            PREFETCH(
-                &reference.words[index.suffixes[minimum((i64)seeds.ranks[first + i], index.suffix_count - 1)] >> 5]);
-        for (i64 i = 0; i < count; ++i) {
-            Suffix query = {bases, i * seeds.stride, length - (i32)i * seeds.stride};
+                       const i32* selected OF(selected), i32 shortest_seed, i64 selected_count) {
+    FOR_EACH_BUNCH(first, size, begin, end) {
+        Seed bunch[BUNCH];
+        i64 read = -1;
+        for (i32 i = 0; i < size; ++i) {
+            read = item_record(seeds.offsets + 1, selected_count, first + i, read);
+            i64 slot = selected[read], number = first + i - seeds.offsets[read];
+            i64 count = (seeds.offsets[read + 1] - seeds.offsets[read]) / 2;
+            i32 orientation = number >= count;
+            i64 position = (number - orientation * count) * seeds.stride;
+            Suffix<Words> query = {queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
             if (queries.flags[slot] & READ_AMBIGUOUS)
-                query.length = unambiguous_length(mask, query.position, query.length);
+                query.length = unambiguous_length(queries.mask(slot, orientation), position, query.length);
+            PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
+            bunch[i].query = query;
+        }
+        for (i32 i = 0; i < size; ++i) {
+            bunch[i].low = (i64)index.prefix_table[prefix_code(bunch[i].query, index.table_bases)];
+            PREFETCH(&index.suffixes[bunch[i].low]);
+        }
+        for (i32 i = 0; i < size; ++i)
+            PREFETCH(&reference.words[index.suffixes[minimum(bunch[i].low, index.suffix_count - 1)] >> 5]);
+        for (i32 i = 0; i < size; ++i) {
+            const Suffix<Words>& query = bunch[i].query;
+            i64 low = bunch[i].low;
             u16 before = 0, after = 0;
             if (query.length >= shortest_seed) {
                 Ranks range = prefix_range(index.prefix_table, query, index.table_bases);
-                i64 low = insertion_point(reference, index.suffixes, query, range.low, range.high);
-                seeds.ranks[first + i] = (suffix_t)low;
+                low = insertion_point(reference, index.suffixes, query, range.low, range.high);
                 if (low > 0) before = (u16)common_prefix(reference, query, index.suffixes[low - 1]);
                 if (low < index.suffix_count) after = (u16)common_prefix(reference, query, index.suffixes[low]);
             }
+            seeds.ranks[first + i] = (suffix_t)low;
             seeds.before[first + i] = before;
             seeds.after[first + i] = after;
         }

@@ -49,5 +49,6 @@ def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     ranks = backend.empty(total, context.index.suffixes.dtype)
     seeds = Seeds(offsets, ranks, backend.empty(total, np.uint16), backend.empty(total, np.uint16), stride)
-    batch.launch(_FIND, 2 * selection.count, context, seeds=seeds, selected=selection.slots, shortest_seed=shortest)
+    selected = {"selected": selection.slots, "selected_count": selection.count}
+    batch.launch(_FIND, total, context, seeds=seeds, shortest_seed=shortest, **selected)
     return seeds
