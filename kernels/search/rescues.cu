@@ -30,10 +30,12 @@ KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference referenc
     }
 }
 
-// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found.
+// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
+// window_counts: the windows that it has without these.
 KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
-                         const i32* choice_deficits OF(reads / 2), DiagonalTable found) {
+                         const i32* choice_deficits OF(reads / 2), DiagonalTable found,
+                         i32* window_counts OF(selected)) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;
@@ -66,6 +68,16 @@ KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference referenc
             }
         }
         diagonals.write(found.rows + item * KEPT);
-        if (group_lane() == 0) found.counts[item] = diagonals.count;
+        if (group_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
+    }
+}
+
+// An item is a read, selected[item], that was looked for; rescued[item]: whether it makes a fragment with its mate at a
+// window that it did not have before.
+KERNEL void mark_rescued(i64 begin, i64 end, PlacementTable placements, const i32* selected OF(items),
+                         const i32* window_counts OF(items), u8* rescued OF(items)) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        rescued[item] = placements.joint[slot] && placements.chosen[slot] >= window_counts[item];
     }
 }

@@ -91,6 +91,25 @@ KERNEL void copy_windows(i64 begin, i64 end, WindowTable windows, const i32* sel
     }
 }
 
+const i64 COUNTED_TOGETHER = 4096;
+
+// An item is so many reads, or what is left of them; total: to which the number of their windows is added.
+KERNEL void count_windows(i64 begin, i64 end, const i32* counts OF(reads), u64* total OF(1), i64 reads) {
+    FOR_EACH_BLOCK(section, begin, end) {
+        BLOCK_ARRAY(u32, sum, 1);
+        if (block_thread() == 0) sum[0] = 0;
+        block_sync();
+        i64 last = minimum((section + 1) * COUNTED_TOGETHER, reads);
+        u32 own = 0;
+        for (i64 slot = section * COUNTED_TOGETHER + block_thread(); slot < last; slot += BLOCK_WIDTH)
+            own += counts[slot];
+        block_add(&sum[0], own);
+        block_sync();
+        if (block_thread() == 0) atomic_add(&total[0], sum[0]);
+        block_sync();
+    }
+}
+
 // An item is a read, one of `count`, selected[item]: how many of its windows want a banded alignment of each kind, but for
 // `without`; counts: of all reads for each kind.
 KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),

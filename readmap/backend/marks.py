@@ -7,18 +7,31 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
+#: The mask of all bits.
+ANY_MARK = 255
+
 _COUNT = Kernel("common/marks", "count_marked", grouped=True)
 _LIST = Kernel("common/marks", "list_marked", grouped=True)
 _BLOCK = constant("common/marks.cu", "BLOCK")
 
 
+def count_marked(marks: Array, mask: int, backend: Backend) -> int:
+    """How many of the uint8 marks have a bit of the mask."""
+    return _ends(marks, mask, backend)[1]
+
+
 def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> Array:
     """The numbers, int32 in order, of the uint8 marks that have a bit of the mask; number: that of the first one."""
-    size = len(marks)
-    blocks = -(-size // _BLOCK)
-    counts = backend.empty(blocks, np.int64)
-    backend.launch(_COUNT, blocks, marks=marks, counts=counts, size=size, mask=mask)
-    ends, total = backend.ends(counts)
+    ends, total = _ends(marks, mask, backend)
+    size, blocks = len(marks), len(ends)
     marked = backend.empty(total, np.int32)
     backend.launch(_LIST, blocks, marks=marks, ends=ends, marked=marked, size=size, mask=mask, number=number)
     return marked
+
+
+def _ends(marks: Array, mask: int, backend: Backend) -> tuple[Array, int]:
+    """How many of each block and those before it are marked, and how many of all."""
+    size = len(marks)
+    counts = backend.empty(-(-size // _BLOCK), np.int64)
+    backend.launch(_COUNT, len(counts), marks=marks, counts=counts, size=size, mask=mask)
+    return backend.ends(counts)

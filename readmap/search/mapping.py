@@ -17,6 +17,7 @@ from readmap.search.records import Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
+from readmap.search.windows import count_windows
 
 #: The outputs of the blocks: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
@@ -121,8 +122,6 @@ class Mapping:
             self.summary.insert_sizes = sample.insert_sizes
         while held:
             yield from self._try(held.pop(0), turn)
-            # Another thread's memory: it may have it again when nothing is done with it any more.
-            self._context.backend.synchronize()
 
     def _try(self, held: _Held, turn: Turn) -> Iterator[stream.Block]:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves."""
@@ -137,6 +136,7 @@ class Mapping:
             turn()
             self.summary.work.add(held.work)
         except backend.memory_error as error:
+            backend.synchronize()  # a batch that was held goes back to the thread that searched it
             were_others, rest = turn.alone(), reads.part(done, reads.count)
             if were_others or rest.count == rest.together < reads.count:
                 rests = [rest]
@@ -156,8 +156,8 @@ class Mapping:
         for part, alignments in align_reads(batch, self._context):
             blocks = self._format(part, alignments)
             count_alignments(alignments, part.counters, self._context)
+            batch.work.windows = batch.work.windows or count_windows(batch, self._context)
             yield part, blocks
-        batch.work.windows = int(self._context.backend.xp.sum(batch.windows.counts))
 
     def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
         """The records of a batch, and its reads without a place where those are wanted."""

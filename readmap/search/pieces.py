@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import list_marked
+from readmap.backend.marks import ANY_MARK, count_marked, list_marked
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -63,7 +63,7 @@ def settle_reads(batch: Batch, context: Context) -> None:
     if len(few):
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
-    batch.work.settled = batch.reads.count - int(backend.xp.count_nonzero(batch.placements.unsettled))
+    batch.work.settled = batch.reads.count - count_marked(batch.placements.unsettled, ANY_MARK, backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PieceTable:

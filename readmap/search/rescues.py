@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import list_marked
+from readmap.backend.marks import ANY_MARK, count_marked, list_marked
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -17,6 +17,7 @@ from readmap.search.placement import choose_windows
 from readmap.search.windows import add_diagonals
 
 _LIST, _RESCUE = Kernel("search/rescues", "list_rescues"), Kernel("search/rescues", "rescue_mates", grouped=True)
+_MARK = Kernel("search/rescues", "mark_rescued")
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,11 @@ class Rescues:
     """Mates that were looked for.
 
     Attributes:
-        slots: int32 [rescues]; counts: int32 [rescues], how many windows each had before.
+        slots: int32 [rescues]; window_counts: int32 [rescues], how many windows each had before.
     """
 
     slots: Array
-    counts: Array
+    window_counts: Array
 
 
 def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | None:
@@ -39,11 +40,18 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
     slots = list_marked(wanted, 1, backend)
     if not len(slots):
         return None
-    rescues = Rescues(slots, batch.windows.counts[slots])
+    rescues = Rescues(slots, backend.empty(len(slots), np.int32))
     batch.work.rescues += len(slots)
     diagonals = Diagonals.empty(len(slots), backend)
     batch.launch(
-        _RESCUE, len(slots), context, inserts=inserts, selected=slots, choice_deficits=deficits, found=diagonals
+        _RESCUE,
+        len(slots),
+        context,
+        inserts=inserts,
+        selected=slots,
+        choice_deficits=deficits,
+        found=diagonals,
+        window_counts=rescues.window_counts,
     )
     add_diagonals(slots, diagonals, WINDOWS, batch, context)
     score_windows(slots, batch, context)
@@ -53,6 +61,7 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
 
 def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     """Count the mates that make a fragment where only their partners pointed to."""
-    slots, placements = rescues.slots, batch.placements
-    found = (placements.chosen[slots] >= rescues.counts) & (placements.joint[slots] != 0)
-    batch.work.rescued += int(context.backend.xp.count_nonzero(found))
+    backend, slots = context.backend, rescues.slots
+    rescued = backend.empty(len(slots), np.uint8)
+    batch.launch(_MARK, len(slots), context, selected=slots, window_counts=rescues.window_counts, rescued=rescued)
+    batch.work.rescued += count_marked(rescued, ANY_MARK, backend)

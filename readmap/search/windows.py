@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
 
+_COUNT = Kernel("search/windows", "count_windows", by_block=True)
+_COUNTED_TOGETHER = constant("search/windows.cu", "COUNTED_TOGETHER")
 _JOIN, _ADD = Kernel("search/windows", "join_diagonals"), Kernel("search/windows", "add_diagonals")
 
 
@@ -18,3 +23,11 @@ def join_diagonals(slots: Array, diagonals: Diagonals, batch: Batch, context: Co
 def add_diagonals(slots: Array, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
     """Put the windows that further diagonals of the slots, int32, make behind those that they have, up to `most`."""
     batch.launch(_ADD, len(slots), context, selected=slots, found=diagonals, most=most)
+
+
+def count_windows(batch: Batch, context: Context) -> int:
+    """The windows of all reads."""
+    backend, reads = context.backend, batch.reads.count
+    total = backend.full(1, 0, np.uint64)
+    batch.launch(_COUNT, -(-reads // _COUNTED_TOGETHER), context, counts=batch.windows.counts, total=total, reads=reads)
+    return int(backend.to_host(total)[0])
