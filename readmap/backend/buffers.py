@@ -10,17 +10,24 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
+#: The size of the first buffers, and by how much the next ones are larger.
+FIRST_BYTES, GROWTH = 8 << 20, 4
+
+#: The part of its size that a buffer has more where one is wanted that is larger than the least.
+SLACK = 8
+
 
 class BufferPool:
     """At most `count` buffers, allocated when first needed: the memory of an input that never ends stays bounded.
 
     allocate: returns uint8 [nbytes], C-contiguous; pinned memory where a GPU reads it. It is called on the thread
-    that takes a buffer. nbytes: the least size of a buffer.
+    that takes a buffer. nbytes: the least size of a buffer, once `grow` has been called often enough: pinned memory
+    takes time to allocate, and little input needs little.
     """
 
     def __init__(self, allocate: Callable[[int], Bytes], nbytes: int, count: int) -> None:
         self._allocate = allocate
-        self._nbytes = nbytes
+        self._nbytes, self._most = min(nbytes, FIRST_BYTES), nbytes
         self._free: queue.SimpleQueue[Buffer] = queue.SimpleQueue()
         self._is_closed = False
         for _ in range(count):
@@ -29,12 +36,16 @@ class BufferPool:
     def take(self, nbytes: int = 0) -> "Buffer":
         """A buffer of at least `nbytes` bytes, held once. Waits until one is free. Its bytes are undefined."""
         buffer = self._free.get()
-        wanted = max(nbytes, self._nbytes)
-        if len(buffer.data) < wanted:
+        if len(buffer.data) < max(nbytes, self._nbytes):
             buffer.data = np.empty(0, np.uint8)  # frees the smaller one before the larger one is allocated
-            buffer.data = self._allocate(wanted)
+            # Some more, so that the next one that is a little larger fits too.
+            buffer.data = self._allocate(max(nbytes + nbytes // SLACK, self._nbytes))
         buffer.hold()
         return buffer
+
+    def grow(self) -> None:
+        """Lets the buffers that are taken from now on be larger."""
+        self._nbytes = min(GROWTH * self._nbytes, self._most)
 
     def give_back(self, buffer: "Buffer") -> None:
         """Lets the next `take` have it."""

@@ -153,11 +153,12 @@ def read_chunks(
     """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
 
     paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most
-    `buffers` times for each of the files that are read together, and again for a record that is longer than a buffer.
-    chunk_bytes: the size of their buffers together, which bounds a chunk. batch_reads: the most reads a chunk, but for
-    a pair, which is never divided. threads: how many read or inflate a file. warn: called where blocked gzip has no
-    end-of-file block behind its last record; without it, and within a record, that is an error. The iterator waits
-    while all buffers, at least 2 a file, are in chunks that have not been released.
+    `buffers` times for each of the files that are read together, and again for larger ones: the first are small, and
+    a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk.
+    batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how many read or inflate a
+    file. warn: called where blocked gzip has no end-of-file block behind its last record; without it, and within a
+    record, that is an error. The iterator waits while all buffers, at least 2 a file, are in chunks that have not been
+    released.
     Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
     last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
     from reading.
@@ -192,6 +193,7 @@ class _Cutter:
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
         self._files: list[RecordFile] = []
+        self._pool = pool
         for source, start in zip(sources, starts, strict=True):
             is_fasta = start.startswith(b">")
             if is_fasta:
@@ -223,6 +225,7 @@ class _Cutter:
             for file in low:
                 file.turn()
             _read_together(low)
+            self._pool.grow()
         return min(file.records for file in self._files) // together * together
 
     def _chunk(self, records: int) -> Chunk:

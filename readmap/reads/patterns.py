@@ -71,7 +71,9 @@ def by_length(lengths: Any) -> tuple[Any, Any, Any]:
     if lengths[0] == lengths[-1] and lengths.min() == lengths.max():
         same = np.arange(len(lengths), dtype=np.int32)
         return same, same, lengths
-    order = np.argsort(lengths, kind="stable").astype(np.int32)
+    # NumPy sorts numbers of 16 bits by digits, ten times as fast.
+    keys = lengths.astype(np.uint16) if lengths.max() < 1 << 16 else lengths
+    order = np.argsort(keys, kind="stable").astype(np.int32)
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order), dtype=np.int32)
     return order, inverse, lengths[order]

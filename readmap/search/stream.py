@@ -132,6 +132,7 @@ def run(
         def write(block: Block) -> None:
             waited = time.perf_counter()
             buffer = backend.download(block.bytes, pool)
+            pool.grow()
             summary.waiting["write"] += time.perf_counter() - waited
             writer.put(buffer, len(block.bytes), block.output)
             summary.seconds = time.perf_counter() - began

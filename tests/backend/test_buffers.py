@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
+from readmap.backend import buffers
 from readmap.backend.buffers import BufferPool
 
 
@@ -33,11 +34,22 @@ def test_larger_buffers_are_made_when_wanted() -> None:
         return np.empty(nbytes, np.uint8)
 
     pool = BufferPool(allocate, 10, 1)
-    for wanted, length in ((0, 10), (10, 10), (25, 25), (5, 25)):
+    for wanted, length in ((0, 10), (10, 10), (24, 27), (27, 27), (5, 27)):
         buffer = pool.take(wanted)
         assert len(buffer.data) == length
         buffer.release()
-    assert sizes == [10, 25]
+    assert sizes == [10, 27]
+
+
+def test_the_first_buffers_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "FIRST_BYTES", 10)
+    pool, lengths = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 100, 2), []
+    for _ in range(5):
+        buffer = pool.take()
+        lengths.append(len(buffer.data))
+        buffer.release()
+        pool.grow()
+    assert lengths == [10, 40, 100, 100, 100]
 
 
 def test_a_closed_pool_frees_its_memory() -> None:
