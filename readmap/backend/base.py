@@ -166,6 +166,10 @@ class Backend(abc.ABC):
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 
+    @abc.abstractmethod
+    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+        """Have the kernels of some rooms ready soon, while the caller does something else."""
+
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
         """An array on the device filled with one value."""
         array = self.empty(shape, dtype)

@@ -119,6 +119,9 @@ class CpuBackend(Backend):
     def is_compiled(self, module: str, types: Types) -> bool:
         return cache.holds(compiler.library_name(module, types, compiler.level()))
 
+    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+        pass
+
     def compile(self, module: str, types: Types) -> None:
         compiler.library(module, types)
 

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import math
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation.signatures import Packed, Types, variant
+from readmap.backend.compilation.sources import modules
 from readmap.backend.machine import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
@@ -130,6 +132,17 @@ class CudaBackend(Backend):
 
     def compile(self, module: str, types: Types) -> None:
         nvrtc.cubin(module, types, self.architecture)
+
+    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+        needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in rooms]
+
+        def load() -> None:
+            self.device.use()
+            with contextlib.suppress(Exception):  # whoever needs the module is told
+                for module in needed:
+                    _module(self.device.id, module, variant(module, types), self.architecture)
+
+        threading.Thread(target=load, name="readmap-load", daemon=True).start()
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()

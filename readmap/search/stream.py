@@ -33,6 +33,9 @@ AnyChunk = Chunk | AlignmentChunk
 #: Buffers beside those of the chunks that are mapped: one is being filled, and one waits.
 BUFFERS = 2
 
+#: Bytes that are written while the next ones come from the device, and buffers for them.
+OUTPUT_BYTES, OUTPUT_BUFFERS = 32 << 20, 4
+
 #: Seconds that an interrupt waits for what other threads compute.
 PATIENCE = 2.0
 
@@ -118,7 +121,7 @@ def run(
     summary = work.summary
     began = time.perf_counter()
     chunk_bytes, buffers = fitting_chunk(backend), BUFFERS + backend.chunks_at_once
-    pool = BufferPool(backend.host_buffer, chunk_bytes, BUFFERS + 1)
+    pool = BufferPool(backend.host_buffer, min(chunk_bytes, OUTPUT_BYTES), OUTPUT_BUFFERS)
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads, buffers)
@@ -130,11 +133,13 @@ def run(
     with _Writer(outputs) as writer:
 
         def write(block: Block) -> None:
-            waited = time.perf_counter()
-            buffer = backend.download(block.bytes, pool)
-            pool.grow()
-            summary.waiting["write"] += time.perf_counter() - waited
-            writer.put(buffer, len(block.bytes), block.output)
+            for begin in range(0, len(block.bytes), OUTPUT_BYTES):
+                part = block.bytes[begin : begin + OUTPUT_BYTES]
+                waited = time.perf_counter()
+                buffer = backend.download(part, pool)
+                pool.grow()
+                summary.waiting["write"] += time.perf_counter() - waited
+                writer.put(buffer, len(part), block.output)
             summary.seconds = time.perf_counter() - began
             if progress:
                 progress()

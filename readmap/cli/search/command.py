@@ -65,8 +65,10 @@ def search(context: typer.Context, options: Options) -> None:
         backend = options.resources.open_backend()
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
-            backend.prepare(kernel_types(index.suffixes), report.say)
+            types = kernel_types(index.suffixes)
+            backend.prepare(types, report.say)
             show("loading the index")
+            backend.load_ahead(types, ("common", "reads", "search"))
             began = report.seconds
             device_index = _load(path, index, mode, backend, report)
             loading = report.seconds - began
