@@ -65,13 +65,13 @@ def _claim(descriptor: int, path: str) -> bool:
 
 
 def file_beside(target: str) -> tuple[int, str]:
-    """A new file beside `target`, locked as long as it is open: a descriptor to write to, and its path; or OSError."""
+    """A new file beside `target`, locked as long as it is open: its descriptor and its path; or OSError."""
     _remove_abandoned(target)
     while True:
         path = f"{_prefix(target)}{secrets.token_hex(4)}{UNFINISHED}"
         path = os.path.join(os.path.dirname(target), path)
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             if _claim(descriptor, path):
                 return descriptor, path
             os.close(descriptor)

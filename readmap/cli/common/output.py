@@ -13,5 +13,5 @@ COMPRESSED = (BAM_ENDING, ".gz", ".bgz")
 
 def open_plain(path: str | None, threads: int) -> ByteSink:
     """The output as it is written, or compressed where its name says so."""
-    plain = open_output(path)
+    plain = open_output(path, threads)
     return BgzfOutput(plain, threads) if path and path.endswith(COMPRESSED) else plain
