@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from readmap.search import mapping, records, stream
 from readmap.search.context import Context
 from readmap.search.turns import only_turn
 
+FIRST_CHUNKS = 4  # until buffers have grown
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
 # kernels/ROOM/<module>.cu: its stage, where that is not called like the module
 STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows", "pairs": "pair"}
@@ -26,7 +28,7 @@ BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
 
 
 def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Sequence[Path]) -> dict[str, list[Row]]:
-    """Each stage alone, in this process: all reads are read, the first chunk is mapped, and as much is written.
+    """Each stage alone, in this process: all reads are read, a chunk is mapped, and as much is written.
 
     targets: a file of each kind of output, to be removed again. The table of SAM is called stages, BAM's stages_bam.
     """
@@ -34,19 +36,20 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     index, size = Index.open(options.work / "index.readmap"), stream.fitting_chunk(backend)
     placed, layout = index.to_device(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
     reading = time_reading(paths, size, layout, backend) / count
-    first = next(chunks.read_chunks(paths, backend.host_buffer, size, layout=layout))
+    first = chunks.read_chunks(paths, backend.host_buffer, size, buffers=FIRST_CHUNKS + 1, layout=layout)
+    whole = max(islice(first, FIRST_CHUNKS), key=lambda chunk: chunk.reads)
     tables = {}
     for target in targets:
         binary = target.suffix == ".bam"
-        stages, lines = time_chunk(first, placed, Form.BINARY if binary else Form.TEXT, backend)
-        times, seconds = max(1, count // first.reads), dict[str, float]()
+        stages, lines = time_chunk(whole, placed, Form.BINARY if binary else Form.TEXT, backend)
+        times, seconds = max(1, count // whole.reads), dict[str, float]()
         target.unlink(missing_ok=True)
         with open_sink(str(target), index.reference, backend.threads, None) as out, timed(seconds, "write", backend):
             for _ in range(times):
                 out.write(lines)
             out.commit()
         target.unlink()
-        writing = seconds["write"] / times / first.reads
+        writing = seconds["write"] / times / whole.reads
         ns = {"read: file": 1e9 * reading, **stages, "write: file": 1e9 * writing}
         tables["stages_bam" if binary else "stages"] = tabulate(ns)
     return tables
