@@ -1,15 +1,20 @@
 """`python -m readmap`, which is the command `readmap`."""
 
+import gc
 import os
 import signal
 import sys
 
 
 def run() -> int:
-    """Run the command of this process and return its exit code."""
+    """Run the command of this process and end it."""
     _fill_descriptors()
     # Nothing is open yet that would have to be closed: an interrupt ends the process at once, without a traceback.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL) if _is_usual(signal.SIGINT) else None
+    gc.disable()  # nothing of what is loaded is garbage, and to look for some takes a tenth of the time
+    from readmap.driver import begin_context
+
+    begin_context(sys.argv[1:])
     from readmap.cli import main
 
     if handler is not None:

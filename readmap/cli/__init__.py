@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from readmap.cli.common import numerics as numerics  # isort: split
 
+import gc
 import importlib
 import shlex
 import sys
@@ -68,7 +69,7 @@ def application(names: Iterable[str]) -> typer.Typer:
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 (data, machine), 2 (usage) or 130 (interrupt).
 
-    argv: the arguments behind `readmap`; None takes the process's own and, after a failure, ends the process.
+    argv: the arguments behind `readmap`; None takes the process's own, and ends the process.
     """
     arguments = sys.argv[1:] if argv is None else argv
     session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
@@ -76,11 +77,12 @@ def main(argv: list[str] | None = None) -> int:
     def command() -> object:
         # What a command does not need costs a tenth of a second.
         app = application(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS)
+        gc.enable()
         return typer.main.get_command(app).main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session)
 
     code = guarded(command, debug="--debug" in arguments)
     if not arguments:
         code = MISUSED
-    if argv is None and code:
+    if argv is None:
         leave(code)
     return code

@@ -19,7 +19,6 @@ from readmap.cli.common.folders import (
     database_record,
     molecule_of,
     molecule_option,
-    reference_checksum,
     structure_record,
 )
 from readmap.cli.common.guard import in_background
@@ -36,6 +35,7 @@ from readmap.index import folder
 from readmap.index.building import build_index
 from readmap.index.device import Structure
 from readmap.index.index import Index
+from readmap.index.reference import reference_checksum
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz

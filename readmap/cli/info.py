@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from readmap.backend import open_backend
-from readmap.cli.common.folders import database_named, database_record, reference_checksum, structure_record
+from readmap.cli.common.folders import database_named, database_record, structure_record
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
@@ -22,6 +22,7 @@ from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.device import Structure
 from readmap.index.index import Index
+from readmap.index.reference import reference_checksum
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap info ref.fa.readmap --check

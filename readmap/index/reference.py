@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,3 +118,8 @@ def packed_words(length: int) -> int:
 def barrier_words(length: int) -> int:
     """The words of the bitmap of barriers, a bit for 64 places."""
     return (length + PAD_BASES) // 64 // 64 + 1
+
+
+def reference_checksum(contigs: Sequence[Contig]) -> str:
+    """BLAKE2b (128 bits) of the contigs' MD5s in order, a line each: equal where all sequences are."""
+    return hashlib.blake2b("".join(f"{contig.md5}\n" for contig in contigs).encode(), digest_size=16).hexdigest()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydivsufsort import divsufsort
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
@@ -96,6 +95,8 @@ def build_suffix_array(
         return sort_suffixes(held, plan.sort, backend, report)
     codes = backend.empty(plan.length, np.uint8)
     backend.launch(_UNPACK, -(-plan.length // 32), reference=held, codes=codes, length=plan.length)
+    from pydivsufsort import divsufsort  # no other command needs what it loads
+
     order = divsufsort(codes)[plan.length - plan.suffixes :]
     return order.view(np.uint32) if plan.dtype == np.uint32 else order.astype(np.uint64)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from readmap.cli.common.options import choice, flag
+from readmap.cli.common.options import choice
 from readmap.cli.common.wording import printable
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.fasta import Contig
 from readmap.index import folder
 from readmap.index.index import Index
 
@@ -31,15 +29,6 @@ def molecule_option() -> Any:
         (AUTO, *Alphabet),
         DATABASES,
         AUTO,
-    )
-
-
-def no_check_option(noun: str, panel: str | None = None) -> Any:
-    """--no-check; noun: what is not checked."""
-    return flag(
-        "--no-check",
-        f"Do not check whether the {noun} was altered or damaged: nothing is promised where it was.",
-        panel,
     )
 
 
@@ -87,8 +76,3 @@ def structure_record(index: Index) -> dict[str, Any]:
         "nodes": index.nodes,
         "suffix_tree_bytes": 0 if index.edges is None else index.edges.nbytes,
     }
-
-
-def reference_checksum(contigs: Sequence[Contig]) -> str:
-    """BLAKE2b (128 bits) of the contigs' MD5s in order, a line each: equal where all sequences are."""
-    return hashlib.blake2b("".join(f"{contig.md5}\n" for contig in contigs).encode(), digest_size=16).hexdigest()

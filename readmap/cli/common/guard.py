@@ -176,7 +176,10 @@ def in_background(work: Callable[[], Result]) -> Result:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without waiting for threads, which may wait for an input that never comes."""
+    """End the process at once.
+
+    Threads may wait for an input that never comes, and taking Python and CuPy apart takes longer than letting go.
+    """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -91,6 +91,15 @@ def flag(names: str, help: str, panel: str | None = None, default: bool | None =
     return option(names, help, FLAG, panel, default=default)
 
 
+def no_check_option(noun: str, panel: str | None = None) -> Any:
+    """--no-check; noun: what is not checked."""
+    return flag(
+        "--no-check",
+        f"Do not check whether the {noun} was altered or damaged: nothing is promised where it was.",
+        panel,
+    )
+
+
 def number(names: str, help: str, least: int, most: int, panel: str | None = None, default: int | None = None) -> Any:
     """An option whose value is an integer in a range; typer's own min and max would crowd the help."""
 

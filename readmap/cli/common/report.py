@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from readmap.cli.common.options import flag, option
 from readmap.cli.common.wording import in_bytes
@@ -88,6 +86,9 @@ class Report:
         if self._quiet or shares_terminal or sys.stderr is None or not sys.stderr.isatty():
             yield lambda text: None
             return
+        from rich.console import Console  # they take as long to load as half of a command
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
             task = shown.add_task("starting", total=None)

@@ -11,8 +11,8 @@ import typer
 from readmap.backend.machine import available_processors
 from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
-from readmap.cli.common.folders import DATABASES, molecule_option, no_check_option
-from readmap.cli.common.options import LARGEST_SCORE, argument, choice, number, option
+from readmap.cli.common.folders import DATABASES, molecule_option
+from readmap.cli.common.options import LARGEST_SCORE, argument, choice, no_check_option, number, option
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import PANEL, device_option, gpu_memory_option, threads_option
 from readmap.database.formats import ENDINGS, ScanFormat, tab

@@ -9,7 +9,6 @@ import typer
 
 from readmap.backend import Backend
 from readmap.cli.common.conflicts import refuse_inside
-from readmap.cli.common.folders import reference_checksum
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
 from readmap.cli.common.wording import in_bytes, printable
@@ -26,6 +25,7 @@ from readmap.formats.header import program_name
 from readmap.index import folder
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
+from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.search import stream
 

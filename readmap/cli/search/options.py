@@ -6,8 +6,18 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from readmap.cli.common import resources
-from readmap.cli.common.folders import no_check_option
-from readmap.cli.common.options import LARGEST_SCORE, argument, choice, flag, number, option, parse_size, score, size
+from readmap.cli.common.options import (
+    LARGEST_SCORE,
+    argument,
+    choice,
+    flag,
+    no_check_option,
+    number,
+    option,
+    parse_size,
+    score,
+    size,
+)
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
