@@ -26,6 +26,8 @@ HOST_DEVICE Single if_equal(Single a, Single b, Single x, Single y) { return a.v
 // All bits of the lanes where a < b, none of the others; a - b has no overflow.
 HOST_DEVICE Single below(Single a, Single b) { return Single{-(i32)(a.value < b.value)}; }
 HOST_DEVICE bool any(Single mask) { return mask.value != 0; }
+// Lane by lane: base i of eight that stand in its 16 low bits, times SPACING.
+HOST_DEVICE Single spaced_base(Single bases, i32 i) { return Single{(bases.value >> (14 - 2 * i) & 3) * SPACING}; }
 HOST_DEVICE Single select(Single mask, Single x, Single y) { return mask.value ? x : y; }
 // Lane by lane: the bits shifted up by one, and behind them whether a < b; a - b has no overflow.
 HOST_DEVICE Single pushed(Single bits, Single a, Single b) { return Single{bits.value * 2 + (a.value < b.value)}; }
@@ -89,6 +91,9 @@ HOST_DEVICE u32 chosen_bytes(u32 a, u32 b, u32 chosen) {
 }
 HOST_DEVICE Narrow below(Narrow a, Narrow b) { return Narrow{chosen_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Narrow mask) { return mask.value != 0; }
+HOST_DEVICE Narrow spaced_base(Narrow bases, i32 i) {
+    return Narrow{(bases.value >> (14 - 2 * i) & 0x30003u) * SPACING};
+}
 HOST_DEVICE Narrow select(Narrow mask, Narrow x, Narrow y) {
     return Narrow{(x.value & mask.value) | (y.value & ~mask.value)};
 }
@@ -124,6 +129,7 @@ VECTOR bool any(V mask) {
     words all = (words)mask.value;
     return (all[0] | all[1] | all[2] | all[3]) != 0;
 }
+VECTOR V spaced_base(V bases, i32 i) { return V{(bases.value >> (T)(14 - 2 * i) & (T)3) * (T)SPACING}; }
 VECTOR V select(V mask, V x, V y) { return V{mask.value ? x.value : y.value}; }
 VECTOR V pushed(V bits, V a, V b) { return V{bits.value + bits.value - (a.value < b.value)}; }
 #undef V

@@ -30,6 +30,11 @@ struct Band {
     HOST_DEVICE bool plain() const {
         return !text_unclear && first >= contig_begin && first + length + width <= contig_end;
     }
+    // Of a band that is plain, and of a read without ambiguous bases: eight bases in 16 bits, any behind the end.
+    HOST_DEVICE i32 eight_of_query(i32 row) const { return row < length ? (i32)(bases.at(row) >> 48) : 0; }
+    HOST_DEVICE i32 eight_of_text(i64 offset) const {
+        return (i32)(reference->packed().at(minimum(first + offset, contig_end)) >> 48);
+    }
 };
 
 HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {

@@ -41,25 +41,47 @@ template <class Lane, i32 WIDTH> struct BandedScores {
                 if (LONG_GAPS) long_deletion = if_equal(letters[b], outside, never, long_deletion);
             }
             Lane insertion = add_larger(insertions[b + 1], extend, rows[b + 1]);
-            Lane gap = larger(insertion, deletion);
+            Lane gap = insertion;
             if (LONG_GAPS) {
                 Lane long_insertion = add_larger(rows[b + 1], lengthen, long_insertions[b + 1]);
                 gap = larger(gap, larger(long_insertion, long_deletion));
                 long_insertions[b] = long_insertion;
             }
-            Lane here = add_larger_or_zero(rows[b], score, gap);
+            Lane reached = add_larger_or_zero(rows[b], score, gap), here = larger(reached, deletion);
             rows[b] = here + open;
             insertions[b] = insertion;
-            deletion = add_larger(deletion, extend, rows[b]);
+            // One deletion behind another never pays. So a CPU's next column need not wait for `here`; a GPU waits for
+            // nothing, and counts instructions.
+            deletion = add_larger(deletion, extend, GROUP_WIDTH > 1 ? rows[b] : reached + open);
             if (LONG_GAPS) long_deletion = add_larger(rows[b], lengthen, long_deletion);
             best = larger(best, here);
         }
         return best;
     }
-    HOST_DEVICE static void set_letter(Lane* text, const Band* bands, i32 column) {
-        Lane letter = Lane::all(0);
-        for (i32 lane = 0; lane < Lane::width; ++lane) letter.set(lane, ~(bands[lane].text_code(column) * SPACING));
-        text[column % WIDTH] = text[column % WIDTH + WIDTH] = letter;
+    // The next letters of all bands. Where they are clear, all bases, eight of each are held.
+    struct Letters {
+        const Band* bands;
+        bool are_clear;
+        Lane query, text;
+
+        HOST_DEVICE Lane of_query(i32 row) {
+            if (!are_clear) return each([&](i32 lane) { return bands[lane].query_code(row) * SPACING; });
+            if (row % 8 == 0) query = each([&](i32 lane) { return bands[lane].eight_of_query(row); });
+            return spaced_base(query, row % 8);
+        }
+        HOST_DEVICE Lane of_text(i32 column) {
+            if (!are_clear) return each([&](i32 lane) { return bands[lane].text_code(column) * SPACING; });
+            if (column % 8 == 0) text = each([&](i32 lane) { return bands[lane].eight_of_text(column); });
+            return spaced_base(text, column % 8);
+        }
+        template <class Letter> HOST_DEVICE static Lane each(Letter letter) {
+            Lane found = Lane::all(0);
+            for (i32 lane = 0; lane < Lane::width; ++lane) found.set(lane, letter(lane));
+            return found;
+        }
+    };
+    HOST_DEVICE static void set_letter(Lane* ring, i32 column, Letters& letters) {
+        ring[column % WIDTH] = ring[column % WIDTH + WIDTH] = letters.of_text(column) ^ Lane::all(-1);
     }
 
     // bands: Lane::width of them; results: the lanes' scores.
@@ -69,11 +91,13 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         // or with the query gives -1 where the letters are equal and less than -SPACING where not. Only it is read at places
         // that are not known when this is compiled: the other arrays of a narrow band are registers.
         Lane text[2 * WIDTH];
-        i32 longest = 0;
-        bool plain = true;
+        i32 longest = 0, shortest = bands[0].length;
+        bool plain = true, unclear = false;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             longest = maximum(longest, bands[lane].length);
+            shortest = minimum(shortest, bands[lane].length);
             plain = plain && bands[lane].plain();
+            unclear = unclear || bands[lane].read_unclear;
         }
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b < WIDTH; ++b) {
@@ -83,22 +107,22 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         }
         rows[WIDTH] = insertions[WIDTH] = Lane::all(NEVER);
         if (LONG_GAPS) long_insertions[WIDTH] = Lane::all(NEVER);
-        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(text, bands, column);
-        Lane best = Lane::all(0), query = best, base = best, floor = best;
+        Letters letters = {bands, plain && !unclear, Lane::all(0), Lane::all(0)};
+        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(text, column, letters);
+        Lane best = Lane::all(0), mismatch = Lane::all(-scoring.mismatch), differing = mismatch;
         for (i32 i = 0; i < longest; ++i) {
-            set_letter(text, bands, i + WIDTH - 1);
-            for (i32 lane = 0; lane < Lane::width; ++lane) {
-                i32 code = bands[lane].query_code(i), ends = (i == 0) + (i + 1 == bands[lane].length);
-                i32 contained = first_gap + ends * scoring.clip_penalty;
-                query.set(lane, code * SPACING);
-                base.set(lane, contained);
-                floor.set(lane, contained - (code == READ_UNCLEAR ? AMBIGUOUS_PENALTY : scoring.mismatch));
-            }
-            const Lane* letters = text + i % WIDTH;
-            best = plain ? row<true>(query, base, floor, letters, scoring, best)
-                         : row<false>(query, base, floor, letters, scoring, best);
-            for (i32 lane = 0; lane < Lane::width; ++lane)
-                if (i + 1 == bands[lane].length) results[lane] = best.get(lane);
+            set_letter(text, i + WIDTH - 1, letters);
+            Lane query = letters.of_query(i), base = Lane::all(first_gap + (i ? 0 : scoring.clip_penalty));
+            if (unclear)
+                differing = if_equal(query, Lane::all(READ_UNCLEAR * SPACING), Lane::all(-AMBIGUOUS_PENALTY), mismatch);
+            if (i + 1 >= shortest)
+                for (i32 lane = 0; lane < Lane::width; ++lane)
+                    if (i + 1 == bands[lane].length) base.set(lane, base.get(lane) + scoring.clip_penalty);
+            best = plain ? row<true>(query, base, base + differing, text + i % WIDTH, scoring, best)
+                         : row<false>(query, base, base + differing, text + i % WIDTH, scoring, best);
+            if (i + 1 >= shortest)
+                for (i32 lane = 0; lane < Lane::width; ++lane)
+                    if (i + 1 == bands[lane].length) results[lane] = best.get(lane);
         }
     }
 };
