@@ -13,6 +13,58 @@ HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
     return 0;
 }
 
+// The bases of up to 32 letters, the first in the high bits, and their marks where they are ambiguous.
+struct PackedLetters {
+    u64 bases, unclear;
+};
+
+// Eight letters, one a byte, the first in the lowest: A, C, G, T or U of either case each.
+HOST_DEVICE u64 eight_letters(const u8* letters) {
+    u64 found = 0;
+    UNROLL for (i32 i = 0; i < 8; ++i)
+        found |= (u64)letters[i] << (8 * i);
+    return found;
+}
+// The high bit of each byte that is 0.
+HOST_DEVICE u64 empty_bytes(u64 bytes) {
+    const u64 low = 0x7F7F7F7F7F7F7F7Full;
+    return ~((bytes & low) + low | bytes | low);
+}
+HOST_DEVICE bool are_bases(u64 letters) {
+    const u64 each = 0x0101010101010101ull, upper = letters & 0xDF * each;
+    u64 found = empty_bytes(upper ^ 'A' * each) | empty_bytes(upper ^ 'C' * each) | empty_bytes(upper ^ 'G' * each) |
+                empty_bytes((upper & ~each) ^ 'T' * each);
+    return found == 0x80 * each;
+}
+// Four codes, one a byte, as one byte: the product moves each to its place in the highest.
+HOST_DEVICE u32 packed_codes(u32 codes) { return codes * 0x40100401u >> 24; }
+
+HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other) {
+    PackedLetters found = {0, 0};
+    i32 i = 0;
+    for (; i + 8 <= count; i += 8) {
+        u64 eight = eight_letters(letters + i);
+        if (!are_bases(eight)) break;
+        u64 codes = (eight >> 1 ^ eight >> 2) & 0x0303030303030303ull;
+        found.bases |= (u64)(packed_codes((u32)codes) << 8 | packed_codes((u32)(codes >> 32))) << (48 - 2 * i);
+    }
+    for (; i < count; ++i) {
+        i32 code = base_code(letters[i]);
+        other += code == 4 && (letters[i] & 0xDF) != 'N';
+        if (code < 4) found.bases |= (u64)code << (62 - 2 * i);
+        else found.unclear |= 1ull << (62 - 2 * i);
+    }
+    return found;
+}
+
+// The 32 bases of the reverse complement from a place on, and their marks; 0 behind its end.
+HOST_DEVICE PackedLetters reversed(const Words& bases, const Words& unclear, i32 length, i32 place) {
+    i32 start = length - place - 32, beyond = maximum(-2 * start, 0);
+    if (start <= -32) return PackedLetters{0, 0};
+    u64 marks = reversed_bits(unclear.at(maximum(start, 0))) >> 1 << beyond;
+    return PackedLetters{reverse_complement(bases.at(maximum(start, 0))) << beyond & ~(3 * marks), marks};
+}
+
 // An item is a slot; order[slot] is its record; marks: what is known of each record. replaced: ambiguous letters other than N.
 KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32* order OF(items),
                          const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
@@ -23,36 +75,28 @@ KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32
         i64 record = order[slot], block = slot >> lane_bits;
         i32 length = lengths[slot];
         i64 plane = (block_offsets[block + 1] - block_offsets[block]) / 4;
+        i32 plane_words = (i32)(plane >> lane_bits);
         u64* own = words + block_offsets[block] + (slot & (lanes - 1));
         const u8* read = bytes + sequence_starts[record];
         i32 flipped = is_flipped(read, length);
-        u64 hash = (u64)length, forward = 0, reverse = 0, forward_mask = 0, reverse_mask = 0;
-        i32 ambiguous = 0, other = 0;
-        i64 plane_words = plane >> lane_bits;
-        for (i64 i = 0, word = 0; word < plane_words; ++i) {
-            i32 code = 0, back = 0;
-            if (i < length) {
-                u8 letter = read[i];
-                code = base_code(letter);
-                other += code == 4 && (letter & 0xDF) != 'N';
-                back = complement(minimum<i32>(base_code(read[length - 1 - i]), 4));
-            }
-            ambiguous |= code >= 4;
-            forward = forward << 2 | (u64)(code < 4 ? code : 0);
-            reverse = reverse << 2 | (u64)(back < 4 ? back : 0);
-            forward_mask = forward_mask << 2 | (u64)(code >= 4);
-            reverse_mask = reverse_mask << 2 | (u64)(back >= 4);
-            if ((i & 31) == 31) {
-                own[flipped * plane + word * lanes] = forward;
-                own[(1 - flipped) * plane + word * lanes] = reverse;
-                own[(2 + flipped) * plane + word * lanes] = forward_mask;
-                own[(3 - flipped) * plane + word * lanes] = reverse_mask;
-                if (word * 32 < length) hash = mix(hash + (flipped ? reverse : forward) + 0x9E3779B97F4A7C15ull);
-                ++word;
-            }
+        u64 *forward = own + flipped * plane, *unclear = own + (2 + flipped) * plane, any_unclear = 0;
+        i32 other = 0;
+        for (i32 word = 0; word < plane_words; ++word) {
+            PackedLetters found = pack_letters(read + 32 * word, minimum(length - 32 * word, 32), other);
+            forward[word * lanes] = found.bases;
+            unclear[word * lanes] = found.unclear;
+            any_unclear |= found.unclear;
+        }
+        u64 hash = (u64)length;
+        for (i32 word = 0; word < plane_words; ++word) {
+            PackedLetters found = reversed(Words{forward, lanes}, Words{unclear, lanes}, length, 32 * word);
+            own[(1 - flipped) * plane + word * lanes] = found.bases;
+            own[(3 - flipped) * plane + word * lanes] = found.unclear;
+            if (32 * word < length)
+                hash = mix(hash + (flipped ? found.bases : forward[word * lanes]) + 0x9E3779B97F4A7C15ull);
         }
         if (other) atomic_add(replaced, (u64)other);
-        flags[slot] = (u8)(marks[record] | (flipped ? READ_FLIPPED : 0) | (ambiguous ? READ_AMBIGUOUS : 0));
+        flags[slot] = (u8)(marks[record] | (flipped ? READ_FLIPPED : 0) | (any_unclear ? READ_AMBIGUOUS : 0));
         hashes[slot] = hash;
     }
 }
