@@ -19,6 +19,7 @@ FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-fno-exceptions", 
 
 #: x86-64 levels from the highest down, with the processor flags (as Linux names them) by which each is known.
 LEVELS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "fma", "movbe", "f16c"},
     "x86-64-v2": {"popcnt", "sse4_1", "sse4_2", "ssse3", "cx16"},
     "x86-64": set(),
