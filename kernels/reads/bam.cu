@@ -3,6 +3,7 @@
 // A record is the size of what follows, 32 bytes of fields, the name and a NUL, the CIGAR, the bases in nibbles, their
 // qualities, and tags up to its end. Whatever the bytes are, nothing is read behind the end of the record: it is examined
 // before it is written. Errors meet in one word as in reads.cu.
+#include "common/bam_fields.cuh"
 #include "common/flags.cuh"
 #include "reads/comments.cuh"
 #include "reads/decimals.cuh"
@@ -19,17 +20,11 @@ enum BamError {
     LONG_READ = 7,
 };
 
-const i64 FIELDS = 36;            // bytes of the fields, with those of the size
 const i64 LEAST_SIZE = 33;        // that a record says of itself: with the NUL of a name
 const i64 MOST_SIZE = 1 << 28;    // so that the text of its tags is below 2^31
 const u8 NO_PHRED = 0xFF;         // the first quality of a read without
 const u8 MOST_PHRED = 93;         // '~' in FASTQ
 const i32 HAS_QUALITY = 1 << 16;  // in Place.marks
-
-HOST_DEVICE i64 i32_at(const u8* bytes) {
-    return (i32)(bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24);
-}
-HOST_DEVICE i64 u16_at(const u8* bytes) { return bytes[0] | bytes[1] << 8; }
 
 // An item is all of them: a record says where the next one begins. found: how many, and where the last one ends. The walk
 // stops at `most`, at a record that is not whole, and at one whose size is none.

@@ -6,7 +6,9 @@ import errno
 import os
 import struct
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from deflate import crc32, deflate_compress
@@ -45,15 +47,17 @@ class BgzfOutput(ByteSink):
     The bytes depend on the data alone, not on the pieces that they come in nor on the number of threads. A thread
     takes about 3 MB of memory.
     name: what messages call it: the other output's name.
+    block_sizes: bytes of each block that has been written.
     """
 
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL) -> None:
         """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12."""
         self.name = output.name
+        self.block_sizes: list[int] = []
         self._output = output
         self._level = level
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
-        self._waiting: deque[Future[bytes]] = deque()
+        self._waiting: deque[_Group] = deque()
         self._most_waiting = GROUPS_A_THREAD * threads
         self._group = np.empty(GROUP_BYTES, np.uint8)
         self._filled = 0
@@ -77,6 +81,17 @@ class BgzfOutput(ByteSink):
             copied += count
             if self._filled == GROUP_BYTES:
                 self._compress_group()
+
+    def lend(self, data: NDArray[np.uint8], done: Callable[[], None]) -> None:
+        """As `write`, without a copy: the bytes stay as they are until `done` is called. Raises what `write` does."""
+        head = min((GROUP_BYTES - self._filled) % GROUP_BYTES, len(data))
+        self.write(data[:head])
+        ends = range(head + GROUP_BYTES, len(data) + 1, GROUP_BYTES)
+        for end in ends:
+            self._compress(data[end - GROUP_BYTES : end], done if end == ends[-1] else None)
+        self.write(data[ends[-1] if ends else head :])
+        if not ends:
+            done()
 
     def finish(self) -> None:
         """Writes what is left and the end-of-file block, and finishes the other output.
@@ -103,28 +118,47 @@ class BgzfOutput(ByteSink):
         self._output.abort()
 
     def _compress_group(self) -> None:
-        """Has the group compressed, once not too many wait, and begins another."""
-        if len(self._waiting) == self._most_waiting:
-            self._write_first()
-        self._waiting.append(self._pool.submit(_compress, self._group[: self._filled], self._level))
+        """Has the group compressed, and begins another."""
+        self._compress(self._group[: self._filled])
         self._group = np.empty(GROUP_BYTES, np.uint8)
         self._filled = 0
 
+    def _compress(self, data: NDArray[np.uint8], done: Callable[[], None] | None = None) -> None:
+        """Has some data compressed, once not too many groups wait."""
+        if len(self._waiting) == self._most_waiting:
+            self._write_first()
+        self._waiting.append(_Group(self._pool.submit(_compress, data, self._level), done))
+
     def _write_first(self) -> None:
         # By the caller's thread, so that errors are raised there.
-        self._output.write(self._waiting.popleft().result())
+        blocks, done = self._waiting.popleft()
+        data, sizes = blocks.result()
+        if done:
+            done()
+        self.block_sizes += sizes
+        self._output.write(data)
 
     def _end(self) -> None:
         self._is_ended = True
         self._pool.shutdown(cancel_futures=True)
 
 
-def _compress(data: NDArray[np.uint8], level: int) -> bytes:
-    """The blocks of the data, one behind the other."""
+class _Group(NamedTuple):
+    """Data that are being compressed: their blocks with the bytes of each, and what hears when they have been read."""
+
+    blocks: Future[tuple[bytes, list[int]]]
+    done: Callable[[], None] | None
+
+
+def _compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
+    """The blocks of the data, one behind the other, and the bytes of each."""
     parts: list[bytes | bytearray | memoryview] = []
+    sizes = []
     for start in range(0, len(data), BLOCK_BYTES):
-        parts += _block(data[start : start + BLOCK_BYTES].data, level)
-    return b"".join(parts)
+        block = _block(data[start : start + BLOCK_BYTES].data, level)
+        parts += block
+        sizes.append(sum(map(len, block)))
+    return b"".join(parts), sizes
 
 
 def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]:

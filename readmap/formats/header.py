@@ -24,8 +24,12 @@ LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0
 MOST_LETTERS = 1 << 26
 
 
-def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, command_line: str) -> list[str]:
+def header_lines(
+    contigs: Sequence[Contig], given: Sequence[str], version: str, command_line: str, order: str | None = None
+) -> list[str]:
     """The header: @HD, an @SQ with M5 for each contig, the lines that are given, and the @PG of readmap.
+
+    order: in which the records are sorted, as SO names it; None where @HD says it as it is.
 
     An @HD and @SQ lines that are given stand in the place of readmap's. readmap follows the last @PG among them, under
     another ID where one of them has its own; it has the command line where there is one.
@@ -35,8 +39,9 @@ def header_lines(contigs: Sequence[Contig], given: Sequence[str], version: str, 
     sequences = [line for line in given if line.startswith("@SQ")]
     others = [line for line in given if not line.startswith(("@HD", "@SQ"))]
     _refuse_repeated(firsts, others)
+    first = firsts[0] if firsts else FIRST_LINE
     return [
-        *(firsts or [FIRST_LINE]),
+        _in_order(first, order) if order else first,
         *_contig_lines(contigs, sequences),
         *others,
         _program_line(others, version, command_line),
@@ -69,6 +74,13 @@ def parse_header_lines(option: str) -> list[str]:
         if line.startswith("@HD") and _fields(line).get("SO", "unsorted") not in ("unsorted", "unknown"):
             raise UsageError(f"-H {option}: the order of the records is what readmap says (--sort), found {line!r}")
     return lines
+
+
+def _in_order(line: str, order: str) -> str:
+    """An @HD line that says in which order the records are."""
+    fields = [f"SO:{order}" if field.startswith("SO:") else field for field in line.split("\t")]
+    fields = [field for field in fields if not field.startswith(("GO:", "SS:"))]
+    return "\t".join(fields if f"SO:{order}" in fields else [*fields, f"SO:{order}"])
 
 
 def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -43,6 +43,11 @@ class ByteSink(abc.ABC):
     @abc.abstractmethod
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
+
+    def lend(self, data: NDArray[np.uint8], done: Callable[[], None]) -> None:
+        """Appends all of `data`, which may be overwritten once `done` has been called."""
+        self.write(data)
+        done()
 
     @abc.abstractmethod
     def finish(self) -> None:

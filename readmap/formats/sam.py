@@ -32,13 +32,16 @@ def header(
     read_group: bytes = b"",
     form: Form = Form.TEXT,
     lines: Sequence[str] = (),
+    order: str | None = None,
 ) -> bytes:
     """The header's lines, see `header_lines`; in BAM then the contigs.
 
     read_group: the line of the option -R. lines: further ones, of the user and of the reads' file.
     """
     given = [read_group.decode(), *lines] if read_group else lines
-    text = "\n".join(header_lines(contigs, given, version, command_line)).encode("utf-8", "surrogateescape") + b"\n"
+    text = (
+        "\n".join(header_lines(contigs, given, version, command_line, order)).encode("utf-8", "surrogateescape") + b"\n"
+    )
     return text if form is Form.TEXT else _binary_header(text, contigs)
 
 

@@ -1,4 +1,4 @@
-"""Outputs that samtools makes of BAM's bytes: CRAM, and what is sorted by coordinate and indexed."""
+"""Outputs that samtools makes of BAM's bytes: CRAM."""
 
 from __future__ import annotations
 
@@ -16,16 +16,10 @@ from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.formats.samtools import Samtools
 
-CRAM_ENDING = ".cram"
+CRAM_ENDING, CRAM_INDEX = ".cram", ".crai"
 
 #: samtools writes 3.1 by default, which older programs cannot read.
 CRAM_FORMAT = "cram,version=3.0"
-
-#: BAI has no place for what lies further along a contig; CSI has.
-LONGEST_BAI = 1 << 29
-
-#: samtools takes no less for a thread.
-LEAST_SORT_MEMORY = 1 << 20
 
 #: An index of what was there before would be taken for one of the new file.
 INDEX_ENDINGS = (".bai", ".csi", ".crai")
@@ -99,34 +93,26 @@ class SamtoolsOutput(ByteSink):
 
 
 def open_samtools_output(
-    path: str, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, sort_memory: int | None
+    path: str, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
 ) -> SamtoolsOutput:
-    """The output at `path`, CRAM by its ending, else BAM; what is written to it is uncompressed BAM of these contigs.
+    """The CRAM output at `path`; what is written to it is uncompressed BAM of these contigs.
 
-    letters: of each contig, asked for where the output is CRAM. threads: of samtools. sort_memory: bytes in which
-    records are sorted, before they go to temporary files in $TMPDIR or beside the output; a sorted output has its
-    index beside it. None keeps the order.
+    letters: of each contig. threads: of samtools. indexed: whether the index is made beside it, of records in order.
     Raises OSError as open_output does.
     """
-    is_cram = path.endswith(CRAM_ENDING)
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
         target = os.path.realpath(path)
         folder = resources.enter_context(folder_beside(target, os.environ.get("TMPDIR")))
-        if is_cram:
-            _write_references(folder, contigs, letters)
-        arguments = ["-@", str(threads), "-O", CRAM_FORMAT if is_cram else "bam", "--no-PG"]
-        index = None
-        if sort_memory is None:
-            command, arguments = "view", [*arguments, "-o", "-", "-"]
+        _write_references(folder, contigs, letters)
+        arguments, index = ["-@", str(threads), "-O", CRAM_FORMAT, "--no-PG"], None
+        if indexed:
+            index = folder / f"index{CRAM_INDEX}", resources.enter_context(open_output(path + CRAM_INDEX))
+            arguments += ["--write-index", "-o", f"-##idx##{index[0].name}", "-"]
         else:
-            kind = ".crai" if is_cram else ".csi" if any(c.length > LONGEST_BAI for c in contigs) else ".bai"
-            index = folder / f"index{kind}", resources.enter_context(open_output(path + kind))
-            memory = max(sort_memory // threads, LEAST_SORT_MEMORY)
-            command, arguments = "sort", [*arguments, "-m", str(memory), "-T", "sorted", "--write-index"]
-            arguments += ["-o", f"-##idx##{index[0].name}", "-"]
+            arguments += ["-o", "-", "-"]
         running = resources.enter_context(
-            Samtools(command, *arguments, stdout=output, folder=folder, environment=REFERENCES)
+            Samtools("view", *arguments, stdout=output, folder=folder, environment=REFERENCES)
         )
         return SamtoolsOutput(output, running, index, resources.pop_all())
 

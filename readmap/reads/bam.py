@@ -28,7 +28,7 @@ HAS_QUALITY = constant("reads/bam.cu", "HAS_QUALITY")
 LEAST_BYTES = constant("reads/bam.cu", "LEAST_SIZE") + 4
 MOST_SIZE = constant("reads/bam.cu", "MOST_SIZE")
 
-FIXED_BYTES = constant("reads/bam.cu", "FIELDS")
+FIXED_BYTES = constant("common/bam_fields.cuh", "FIELDS")
 
 BAD_NAME, BAD_LENGTHS, BAD_PLACE, BAD_TAG, BAD_LETTER, BAD_QUALITY, LONG_READ = (
     constant("reads/bam.cu", name)

@@ -150,7 +150,7 @@ class Aligner:
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
             records = format_records(alignments, part, Style(), searched.context)
-            segments += parse_records(records, self.header, self.backend)
+            segments += parse_records(records.bytes, self.header, self.backend)
         return segments
 
     def _hits(self, alignments: Alignments, records: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hits:

@@ -27,6 +27,7 @@ class Style:
         read_group: of all reads.
         program: the ID of readmap's @PG in the header.
         comments: whether what stands behind a read's name is tags, to be appended.
+        in_order: whether binary records are brought in the order of their places, batch by batch.
         unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
 
@@ -34,6 +35,7 @@ class Style:
     read_group: ReadGroup = NO_READ_GROUP
     program: str = PROGRAM
     comments: bool = False
+    in_order: bool = False
     unmapped: bool = False
 
 
@@ -49,8 +51,22 @@ class _RecordStyle:
     form: int
 
 
-def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Array:
-    """The records of a batch in the order of the input, uint8 on the device."""
+@dataclass(frozen=True)
+class Records:
+    """The records of a batch in the order of the input, on the device.
+
+    Attributes:
+        bytes: uint8.
+        lengths: int64 [entries], of each entry's record, 0 for none; ends: int64 [entries], their prefix sum.
+    """
+
+    bytes: Array
+    lengths: Array
+    ends: Array
+
+
+def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
+    """The records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
     tags = np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
@@ -76,4 +92,4 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     ends, total = backend.ends(lengths)
     out = backend.empty(total, np.uint8)
     batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)
-    return out
+    return Records(out, lengths, ends)

@@ -16,6 +16,9 @@ from typing import NamedTuple, Protocol
 
 from readmap.backend import Array, Backend
 from readmap.backend.buffers import Buffer, BufferPool
+from readmap.bam.order import SortedRecords
+from readmap.bam.runs import Keys, Places
+from readmap.bam.sorted_output import SortedOutput
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
@@ -68,10 +71,11 @@ class RunSummary:
 
 
 class Block(NamedTuple):
-    """Bytes to write, uint8 on the device, and the number of the output that they are for."""
+    """Bytes to write, uint8 on the device, and the number of the output that they are for; a run, where it sorts."""
 
     bytes: Array
     output: int = 0
+    run: SortedRecords | None = None
 
 
 class DoesNotFit(MemoryError):
@@ -133,6 +137,8 @@ def run(
     with _Writer(outputs) as writer:
 
         def write(block: Block) -> None:
+            if block.run is not None:
+                writer.begin_run(backend.to_host(block.run.keys), backend.to_host(block.run.ends), block.output)
             for begin in range(0, len(block.bytes), OUTPUT_BYTES):
                 part = block.bytes[begin : begin + OUTPUT_BYTES]
                 waited = time.perf_counter()
@@ -299,7 +305,7 @@ class _Writer:
 
     def __init__(self, outputs: Sequence[ByteSink]) -> None:
         self._outputs = outputs
-        self._queue: queue.Queue[tuple[Buffer, int, ByteSink] | None] = queue.Queue()
+        self._queue: queue.Queue[_Bytes | _Run | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -317,19 +323,58 @@ class _Writer:
 
     def put(self, buffer: Buffer, count: int, output: int) -> None:
         """Have the first `count` bytes written to an output and the buffer released."""
+        self._put(_Bytes(self._outputs[output], buffer, count))
+
+    def begin_run(self, keys: Keys, ends: Places, output: int) -> None:
+        """Have an output that sorts know what is put next."""
+        sink = self._outputs[output]
+        if not isinstance(sink, SortedOutput):
+            raise TypeError(f"{sink.name} sorts nothing")
+        self._put(_Run(sink, keys, ends))
+
+    def _put(self, item: _Bytes | _Run) -> None:
         if self._error is not None:
             raise self._error
-        self._queue.put((buffer, count, self._outputs[output]))
+        self._queue.put(item)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            buffer, count, output = item
             try:
                 if self._error is None:
-                    output.write(buffer.data[:count])
+                    item.write()
             except BaseException as error:
                 self._error = error
-            buffer.release()
+            item.release()
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """The first bytes of a buffer, which an output is to have."""
+
+    output: ByteSink
+    buffer: Buffer
+    count: int
+
+    def write(self) -> None:
+        self.output.write(self.buffer.data[: self.count])
+
+    def release(self) -> None:
+        self.buffer.release()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run that comes next."""
+
+    output: SortedOutput
+    keys: Keys
+    ends: Places
+
+    def write(self) -> None:
+        self.output.begin_run(self.keys, self.ends)
+
+    def release(self) -> None:
+        pass
 
 
 class _Item(NamedTuple):

@@ -57,7 +57,7 @@ VALUES += (r"@RG\tID:a\tSM:b", r"@CO\tx", r"@HD\tSO:coordinate", "BLOSUM62", "PA
 OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
-        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory -x",
+        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format -x",
         "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q",
     ),
     "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),

@@ -58,6 +58,7 @@ VALID = (
     _search("reads.fq -A 33"),
     _search("reads.fq -a", "small"),
     _search("r1.fq r2.fq --unmapped no.fq", output="out.bam"),
+    _search("r1.fq r2.fq --sort", output="out.bam"),
     _search("r1.fq r2.fq -a", index=WIDE),
     _search("r1.fq r2.fq -a -I 300,50", "small"),
     _search("reads.bam --unmapped no.fq"),

@@ -21,6 +21,9 @@ from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.records import Style
 from readmap.version import __version__
 
+#: The order of sorted records, as @HD names it.
+COORDINATE = "coordinate"
+
 #: The first MAPQ of each bin of the summary's histogram.
 BINS = (0, 1, 10, 20, 30, 40, 50, 60)
 
@@ -34,15 +37,16 @@ class AlignmentMode:
     def __init__(self, options: Options) -> None:
         """options: raises UsageError where the read group or the insert size is none."""
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
-        self._style = Style(form, options.output.group(), unmapped=options.output.unmapped is not None)
+        output = options.output
+        self._style = Style(form, output.group(), in_order=output.sort, unmapped=output.unmapped is not None)
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
-        style = self._style
-        return header(contigs, __version__, command_line, style.read_group.line, style.form, lines)
+        style, order = self._style, COORDINATE if self._style.in_order else None
+        return header(contigs, __version__, command_line, style.read_group.line, style.form, lines, order)
 
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""

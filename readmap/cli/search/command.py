@@ -17,7 +17,7 @@ from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
 from readmap.cli.search.options import Options
-from readmap.cli.search.output import open_outputs
+from readmap.cli.search.output import open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
 from readmap.errors import IndexFolderError
@@ -66,6 +66,8 @@ def search(context: typer.Context, options: Options) -> None:
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
+            if told := sorting_needs(options.output, options.reads):
+                report.say(told)
             backend.prepare(types, report.say)
             show("loading the index")
             backend.load_ahead(types, ("common", "reads", "search"))

@@ -45,7 +45,8 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
         (["read_group"], is_table, "only SAM, BAM and CRAM have read groups"),
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
-        (["sort_memory"], not output.sort, "only with --sort"),
+        (["sort_memory", "index_format"], not output.sort, "only with --sort"),
+        (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
         (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from readmap.bam.file_index import IndexFormat
 from readmap.cli.common import resources
 from readmap.cli.common.options import (
     LARGEST_SCORE,
@@ -89,6 +90,11 @@ class OutputOptions:
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
     sort_memory: str | None = size(
         "--sort-memory", "Memory to sort in, as 8G or 500M (default: 2G); more goes to $TMPDIR, else beside the output."
+    )
+    index_format: str | None = choice(
+        "--index-format",
+        "The index of sorted BAM: bai, or csi, which contigs of 2^29 bases and more need (default: what they need).",
+        IndexFormat,
     )
     unmapped: str | None = option(
         "--unmapped",

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 
-from readmap.cli.common.output import open_plain
+from readmap.backend.cpu import CpuBackend
+from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
+from readmap.cli.common.output import BAM_ENDING, open_plain
+from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.options import OutputOptions
-from readmap.formats.output import ByteSink
+from readmap.errors import UsageError
+from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.fasta import Contig
+from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import CRAM_ENDING, Letters, open_samtools_output
 from readmap.index.reference import Reference
+
+#: Bytes of FASTQ in a byte of a compressed file, of records in a byte of FASTQ, as real reads of 100 to 150 bases have
+#: them at most; and the endings of FASTQ that is not compressed.
+COMPRESSED_SHARE, BAM_SHARE = 3.0, 1.15
+PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 
 #: Letters of the reference that are unpacked at a time.
 UNPACKED_LETTERS = 1 << 24
@@ -22,20 +36,70 @@ def open_outputs(options: OutputOptions, reference: Reference, threads: int) -> 
     What has not been committed in the end is aborted.
     """
     with contextlib.ExitStack() as stack:
-        outputs = {"output": stack.enter_context(open_sink(options.path, reference, threads, options.bytes_to_sort))}
+        form = options.index_format and IndexFormat(options.index_format)
+        sink = open_sink(options.path, reference, threads, options.bytes_to_sort, form or None)
+        outputs = {"output": stack.enter_context(sink)}
         if options.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, threads))
         yield outputs
 
 
-def open_sink(path: str | None, reference: Reference, threads: int, memory: int | None) -> ByteSink:
+def sorting_needs(options: OutputOptions, reads: Sequence[str]) -> str | None:
+    """What sorting takes of memory and disk, in words; None where the sizes of the reads are not known."""
+    memory, sizes = options.bytes_to_sort, [_letters_of(path) for path in reads]
+    if memory is None or options.path is None or not all(sizes):
+        return None
+    records = BAM_SHARE * sum(size for size in sizes if size)
+    told = f"sorting takes up to {in_bytes(min(memory, records))} of memory"
+    if records <= memory:
+        return told
+    folder = scratch_folder(options.path)
+    free = shutil.disk_usage(folder).free
+    told += f", and about {in_bytes(records)} of the disk of {folder}, where {in_bytes(free)} are free"
+    return told if records <= free else f"warning: {told}: give more by --sort-memory, or name another disk by TMPDIR"
+
+
+def _letters_of(path: str) -> float | None:
+    """About how many bytes of FASTQ a file is; None where that is not known beforehand."""
+    if not os.path.isfile(path):
+        return None
+    return os.path.getsize(path) * (1.0 if path.endswith(PLAIN) else COMPRESSED_SHARE)
+
+
+def open_sink(
+    path: str | None, reference: Reference, threads: int, memory: int | None, form: IndexFormat | None = None
+) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
-    memory: bytes to sort in; None keeps the order.
+    memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
+    Raises UsageError where a contig is too long for it.
     """
-    if path and (path.endswith(CRAM_ENDING) or memory is not None):
-        return open_samtools_output(path, reference.contigs, _letters(reference), threads, memory)
-    return open_plain(path, threads)
+    if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
+        return open_plain(path, threads)
+    index: BamIndex | None = None
+    with contextlib.ExitStack() as opened:
+        if path.endswith(CRAM_ENDING):
+            letters = _letters(reference)
+            output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, memory is not None)
+        else:
+            made = _index_form(form, reference.contigs)
+            output = bam = BgzfOutput(open_output(path, threads), threads)
+            index = BamIndex([contig.length for contig in reference.contigs], made, bam)
+        opened.enter_context(output)
+        sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads))
+        opened.pop_all()
+    return sink
+
+
+def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:
+    """The wanted one, or that which the contigs need; raises UsageError where they need the other one."""
+    longest = max(contigs, key=lambda contig: contig.length)
+    needed = format_for(longest.length)
+    if wanted is IndexFormat.BAI and needed is not wanted:
+        raise UsageError(
+            f"--index-format bai: {printable(longest.name)} has {longest.length:,} bases, and BAI reaches {LONGEST_BAI:,}"
+        )
+    return wanted or needed
 
 
 def _letters(reference: Reference) -> Iterator[Letters]:

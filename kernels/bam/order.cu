@@ -1,0 +1,42 @@
+// Records of BAM by their places: a key for each, and the records again in the order of the keys.
+#include "common/bam_fields.cuh"
+#include "common/flags.cuh"
+
+// Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
+HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
+    u64 contig = record.contig() < 0 ? contigs : record.contig();
+    return contig << 32 | (u64)(u32)(record.position() + 1) << 1 | ((record.flag() & REVERSED) != 0);
+}
+
+// An item is an entry; is_record: whether it has a record. ends: the inclusive prefix sum of the lengths. What has none gets
+// a key behind those of all records.
+KERNEL void key_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
+                        const i64* ends OF(items), i64 contigs, u64* keys OF(items), u32* numbers OF(items),
+                        u8* is_record OF(items)) {
+    FOR_EACH(entry, begin, end) {
+        i64 length = lengths[entry];
+        keys[entry] = length ? coordinate_key({bytes + ends[entry] - length}, contigs) : (u64)(contigs + 1) << 32;
+        numbers[entry] = (u32)entry;
+        is_record[entry] = length > 0;
+    }
+}
+
+// An item is a record of the new order: its length.
+KERNEL void order_lengths(i64 begin, i64 end, const i64* lengths OF(records), const u32* order OF(items),
+                          i64* new_lengths OF(items), i64 records) {
+    FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]];
+}
+
+HOST_DEVICE void copy_by_group(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
+    for (i64 i = group_lane(); i < length; i += GROUP_WIDTH) target[i] = source[i];
+}
+
+// An item is a record of the new order, which a group copies. starts: where the records lie; ends: where the copies end.
+KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(records),
+                           const i64* lengths OF(records), const u32* order OF(items), const i64* ends OF(items),
+                           u8* sorted OF(some), i64 records) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 record = order[item], length = lengths[record];
+        copy_by_group(bytes + starts[record], length, sorted + ends[item] - length);
+    }
+}

@@ -1,0 +1,22 @@
+// Where the fields of a BAM record lie: SAM specification, section 4.2. They are little-endian and of any alignment.
+#pragma once
+#include "common/portable.cuh"
+
+const i64 FIELDS = 36;  // bytes of the fields, with those of the size
+
+HOST_DEVICE u32 u32_at(const u8* bytes) {
+    return bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24;
+}
+HOST_DEVICE i64 i32_at(const u8* bytes) { return (i32)u32_at(bytes); }
+HOST_DEVICE i64 u16_at(const u8* bytes) { return bytes[0] | bytes[1] << 8; }
+
+struct BamFields {
+    const u8* bytes;
+
+    HOST_DEVICE i64 contig() const { return i32_at(bytes + 4); }  // -1 for none
+    HOST_DEVICE i64 position() const { return i32_at(bytes + 8); }
+    HOST_DEVICE i64 name_length() const { return bytes[12]; }  // with its NUL
+    HOST_DEVICE i64 operation_count() const { return u16_at(bytes + 16); }
+    HOST_DEVICE i64 flag() const { return u16_at(bytes + 18); }
+    HOST_DEVICE u32 operation(i64 i) const { return u32_at(bytes + FIELDS + name_length() + 4 * i); }
+};

@@ -1,0 +1,1 @@
+"""Records of BAM in their order, and what finds them in a file."""

@@ -1,0 +1,262 @@
+"""Sorted records -> the index of their file, BAI or CSI: SAM specification, sections 5.2 and CSIv1.
+
+A bin is a part of a contig: one of all of it, eight below that, and so on. The index says where in the file the records
+of a bin are, in chunks from one record to another, and where the first record is that reaches each smallest bin.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend.base import Kernel
+from readmap.backend.cpu import CpuBackend
+from readmap.formats.bgzf import BLOCK_BYTES
+
+_FIND = Kernel("bam/places", "find_places")
+
+Places = NDArray[np.int64]
+
+#: Windows of 2^14 bases, and BAI's levels of bins below that of all. CSI has as many as it needs, by htslib's rule: for
+#: some bases more than its longest contig has.
+LEAST_SHIFT, BAI_LEVELS = 14, 5
+BASES_MORE = 256
+LONGEST_BAI = (1 << LEAST_SHIFT + 3 * BAI_LEVELS) - 1
+
+#: Chunks of a bin whose compressed bytes all lie so near go to the bin above, as with htslib: they are read together.
+NEAR = 1 << 16
+
+#: What a window holds that no record has reached.
+NOWHERE = np.iinfo(np.int64).max
+
+
+class IndexFormat(StrEnum):
+    """What the index of a file is called, and its ending."""
+
+    BAI = "bai"
+    CSI = "csi"
+
+
+def format_for(longest: int) -> IndexFormat:
+    """The format that holds contigs up to a length."""
+    return IndexFormat.BAI if longest <= LONGEST_BAI else IndexFormat.CSI
+
+
+def _levels(longest: int) -> int:
+    levels = 0
+    while longest + BASES_MORE > 1 << LEAST_SHIFT + 3 * levels:
+        levels += 1
+    return levels
+
+
+@dataclass
+class _Chunks:
+    """Records that follow each other and have one bin: contigs, bins, and where they begin and end."""
+
+    contigs: NDArray[np.int32]
+    bins: NDArray[np.int32]
+    begins: Places
+    ends: Places
+
+
+class FileIndex:
+    """The index of a file that is being written; it hears of all records in order."""
+
+    def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int, backend: CpuBackend) -> None:
+        """lengths: of the contigs. header_bytes: in front of the records, before compression."""
+        self._form = form
+        self._lengths = lengths
+        self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
+        self._end = header_bytes
+        self._backend = backend
+        # Places are those of the uncompressed bytes until `write`.
+        self._chunks: list[_Chunks] = []
+        starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
+        self._windows, self._window_starts = np.full(starts[-1], NOWHERE, np.int64), starts
+        # Of each contig: where its records begin and end, and how many are mapped and are not.
+        self._meta = np.zeros((len(lengths), 4), np.int64)
+        self._meta[:, 0] = NOWHERE
+        self._unplaced = 0
+
+    def add(self, records: NDArray[np.uint8], ends: Places) -> None:
+        """The next records: their bytes, and where each ends."""
+        count = len(ends)
+        contigs, bins, firsts, lasts = (np.empty(count, np.int32) for _ in range(4))
+        is_mapped = np.empty(count, np.uint8)
+        starts = np.concatenate([[0], ends[:-1]])
+        found = {"contigs": contigs, "bins": bins, "first_windows": firsts, "last_windows": lasts}
+        shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
+        self._backend.launch(_FIND, count, bytes=records, starts=starts, is_mapped=is_mapped, **found, **shape)
+        placed = int(np.searchsorted(contigs == -1, True))  # those without a contig are the last ones
+        self._unplaced += count - placed
+        self._place(contigs[:placed], bins[:placed], starts[:placed] + self._end, ends[:placed] + self._end)
+        self._reach(contigs[:placed], firsts[:placed], lasts[:placed], starts[:placed] + self._end)
+        self._count(contigs[:placed], is_mapped[:placed], starts[:placed] + self._end, ends[:placed] + self._end)
+        self._end += int(ends[-1])
+
+    def write(self, block_sizes: Sequence[int]) -> bytes:
+        """The file of the index; block_sizes: compressed bytes of each block of the file but the one that ends it."""
+        blocks = np.concatenate([[0], np.cumsum(block_sizes, dtype=np.int64)])
+
+        def virtual(places: Places) -> Places:
+            """Where bytes lie in the compressed file; what is behind all data is at the block that ends it."""
+            is_end = places == self._end
+            found = blocks[np.where(is_end, len(blocks) - 1, places // BLOCK_BYTES)] << 16
+            return found | np.where(is_end, 0, places % BLOCK_BYTES)
+
+        chunks = self._joined()
+        if len(chunks.bins):
+            chunks.begins, chunks.ends = virtual(chunks.begins), virtual(chunks.ends)
+            _raise_near(chunks, self._levels)
+        meta = self._meta.copy()
+        used = self._meta[:, 0] != NOWHERE
+        meta[used, :2] = virtual(meta[used, :2])
+        windows = self._filled_windows()
+        reached = windows != NOWHERE
+        windows[reached] = virtual(windows[reached])
+        parts = [self._head(len(self._lengths))]
+        bounds = np.searchsorted(chunks.contigs, np.arange(len(self._lengths) + 1))
+        for contig in range(len(self._lengths)):
+            if not used[contig]:
+                parts.append(struct.pack("<i", 0) + (struct.pack("<i", 0) if self._form is IndexFormat.BAI else b""))
+                continue
+            part = slice(bounds[contig], bounds[contig + 1])
+            begin, end = self._window_starts[contig : contig + 2]
+            own = windows[begin:end]
+            own = own[: int(np.count_nonzero(own != NOWHERE))]
+            parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
+        return b"".join([*parts, struct.pack("<Q", self._unplaced)])
+
+    def _place(self, contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places, ends: Places) -> None:
+        """Records that follow each other and have one bin are a chunk."""
+        if not len(bins):
+            return
+        firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
+        lasts = np.append(firsts[1:], len(bins)) - 1
+        self._chunks.append(_Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts]))
+
+    def _reach(
+        self, contigs: NDArray[np.int32], firsts: NDArray[np.int32], lasts: NDArray[np.int32], begins: Places
+    ) -> None:
+        """The windows that records reach, from the first to the last one of each."""
+        starts = self._window_starts[contigs]
+        windows = firsts + starts
+        new = np.flatnonzero(np.diff(windows, prepend=-1))
+        np.minimum.at(self._windows, windows[new], begins[new])
+        longer = np.flatnonzero(lasts > firsts)
+        step = 1
+        while len(longer):
+            reached = np.minimum(windows[longer] + step, self._window_starts[contigs[longer] + 1] - 1)
+            np.minimum.at(self._windows, reached, begins[longer])
+            step += 1
+            longer = longer[lasts[longer] >= firsts[longer] + step]
+
+    def _count(self, contigs: NDArray[np.int32], is_mapped: NDArray[np.uint8], begins: Places, ends: Places) -> None:
+        if not len(contigs):
+            return
+        firsts = np.flatnonzero(np.diff(contigs, prepend=-1))
+        lasts = np.append(firsts[1:], len(contigs)) - 1
+        rows = contigs[firsts]
+        self._meta[rows, 0] = np.minimum(self._meta[rows, 0], begins[firsts])
+        self._meta[rows, 1] = ends[lasts]
+        mapped = np.add.reduceat(is_mapped.astype(np.int64), firsts)
+        self._meta[rows, 2] += mapped
+        self._meta[rows, 3] += lasts - firsts + 1 - mapped
+
+    def _joined(self) -> _Chunks:
+        """All chunks; one that a piece of records ends goes on in the next one."""
+        columns = [(part.contigs, part.bins, part.begins, part.ends) for part in self._chunks]
+        if not columns:
+            none = np.empty(0, np.int32)
+            return _Chunks(none, none, np.empty(0, np.int64), np.empty(0, np.int64))
+        contigs, bins, begins, ends = (np.concatenate(column) for column in zip(*columns, strict=True))
+        firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
+        lasts = np.append(firsts[1:], len(bins)) - 1
+        return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
+
+    def _filled_windows(self) -> Places:
+        """The first record of each window; one that none reaches has what the next one has, if any is behind it."""
+        windows = self._windows.copy()
+        for contig in np.flatnonzero(self._meta[:, 0] != NOWHERE):
+            own = windows[self._window_starts[contig] : self._window_starts[contig + 1]]
+            own[:] = np.minimum.accumulate(own[::-1])[::-1]
+        return windows
+
+    def _head(self, contigs: int) -> bytes:
+        if self._form is IndexFormat.BAI:
+            return struct.pack("<4si", b"BAI\1", contigs)
+        return struct.pack("<4siiii", b"CSI\1", LEAST_SHIFT, self._levels, 0, contigs)
+
+    def _contig(
+        self, bins: NDArray[np.int32], begins: Places, ends: Places, windows: Places, meta: NDArray[np.int64]
+    ) -> bytes:
+        """The bins of a contig, and behind them the windows."""
+        firsts = np.flatnonzero(np.diff(bins, prepend=-1))
+        counts = np.diff(np.append(firsts, len(bins)))
+        is_bai = self._form is IndexFormat.BAI
+        head_words = 2 if is_bai else 4
+        # 32-bit words: of each bin its number, CSI's place of the first record that reaches it, its chunks, and these.
+        words = np.empty(head_words * len(firsts) + 4 * len(bins), np.uint32)
+        heads = head_words * np.arange(len(firsts)) + 4 * firsts
+        words[heads] = bins[firsts]
+        words[heads + head_words - 1] = counts
+        if not is_bai:
+            reached = self._reached_first(bins[firsts], windows)
+            words[heads + 1], words[heads + 2] = reached & 0xFFFFFFFF, reached >> 32
+        at = np.repeat(heads + head_words, counts) + 4 * (np.arange(len(bins)) - np.repeat(firsts, counts))
+        for offset, values in ((0, begins), (2, ends)):
+            words[at + offset], words[at + offset + 1] = values & 0xFFFFFFFF, values >> 32
+        all_bins = ((1 << 3 * (self._levels + 1)) - 1) // 7
+        shape = "<II" if is_bai else "<IQI"
+        own = (all_bins + 1, 2) if is_bai else (all_bins + 1, 0, 2)
+        parts = [struct.pack("<i", len(firsts) + 1), words.astype("<u4").tobytes()]
+        parts.append(struct.pack(shape, *own) + meta.astype("<i8").tobytes())
+        if is_bai:
+            parts.append(struct.pack("<i", len(windows)) + windows.astype("<i8").tobytes())
+        return b"".join(parts)
+
+    def _reached_first(self, bins: NDArray[np.int32], windows: Places) -> Places:
+        """Where the first record is that reaches each bin's first window; 0 where it is behind them all."""
+        lowest = bins.astype(np.int64)
+        for _ in range(self._levels):
+            first_below = ((1 << 3 * self._levels) - 1) // 7
+            lowest = np.where(lowest < first_below, 8 * lowest + 1, lowest)
+        lowest -= ((1 << 3 * self._levels) - 1) // 7
+        inside = lowest < len(windows)
+        return np.where(inside, windows[np.where(inside, lowest, 0)], 0)
+
+
+def _raise_near(chunks: _Chunks, levels: int) -> None:
+    """Let the chunks of a bin that lie near each other go to the bin above, if that has some; then join what meets."""
+    for level in range(levels, 0, -1):
+        order = np.lexsort((chunks.begins, chunks.bins, chunks.contigs))
+        _reorder(chunks, order)
+        names = chunks.contigs.astype(np.int64) << 32 | chunks.bins
+        firsts = np.flatnonzero(np.diff(names, prepend=-1))
+        counts = np.diff(np.append(firsts, len(names)))
+        lasts = firsts + counts - 1
+        bins = chunks.bins[firsts].astype(np.int64)
+        above = (names[firsts] >> 32 << 32) | ((bins - 1) >> 3)
+        near = (chunks.ends[lasts] >> 16) - (chunks.begins[firsts] >> 16) < NEAR
+        is_level = (bins >= ((1 << 3 * level) - 1) // 7) & (bins < ((1 << 3 * (level + 1)) - 1) // 7)
+        goes = is_level & near & np.isin(above, names[firsts])
+        chunks.bins = np.where(np.repeat(goes, counts), np.repeat((bins - 1) >> 3, counts), chunks.bins).astype(
+            np.int32
+        )
+    _reorder(chunks, np.lexsort((chunks.begins, chunks.bins, chunks.contigs)))
+    names = chunks.contigs.astype(np.int64) << 32 | chunks.bins
+    apart = (np.diff(names, prepend=-1) != 0) | (np.append([0], chunks.ends[:-1]) >> 16 < chunks.begins >> 16)
+    firsts = np.flatnonzero(apart)
+    lasts = np.append(firsts[1:], len(names)) - 1
+    chunks.contigs, chunks.bins = chunks.contigs[firsts], chunks.bins[firsts]
+    chunks.begins, chunks.ends = chunks.begins[firsts], chunks.ends[lasts]
+
+
+def _reorder(chunks: _Chunks, order: NDArray[np.int64]) -> None:
+    chunks.contigs, chunks.bins = chunks.contigs[order], chunks.bins[order]
+    chunks.begins, chunks.ends = chunks.begins[order], chunks.ends[order]

@@ -1,0 +1,82 @@
+"""Records of BAM -> the same in the order of their places: contig, position, strand, and the order they came in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.marks import ANY_MARK, count_marked
+from readmap.backend.sorting import sort_pairs
+
+_KEYS = Kernel("bam/order", "key_records")
+_LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records", grouped=True)
+
+#: Bits of a key below those of the contig: position and strand.
+PLACE_BITS = 32
+
+
+@dataclass(frozen=True)
+class SortedRecords:
+    """Records of BAM in order, on a device.
+
+    Attributes:
+        bytes: uint8, one record behind the other.
+        keys: uint64 [records], ascending, by which they are in order: contig, position + 1, strand, from the high bits
+            to the lowest; what has no contig is behind the last one.
+        ends: int64 [records], where each ends.
+    """
+
+    bytes: Array
+    keys: Array
+    ends: Array
+
+
+def sort_records(records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend) -> SortedRecords:
+    """The records in the order of their places.
+
+    records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix sum.
+    contigs: of the header.
+    """
+    entries = len(lengths)
+    keys, numbers = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
+    is_record = backend.empty(entries, np.uint8)
+    made = {"keys": keys, "numbers": numbers, "is_record": is_record}
+    backend.launch(_KEYS, entries, bytes=records, lengths=lengths, ends=ends, contigs=contigs, **made)
+    scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
+    keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
+    count = count_marked(is_record, ANY_MARK, backend)
+    gathered, new_ends = gather(records, ends - lengths, lengths, order[:count], backend)
+    return SortedRecords(gathered, keys[:count], new_ends)
+
+
+def gather(records: Array, starts: Array, lengths: Array, order: Array, backend: Backend) -> tuple[Array, Array]:
+    """Some records behind each other, uint8, and where each ends, int64.
+
+    starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted.
+    """
+    ends, total = _ends(lengths, order, backend)
+    gathered = backend.empty(total, np.uint8)
+    _gather(gathered, records, starts, lengths, order, ends, backend)
+    return gathered, ends
+
+
+def gather_into(target: Array, records: Array, starts: Array, lengths: Array, order: Array, backend: Backend) -> Array:
+    """The same at the beginning of bytes that hold them; where each ends."""
+    ends, _ = _ends(lengths, order, backend)
+    _gather(target, records, starts, lengths, order, ends, backend)
+    return ends
+
+
+def _ends(lengths: Array, order: Array, backend: Backend) -> tuple[Array, int]:
+    new_lengths = backend.empty(len(order), np.int64)
+    backend.launch(_LENGTHS, len(order), lengths=lengths, order=order, new_lengths=new_lengths, records=len(lengths))
+    return backend.ends(new_lengths)
+
+
+def _gather(
+    target: Array, records: Array, starts: Array, lengths: Array, order: Array, ends: Array, backend: Backend
+) -> None:
+    places = {"starts": starts, "lengths": lengths, "order": order, "ends": ends, "records": len(lengths)}
+    backend.launch(_GATHER, len(order), bytes=records, sorted=target, **places)

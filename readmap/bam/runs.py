@@ -1,0 +1,314 @@
+"""Sorted runs of records: in memory as far as it reaches, then in a file each; and any part of them, in order.
+
+memory    | run 0 | run 1 | run 2 |  free   |      full: merged into one run of a file
+file      | 0, 1 and 2 in order             |
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend.buffers import Buffer, BufferPool, Bytes
+from readmap.backend.cpu import CpuBackend
+from readmap.backend.sorting import sort_pairs
+from readmap.bam.order import gather_into
+from readmap.formats.faults import naming
+
+Keys = NDArray[np.uint64]
+Places = NDArray[np.int64]
+Number = TypeVar("Number", np.uint64, np.int64)
+
+#: Records between two of a run that may begin a piece.
+STEP = 256
+
+#: Bytes of records that are merged together, and the buffers for them: one is filled while two are written. With less
+#: memory pieces are a part of it.
+MOST_PIECE, LEAST_PIECE, PIECES = 64 << 20, 1 << 20, 3
+PIECES_IN_MEMORY = 16
+
+#: Bytes that the memory of the runs begins with; it doubles as they come.
+FIRST_BYTES = 64 << 20
+
+#: A key and an end.
+SIDE_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """Records in order.
+
+    Attributes:
+        keys: uint64 [records], ascending. ends: int64 [records], where each ends, from the run's first byte on.
+        begin: where its first byte lies in the memory of all runs, or in its file.
+        file: its path; None in memory.
+    """
+
+    keys: Keys
+    ends: Places
+    begin: int
+    file: Path | None = None
+
+    def start(self, record: int) -> int:
+        """Where a record begins, or what is behind the last one."""
+        return int(self.ends[record - 1]) if record else 0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Records in order, of all runs together.
+
+    Attributes:
+        buffer: whose first bytes are theirs, to be released. keys: of each. ends: int64, where each ends.
+    """
+
+    buffer: Buffer
+    keys: Keys
+    ends: Places
+
+    @property
+    def bytes(self) -> Bytes:
+        """Of the records, one behind the other."""
+        return self.buffer.data[: self.ends[-1]]
+
+
+class _Memory:
+    """Bytes that grow where they are.
+
+    bytes: uint8, of which those that have never been written take no memory.
+    """
+
+    def __init__(self) -> None:
+        self._map: mmap.mmap | None = None
+        self.bytes: Bytes = np.empty(0, np.uint8)
+
+    def grow(self, size: int, most: int) -> bool:
+        """Whether there are so many bytes, after growing to no more than `most`, or to `size` where that is more."""
+        if size <= len(self.bytes):
+            return True
+        wanted = max(size, min(max(2 * len(self.bytes), FIRST_BYTES), most))
+        self.bytes = np.empty(0, np.uint8)  # a map whose bytes are in use cannot be moved
+        try:
+            if self._map is None:
+                self._map = mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                self._map.madvise(mmap.MADV_HUGEPAGE)
+            else:
+                self._map.resize(wanted)
+        except OSError:
+            pass
+        if self._map is not None:
+            self.bytes = np.frombuffer(self._map, np.uint8)
+        return size <= len(self.bytes)
+
+    def close(self) -> None:
+        """Let go of them."""
+        self.bytes = np.empty(0, np.uint8)
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+
+
+class Runs:
+    """Runs that are added one by one and then merged. What memory does not hold goes to files of a folder."""
+
+    def __init__(self, memory: int, folder: Callable[[], Path], backend: CpuBackend) -> None:
+        """memory: most bytes of the runs in memory. folder: where files are made; asked for when the first one is."""
+        self.spilled_bytes = 0
+        self._most = memory
+        self._memory = _Memory()
+        self._piece_bytes = min(max(memory // PIECES_IN_MEMORY, LEAST_PIECE), MOST_PIECE)
+        self._folder = folder
+        self._backend = backend
+        self._threads = ThreadPoolExecutor(backend.threads, "readmap-runs")
+        self._pieces = BufferPool(backend.host_buffer, 0, PIECES)
+        self._gathered = np.empty(0, np.uint8)
+        self._runs: list[Run] = []
+        self._used = self._filled = 0
+
+    @property
+    def records(self) -> int:
+        """Of all runs."""
+        return sum(len(run.keys) for run in self._runs)
+
+    def add(self, keys: Keys, ends: Places) -> None:
+        """Begin a run, of which `fill` brings the bytes; that before is whole."""
+        if not len(keys):
+            return
+        size = int(ends[-1])
+        needed, sides = self._used + size, SIDE_BYTES * (len(keys) + self._in_memory())
+        if needed + sides > self._most or not self._memory.grow(needed, self._most):
+            self.spill()
+            if not self._memory.grow(size, self._most):
+                raise MemoryError(f"{size:,} bytes of records that are sorted together")
+        self._runs.append(Run(keys, ends, self._used))
+        self._used, self._filled = self._used + size, self._used
+
+    def fill(self, data: Bytes) -> None:
+        """The next bytes of the run that was added last."""
+        self._copy_all([(data, self._memory.bytes[self._filled : self._filled + len(data)])])
+        self._filled += len(data)
+
+    def spill(self) -> None:
+        """Merge the runs in memory into one of a file. Raises OSError that names the file."""
+        held = [run for run in self._runs if run.file is None]
+        if not held:
+            return
+        path = self._folder() / f"{len(self._runs) - len(held)}.run"
+        keys, ends, size = [], [], 0
+        with naming(str(path)), open(path, "xb", buffering=0) as file:
+            for piece in self._merged(held):
+                view = piece.bytes.data
+                while view:
+                    view = view[file.write(view) :]
+                keys.append(piece.keys)
+                ends.append(piece.ends + size)
+                size += int(piece.ends[-1])
+                piece.buffer.release()
+        mapped = Run(
+            _in_file(path, "keys", np.concatenate(keys)), _in_file(path, "ends", np.concatenate(ends)), 0, path
+        )
+        self._runs = [*(run for run in self._runs if run.file is not None), mapped]
+        self.spilled_bytes += size
+        self._used = 0
+
+    def merged(self) -> Iterator[Piece]:
+        """All records in order, in pieces, of which each is to be released."""
+        return self._merged(self._runs)
+
+    def close(self) -> None:
+        """End the threads, and let go of the memory."""
+        self._threads.shutdown()
+        self._pieces.close()
+        self._runs = []
+        self._memory.close()
+
+    def _in_memory(self) -> int:
+        return sum(len(run.keys) for run in self._runs if run.file is None)
+
+    def _merged(self, runs: list[Run]) -> Iterator[Piece]:
+        if not runs:
+            return
+        begins = np.zeros(len(runs), np.int64)
+        for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
+            if (cut > begins).any():
+                yield self._piece(runs, begins, cut)
+            begins = cut
+
+    def _piece(self, runs: list[Run], begins: Places, ends: Places) -> Piece:
+        """Some records of each run, merged."""
+        parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
+        keys = np.concatenate([run.keys[begin:end] for run, begin, end in parts])
+        lengths = np.concatenate([np.diff(run.ends[begin:end], prepend=run.start(begin)) for run, begin, end in parts])
+        source, offsets = self._source(parts)
+        starts = np.concatenate(
+            [run.ends[begin:end] + offset for (run, begin, end), offset in zip(parts, offsets, strict=True)]
+        )
+        keys, order = self._in_order(keys)
+        buffer = self._pieces.take(int(lengths.sum()))
+        placed = gather_into(buffer.data, source, starts - lengths, lengths, order, self._backend)
+        return Piece(buffer, keys, placed)
+
+    def _source(self, parts: list[tuple[Run, int, int]]) -> tuple[Bytes, list[int]]:
+        """Bytes that hold the parts of all runs, and what is to be added to a place in a run for that in them."""
+        if all(run.file is None for run, _, _ in parts):
+            return self._memory.bytes, [run.begin for run, _, _ in parts]
+        bounds = [(run.start(begin), int(run.ends[end - 1])) for run, begin, end in parts]
+        sizes = [end - begin for begin, end in bounds]
+        if sum(sizes) > len(self._gathered):
+            self._gathered = np.empty(sum(sizes), np.uint8)
+        offsets, at = [], 0
+        files, copies = [], []
+        for (run, _, _), (begin, end) in zip(parts, bounds, strict=True):
+            target = self._gathered[at : at + end - begin]
+            if run.file is not None:
+                files.append((run.file, begin, target))
+            else:
+                copies.append((self._memory.bytes[run.begin + begin : run.begin + end], target))
+            offsets.append(at - begin)
+            at += end - begin
+        self._copy_all(copies)
+        for _ in self._threads.map(_read, *zip(*files, strict=True)):
+            pass
+        return self._gathered, offsets
+
+    def _in_order(self, keys: Keys) -> tuple[Keys, NDArray[np.uint32]]:
+        """The keys in order, and their numbers beside them; equal ones as they stand, by runs."""
+        low, count = keys.min(), len(keys)
+        bits = int(keys.max() - low).bit_length()
+        numbers = np.arange(count, dtype=np.uint32)
+        scratch = np.empty(count, np.uint64), np.empty(count, np.uint32)
+        found, order = sort_pairs(keys - low, numbers, *scratch, bits, self._backend)
+        return found + low, order
+
+    def _copy_all(self, copies: list[tuple[Bytes, Bytes]]) -> None:
+        """Copy each of some bytes to others of the same length, by all threads."""
+        size = max(sum(len(source) for source, _ in copies) // self._backend.threads, 1 << 20)
+
+        def copy(source: Bytes, target: Bytes) -> None:
+            target[:] = source
+
+        parts = [
+            (source[at : at + size], target[at : at + size])
+            for source, target in copies
+            for at in range(0, len(source), size)
+        ]
+        if len(parts) == 1:
+            copy(*parts[0])
+        elif parts:
+            for _ in self._threads.map(copy, *zip(*parts, strict=True)):
+                pass
+
+
+def _in_file(path: Path, name: str, values: NDArray[Number]) -> NDArray[Number]:
+    """The values in a file beside a run's, mapped."""
+    side = path.with_suffix(f".{name}")
+    with naming(str(side)):
+        values.tofile(side)
+        return np.memmap(side, values.dtype, "r")
+
+
+def _read(path: Path, begin: int, target: Bytes) -> None:
+    """Fill the target with bytes of a file. Raises OSError that names it, EOFError where they end before."""
+    with naming(str(path)), open(path, "rb", buffering=0) as file:
+        view = target.data
+        while view:
+            count = os.preadv(file.fileno(), [view], begin)
+            if not count:
+                raise EOFError(f"{path}: expected {len(target):,} bytes from {begin:,} on, found fewer")
+            view, begin = view[count:], begin + count
+
+
+def _cuts(runs: list[Run], most: int) -> Iterator[Places]:
+    """Between pieces of about `most` bytes: how many records of each run are before.
+
+    A cut is at a record of one run: before it are what has a smaller key and, of equal keys, what stands before it.
+    """
+    numbers = [np.arange(0, len(run.keys), STEP) for run in runs]
+    keys = np.concatenate([run.keys[at] for run, at in zip(runs, numbers, strict=True)])
+    owners = np.repeat(np.arange(len(runs)), [len(at) for at in numbers])
+    sizes = np.concatenate(
+        [np.diff([*(run.start(int(i)) for i in at), int(run.ends[-1])]) for run, at in zip(runs, numbers, strict=True)]
+    )
+    within = np.concatenate(numbers)
+    order = np.lexsort((within, owners, keys))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    firsts = np.flatnonzero(np.diff(before // most)) + 1
+    for first in order[firsts]:
+        key, owner = keys[first], owners[first]
+        yield np.array(
+            [
+                within[first]
+                if number == owner
+                else np.searchsorted(run.keys, key, "right" if number < owner else "left")
+                for number, run in enumerate(runs)
+            ],
+            np.int64,
+        )

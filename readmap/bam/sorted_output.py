@@ -1,0 +1,125 @@
+"""An output whose records are sorted on the way: runs come in, and in the end all of them go out in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend.cpu import CpuBackend
+from readmap.bam.file_index import FileIndex, IndexFormat
+from readmap.bam.runs import Keys, Places, Runs
+from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.output import ByteSink, open_output
+from readmap.formats.replacing import folder_beside
+
+#: An index of what was there before would be taken for one of the new file.
+INDEX_ENDINGS = (".bai", ".csi", ".crai")
+
+
+@dataclass(frozen=True)
+class BamIndex:
+    """The index that is made while a BAM file is written.
+
+    Attributes:
+        lengths: of the contigs. form: of the index. bam: the file, whose name it gets with an ending.
+    """
+
+    lengths: list[int]
+    form: IndexFormat
+    bam: BgzfOutput
+
+
+def scratch_folder(path: str) -> str:
+    """Where what memory does not hold goes of an output: $TMPDIR, else beside it."""
+    return os.environ.get("TMPDIR") or os.path.dirname(os.path.realpath(path))
+
+
+class SortedOutput(ByteSink):
+    """Takes a header, then runs of sorted records, and writes them in order to another output.
+
+    name: what messages call it: the other output's name.
+    """
+
+    def __init__(self, output: ByteSink, memory: int, index: BamIndex | None, backend: CpuBackend) -> None:
+        """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
+        else beside the output. index: of the output, where it is to have one."""
+        self.name = output.name
+        self._output = output
+        self._index = index
+        self._backend = backend
+        self._header_bytes = 0
+        self._is_header = True
+        self._is_finished = False
+        self._index_output: ByteSink | None = None
+        with contextlib.ExitStack() as resources:
+            self._runs = Runs(memory, self._folder, backend)
+            resources.callback(self._runs.close)
+            if index is not None:
+                plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
+                # One thread: CSI is blocked gzip, of less than a megabyte.
+                is_csi = index.form is IndexFormat.CSI
+                self._index_output = resources.enter_context(BgzfOutput(plain, 1)) if is_csi else plain
+            self._resources = resources.pop_all()
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Of records that went to files."""
+        return self._runs.spilled_bytes
+
+    def begin_run(self, keys: Keys, ends: Places) -> None:
+        """What is written next are records in order: their keys and where each ends, as SortedRecords has them.
+
+        Raises OSError that names a file for which there is no room.
+        """
+        self._is_header = False
+        self._runs.add(keys, ends)
+
+    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+        """The header, before any run, or the next bytes of a run."""
+        if not self._is_header:
+            self._runs.fill(np.frombuffer(data, np.uint8))
+            return
+        self._header_bytes += len(data)
+        self._output.write(data)
+
+    def finish(self) -> None:
+        """Writes all records in order, the index too. Raises OSError that names the output, or a file of records."""
+        if self._is_finished:
+            return
+        index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes, self._backend)
+        for piece in self._runs.merged():
+            if index:
+                index.add(piece.bytes, piece.ends)
+            self._output.lend(piece.bytes, piece.buffer.release)
+        self._output.finish()
+        if index and self._index and self._index_output:
+            self._index_output.write(index.write(self._index.bam.block_sizes))
+            self._index_output.finish()
+        self._is_finished = True
+
+    def commit(self) -> None:
+        """Writes all records, and gives the output, then its index, their names. Raises OSError as `finish` does."""
+        self.finish()
+        if self._index_output:
+            for ending in INDEX_ENDINGS:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.name + ending)
+        self._output.commit()
+        if self._index_output:
+            self._index_output.commit()
+        self._resources.close()
+
+    def abort(self) -> None:
+        """Aborts the other output, and removes the files of records."""
+        self._resources.close()
+        self._output.abort()
+
+    def _folder(self) -> Path:
+        """For files of records, made where one is needed, and gone in the end."""
+        target = os.path.realpath(self.name)
+        return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))

@@ -1,0 +1,254 @@
+"""Sorted outputs: the records of the unsorted one in samtools' order, with an index, whole or not at all."""
+
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pysam
+import pytest
+from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
+
+from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.cli import main
+from readmap.cli.search.options import OutputOptions
+from readmap.cli.search.output import open_sink, sorting_needs
+from readmap.errors import UsageError
+from readmap.formats.fasta import Contig
+from readmap.search import stream
+
+DRAW = random.Random(91)
+GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
+#: Many at one place on both strands, so that ties are among them, and some that have no place.
+READS = [
+    *draw_reads(DRAW, GENOME, 400),
+    *(Read(f"same {number}", GENOME["one"][50:130], "I" * 80) for number in range(20)),
+    *(Read(f"none {number}", random_bases(DRAW, 90), "I" * 90) for number in range(20)),
+    Read("empty", "", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With an index, reads, a BAM of them, and what samtools sort makes of it."""
+    folder = tmp_path_factory.mktemp("sorted")
+    (folder / "ref.fa").write_bytes(fasta(GENOME))
+    (folder / "reads.fq").write_bytes(fastq(READS))
+    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    assert search(folder, "plain.bam") == 0
+    pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
+    return folder
+
+
+def search(folder: Path, output: str, *options: str) -> int:
+    names = [str(folder / name) for name in ("reads.fq", "ref.fa", output)]
+    return main(["search", names[0], "-x", names[1], "-o", names[2], "--device", "cpu", "-q", *options])
+
+
+def records(path: Path, reference: Path | None = None) -> list[str]:
+    """The lines of SAM, with the tags of each in order: CRAM does not keep theirs."""
+    with pysam.AlignmentFile(str(path), reference_filename=reference and str(reference)) as file:
+        fields = [record.to_string().split("\t") for record in file.fetch(until_eof=True)]
+    return ["\t".join([*line[:11], *sorted(line[11:])]) for line in fields]
+
+
+def header_of(path: Path) -> list[str]:
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        return str(file.header).splitlines()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("options", [["--sort-memory", "1M"], ["--sort-memory", "1G"], ["--batch-reads", "30"]])
+@pytest.mark.parametrize("ending", ["bam", "cram"])
+def test_sorted_as_samtools_sorts(folder: Path, ending: str, options: list[str]) -> None:
+    out = folder / f"sorted.{ending}"
+    assert search(folder, out.name, "--sort", *options, "-t", "2") == 0
+    expected = records(folder / "expected.bam")
+    assert records(out, folder / "ref.fa") == expected
+    assert expected != records(folder / "plain.bam")
+    lines = header_of(out)
+    assert lines[0] == "@HD\tVN:1.6\tSO:coordinate"
+    assert [line.split("\t")[1] for line in lines if line.startswith("@PG")] == ["ID:readmap"]
+    assert str(folder) not in "".join(line for line in lines if not line.startswith("@PG"))
+    with pysam.AlignmentFile(str(out), reference_filename=str(folder / "ref.fa")) as file:
+        assert file.check_index()
+        for contig in GENOME:
+            at = [record.query_name for record in file.fetch(contig, 10, 200)]
+            assert at == [line.split("\t")[0] for line in expected if overlaps(line, contig, 10, 200)]
+
+
+def overlaps(line: str, contig: str, begin: int, end: int) -> bool:
+    header = pysam.AlignmentHeader.from_references(list(GENOME), [len(bases) for bases in GENOME.values()])
+    record = pysam.AlignedSegment.fromstring(line, header)
+    place = record.reference_end
+    return record.reference_name == contig and place is not None and record.reference_start < end and place > begin
+
+
+def test_the_bytes_depend_on_the_reads_alone(folder: Path) -> None:
+    """Not on batches, threads or memory."""
+    made = []
+    for options in (["-t", "1"], ["-t", "3", "--batch-reads", "7"], ["--sort-memory", "1M", "--batch-reads", "50"]):
+        assert search(folder, "again.bam", "--sort", *options) == 0
+        lines = pysam.view("-h", "--no-PG", str(folder / "again.bam"))
+        made.append([line for line in lines.splitlines() if not line.startswith("@PG")])
+    assert made[0] == made[1] == made[2]
+
+
+def test_pairs_with_other_parts_and_without_a_place(folder: Path, tmp_path: Path) -> None:
+    one, two = GENOME["one"], GENOME["two"]
+    split = Read("split/1", one[100:180] + two[300:380], "I" * 160)
+    pairs = [
+        (split, Read("split/2", one[400:500][::-1].translate(str.maketrans("ACGT", "TGCA")), "I" * 100)),
+        (Read("half/1", two[100:200], "I" * 100), Read("half/2", random_bases(DRAW, 100), "I" * 100)),
+        (Read("none/1", random_bases(DRAW, 80), "I" * 80), Read("none/2", random_bases(DRAW, 80), "I" * 80)),
+    ]
+    for mate in (0, 1):
+        (tmp_path / f"{mate + 1}.fq").write_bytes(fastq([pair[mate] for pair in pairs]))
+    shutil.copytree(folder / "ref.fa.readmap", tmp_path / "ref.fa.readmap")
+    for name, options in (("plain", []), ("sorted", ["--sort"])):
+        files = [str(tmp_path / "1.fq"), str(tmp_path / "2.fq"), "-x", str(tmp_path / "ref.fa.readmap")]
+        out = ["-o", str(tmp_path / f"{name}.bam"), "-a", "--device", "cpu", "-q"]
+        assert main(["search", *files, *out, *options]) == 0
+    pysam.samtools.sort("-o", str(tmp_path / "expected.bam"), str(tmp_path / "plain.bam"), catch_stdout=False)
+    found = records(tmp_path / "sorted.bam")
+    assert found == records(tmp_path / "expected.bam")
+    assert len(found) > 6
+    assert pysam.quickcheck(str(tmp_path / "sorted.bam")) == ""
+
+
+def test_a_header_that_is_given_says_the_order(folder: Path) -> None:
+    line = r"@HD\tVN:1.5\tSO:unsorted\tGO:query"
+    assert search(folder, "given.bam", "--sort", "-H", line) == 0
+    assert header_of(folder / "given.bam")[0] == "@HD\tVN:1.5\tSO:coordinate"
+
+
+def test_nothing_but_the_file_and_its_index(folder: Path, tmp_path: Path) -> None:
+    for name in ("a.bam", "b.cram", "c.cram"):
+        options = ["--sort"] if name != "c.cram" else []
+        assert search(folder, str(tmp_path / name), *options) == 0
+    assert names(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
+
+
+def test_an_index_of_an_earlier_file_goes(folder: Path, tmp_path: Path) -> None:
+    for ending in (".csi", ".bai"):
+        (tmp_path / f"out.bam{ending}").write_bytes(b"old")
+    assert search(folder, str(tmp_path / "out.bam"), "--sort") == 0
+    assert names(tmp_path) == ["out.bam", "out.bam.bai"]
+    assert (tmp_path / "out.bam.bai").read_bytes().startswith(b"BAI\1")
+
+
+def test_long_contigs_have_the_other_index() -> None:
+    assert format_for(LONGEST_BAI) == "bai"
+    assert format_for(LONGEST_BAI + 1) == "csi"
+
+
+def test_the_index_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--index-format", "csi") == 0
+    assert names(tmp_path) == ["out.bam", "out.bam.csi"]
+    with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
+        assert sum(1 for _ in file.fetch("one", 50, 130)) >= 20
+
+
+def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
+    contigs = (Contig("short", 5, "0" * 32), Contig("long", LONGEST_BAI + 1, "1" * 32))
+    reference: Any = SimpleNamespace(contigs=contigs)
+    with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
+        open_sink(str(tmp_path / "out.bam"), reference, 1, 1 << 20, IndexFormat.BAI)
+    assert names(tmp_path) == []
+
+
+def test_what_sorting_needs_is_told_before(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    reads = [str(folder / "reads.fq")]
+    few = OutputOptions(path="out.bam", sort=True, sort_memory="1K")
+    told = sorting_needs(few, reads)
+    assert told is not None
+    assert re.match(rf"sorting takes up to 1 KiB of memory, and about \d+ KiB of the disk of {tmp_path}, where", told)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert str(sorting_needs(few, reads)).startswith("warning: sorting takes up to 1 KiB")
+    assert "disk" not in str(sorting_needs(OutputOptions(path="out.bam", sort=True), reads))
+    assert sorting_needs(few, [*reads, "-"]) is None
+    assert sorting_needs(OutputOptions(path="out.bam"), reads) is None
+
+
+def test_no_reads(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.fq").touch()
+    for name in ("a.bam", "b.cram"):
+        arguments = ["search", str(tmp_path / "none.fq"), "-x", str(folder / "ref.fa"), "-o", str(tmp_path / name)]
+        assert main([*arguments, "--sort", "--device", "cpu", "-q"]) == 0
+        assert records(tmp_path / name) == []
+    with pysam.AlignmentFile(str(tmp_path / "a.bam")) as file:
+        assert file.check_index()
+
+
+def test_memory_that_does_not_hold_all_goes_to_tmpdir(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    seen: set[str] = set()
+    put = stream._Writer.put
+
+    def spy(self: stream._Writer, *arguments: object) -> None:
+        seen.update(path.suffix for path in (tmp_path / "scratch").rglob("*.*"))
+        put(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stream._Writer, "put", spy)
+    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
+    assert {".run", ".keys", ".ends"} <= seen
+    assert names(tmp_path / "scratch") == []
+    assert records(tmp_path / "out.bam") == records(folder / "expected.bam")
+
+
+@pytest.fixture
+def little_space() -> Iterator[None]:
+    """No file may grow beyond 16 KiB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("memory", ["1K", "1G"])
+def test_a_full_disk_names_the_file(
+    folder: Path, tmp_path: Path, little_space: None, memory: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", memory, "--batch-reads", "99") == 1
+    message = capsys.readouterr().err
+    assert "File too large" in message
+    assert ".run" in message if memory == "1K" else str(tmp_path / "out.bam") in message
+    assert names(tmp_path) == []
+
+
+def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    (tmp_path.parent / "many.fq").write_bytes(fastq(READS) * 300)
+    command = [sys.executable, "-m", "readmap", "search", "../many.fq", "-x", str(folder / "ref.fa"), "-o", "out.bam"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment.pop("TMPDIR", None)
+    process = subprocess.Popen(
+        [*command, "--sort", "--device=cpu", "--sort-memory=1K", "--batch-reads=500", "-q"],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    end = time.monotonic() + 60
+    while not list(tmp_path.rglob("*.run")) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert list(tmp_path.rglob("*.run"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130
+    assert process.stderr.read() == b"readmap: interrupted\n"
+    assert names(tmp_path) == []
