@@ -96,9 +96,8 @@ def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexF
     longest = max(contigs, key=lambda contig: contig.length)
     needed = format_for(longest.length)
     if wanted is IndexFormat.BAI and needed is not wanted:
-        raise UsageError(
-            f"--index-format bai: {printable(longest.name)} has {longest.length:,} bases, and BAI reaches {LONGEST_BAI:,}"
-        )
+        bases = f"{printable(longest.name)} has {longest.length:,} bases"
+        raise UsageError(f"--index-format bai: {bases}, and BAI reaches {LONGEST_BAI:,}")
     return wanted or needed
 
 
