@@ -166,6 +166,27 @@ def test_index_is_checked_and_its_stages_are_timed(backends: str, tmp_path: Path
     assert {path.name for path in tmp_path.iterdir()} >= {"index.readmap", "few.fa"}
 
 
+@pytest.mark.usefixtures("compiled")
+def test_scale_tells_the_share_of_easy_reads(backends: str, tmp_path: Path) -> None:
+    reference, first, second = write_pairs(tmp_path)
+    words = ("--device", backends, "-t", "1", "--runs", "1", "--repeat", "2", "--pairs", "100")
+    done = run(tmp_path, "scale", "--reference", reference, "--reads", first, second, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked"] is True
+    kinds = [(row["set"], row.get("layout"), row["output"]) for row in report["commands"]]
+    assert kinds == [
+        ("given", "pairs", "sam"),
+        ("given", "pairs", "bam --sort"),
+        ("given", "single", "sam"),
+        ("few", "pairs", "sam"),
+    ]
+    assert all(0 < row["easy_share"] <= 1 for row in report["commands"])
+    assert {row["set"] for row in report["kernels"]} == {"given"}
+    assert all(row["verdict"] is None for row in report["bars"])
+    assert not list(tmp_path.glob("out.*"))
+
+
 def test_bars_of_an_index(script: Any) -> None:
     from benchmarks.index import HUMAN, SMALL, hold_to_bars
 

@@ -1,0 +1,127 @@
+"""scripts/benchmark scale: reads of several kinds on a genome of human size, to SAM and to sorted BAM; the start."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.common import Options, Row, figure, readmap, run
+from benchmarks.index import genome, touch
+from benchmarks.map import check
+from benchmarks.reads import SIMULATOR, search
+from benchmarks.stages import BETWEEN, UNTIMED, time_stages
+
+# Options of the simulator for pairs, and how many of the repeats are taken.
+SETS = {
+    "150": ("--snp 0.001 --indel 0.0001", 1.0),
+    "100": ("--snp 0.001 --indel 0.0001 -l 100", 0.5),
+    "250": ("--snp 0.001 --indel 0.0001 -l 250 --insert-mean 600", 0.5),
+    "hard": ("--snp 0.005 --indel 0.0005 --err-scale 3", 0.5),
+}
+USUAL = "150"
+FEW = 10_000  # reads of a file of which the start and the end take most of the time
+
+# Of a GPU: M reads/s of the usual set in steady state and of the whole command, seconds of a few reads' start and end.
+BARS = {"steady": 6.0, "command": 4.0, "start": 0.8}
+
+
+def benchmark_scale(options: Options) -> tuple[Row, Row]:
+    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels."""
+    reference, work = genome(options), options.work
+    sets = {"given": [*options.reads]} if options.reads else simulated(options, reference)
+    readmap(options, "index", reference, "-o", work / "index.readmap", "--force", "--device", options.device)
+    usual = sets.get(USUAL) or sets["given"]
+    checked = check(options, usual)
+    touch(options, reference)
+    rows, kernels = [], dict[str, list[Row]]()
+    for name, reads in sets.items():
+        times = max(int(options.repeat * SETS[name][1]), 1) if name in SETS else options.repeat
+        kernels[name] = time_stages(options, reads, options.pairs * 2, [work / "stage.sam"])["stages"]
+        shown = {"set": name, "kernels_ns_a_read": kernels_of(kernels[name])}
+        many = repeated(work, reads, times)
+        row, _ = row_of(options, many, "out.sam")
+        rows.append(shown | row)
+        if reads is usual:
+            row, _ = row_of(options, many, "out.bam", "--sort")
+            rows.append(shown | row)
+            row, _ = row_of(options, repeated(work, reads[:1], 2 * times), "out.sam")
+            rows.append(shown | row)
+    row, told = row_of(options, [first(work, path) for path in usual], "out.sam")
+    rows.append({"set": "few"} | row)
+    return checked | {"commands": rows, "kernels": flat(kernels), "bars": hold_to_bars(options, rows)}, told
+
+
+def simulated(options: Options, reference: Path) -> dict[str, list[Path]]:
+    """The files of all sets, kept from an earlier run."""
+    sets = {name: [options.work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in SETS}
+    jobs = []
+    for seed, (name, files) in enumerate(sets.items(), 1):
+        if not all(file.exists() for file in files):
+            words = [SIMULATOR, "reads", reference, "-n", options.pairs, "--seed", seed, "-q"]
+            words += ["-1", files[0], "-2", files[1], *SETS[name][0].split()]
+            print(shlex.join(map(str, words)), file=sys.stderr)
+            jobs.append(subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL))
+    codes = [job.wait() for job in jobs]
+    if any(codes):
+        sys.exit("benchmark: the simulator failed")
+    return sets
+
+
+def repeated(work: Path, reads: Sequence[Path], times: int) -> list[Path]:
+    """Files of the reads so many times over; those of the set before are overwritten."""
+    for file in work.glob("repeated.*.fq"):
+        file.unlink()
+    files = [work / f"repeated.{number}.fq" for number, _ in enumerate(reads, 1)]
+    for path, file in zip(reads, files, strict=True):
+        run(["cat", *[path] * times], work, file)
+    return files
+
+
+def first(work: Path, reads: Path) -> Path:
+    """A file of the first of the reads."""
+    few = work / f"few.{reads.name}"
+    with open(reads, "rb") as lines, open(few, "wb") as out:
+        out.writelines(line for line, _ in zip(lines, range(4 * FEW), strict=False))
+    return few
+
+
+def row_of(options: Options, reads: Sequence[Path], output: str, *more: str) -> tuple[Row, Row]:
+    """Medians of a search that is warm, after one that is not counted; and what the last one told."""
+    target, taken = options.work / output, []
+    for _ in range(options.runs + 1):
+        one, told = search(options, reads, target, *more)
+        taken.append(one)
+    target.unlink()
+    medians = {key: median(row[key] for row in taken[1:]) for key in taken[0]}
+    count = told["counts"]["reads"]
+    easy = round(told["work"]["settled"] / count, 4)
+    layout = {"layout": "pairs" if len(reads) > 1 else "single", "output": " ".join([output[4:], *more])}
+    return layout | {"reads": count, "easy_share": easy} | medians, told
+
+
+def kernels_of(stages: Sequence[Row]) -> float:
+    """Nanoseconds a read of all kernels."""
+    others = ("read", "copy", "write", BETWEEN.split(":")[0], UNTIMED.split(":")[0])
+    return round(sum(row["ns_a_read"] for row in stages if row["stage"] not in others), 1)
+
+
+def flat(kernels: dict[str, list[Row]]) -> list[Row]:
+    return [{"set": name, **row} for name, stages in kernels.items() for row in stages]
+
+
+def hold_to_bars(options: Options, rows: Sequence[Row]) -> list[Row]:
+    """Verdicts on the usual sets of a GPU."""
+    held = options.device == "cuda" and not options.reads
+    found = []
+    for row in (row for row in rows if row["set"] in (USUAL, "given") and "bam" not in row["output"]):
+        steady, command = row["steady_reads_a_second"] / 1e6, row["reads_a_second"] / 1e6
+        for what, value in (("steady", steady), ("command", command)):
+            name = f"{what}, {row['layout']}"
+            found.append(figure(name, value, "M reads/s", ">=", BARS[what] if held else None))
+    (few,) = (row for row in rows if row["set"] == "few")
+    start = figure("start and end", few["start_and_end_seconds"], "s", "<=", BARS["start"] if held else None)
+    return [*found, start]
