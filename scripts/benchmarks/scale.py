@@ -95,7 +95,8 @@ def row_of(options: Options, reads: Sequence[Path], output: str, *more: str) -> 
     for _ in range(options.runs + 1):
         one, told = search(options, reads, target, *more)
         taken.append(one)
-    target.unlink()
+    for file in options.work.glob(f"{output}*"):  # with its index
+        file.unlink()
     medians = {key: median(row[key] for row in taken[1:]) for key in taken[0]}
     count = told["counts"]["reads"]
     easy = round(told["work"]["settled"] / count, 4)
