@@ -17,6 +17,10 @@ FIRST_BYTES, GROWTH = 8 << 20, 4
 SLACK = 8
 
 
+class ClosedError(Exception):
+    """A buffer is wanted of a pool that has been closed."""
+
+
 class BufferPool:
     """At most `count` buffers, allocated when first needed: the memory of an input that never ends stays bounded.
 
@@ -28,14 +32,20 @@ class BufferPool:
     def __init__(self, allocate: Callable[[int], Bytes], nbytes: int, count: int) -> None:
         self._allocate = allocate
         self._nbytes, self._most = min(nbytes, FIRST_BYTES), nbytes
-        self._free: queue.SimpleQueue[Buffer] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Buffer | None] = queue.SimpleQueue()
         self._is_closed = False
         for _ in range(count):
             self._free.put(Buffer(self))
 
     def take(self, nbytes: int = 0) -> "Buffer":
-        """A buffer of at least `nbytes` bytes, held once. Waits until one is free. Its bytes are undefined."""
+        """A buffer of at least `nbytes` bytes, held once. Waits until one is free. Its bytes are undefined.
+
+        Raises ClosedError where the pool is closed, meanwhile or before.
+        """
         buffer = self._free.get()
+        if buffer is None:
+            self._free.put(None)  # for others that wait
+            raise ClosedError
         if len(buffer.data) < max(nbytes, self._nbytes):
             buffer.data = np.empty(0, np.uint8)  # frees the smaller one before the larger one is allocated
             # Some more, so that the next one that is a little larger fits too.
@@ -58,6 +68,7 @@ class BufferPool:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._free.get_nowait()
+        self._free.put(None)
 
 
 class Buffer:

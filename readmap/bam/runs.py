@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import queue
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,6 +134,7 @@ class Runs:
         self._gathered = np.empty(0, np.uint8)
         self._runs: list[Run] = []
         self._used = self._filled = 0
+        self._merging: threading.Thread | None = None
 
     @property
     def records(self) -> int:
@@ -180,13 +183,30 @@ class Runs:
         self._used = 0
 
     def merged(self) -> Iterator[Piece]:
-        """All records in order, in pieces, of which each is to be released."""
-        return self._merged(self._runs)
+        """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile."""
+        ready: queue.SimpleQueue[Piece | BaseException | None] = queue.SimpleQueue()
+
+        def merge() -> None:
+            try:
+                for piece in self._merged(self._runs):
+                    ready.put(piece)
+                ready.put(None)
+            except BaseException as error:  # it crosses to the caller's thread
+                ready.put(error)
+
+        self._merging = threading.Thread(target=merge, name="readmap-merge", daemon=True)
+        self._merging.start()
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
 
     def close(self) -> None:
         """End the threads, and let go of the memory."""
-        self._threads.shutdown()
         self._pieces.close()
+        if self._merging is not None:
+            self._merging.join()
+        self._threads.shutdown()
         self._runs = []
         self._memory.close()
 

@@ -1,13 +1,14 @@
 """Buffers that go round."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
 import pytest
 
 from readmap.backend import buffers
-from readmap.backend.buffers import BufferPool
+from readmap.backend.buffers import BufferPool, ClosedError
 
 
 def test_a_buffer_comes_back_behind_its_last_holder() -> None:
@@ -67,3 +68,24 @@ def test_a_closed_pool_frees_its_memory() -> None:
         assert memories[1]() is None
     finally:
         gc.enable()
+
+
+def test_who_waits_for_a_buffer_is_told_that_the_pool_is_closed() -> None:
+    pool, ended = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 10, 1), []
+
+    def take() -> None:
+        with pytest.raises(ClosedError):
+            pool.take()
+        ended.append(True)
+
+    held = pool.take()
+    threads = [threading.Thread(target=take) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    pool.close()
+    for thread in threads:
+        thread.join(10)
+    assert ended == [True, True]
+    held.release()
+    with pytest.raises(ClosedError):
+        pool.take()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from readmap.backend.machine import available_memory
 from readmap.bam.file_index import IndexFormat
 from readmap.cli.common import resources
 from readmap.cli.common.options import (
@@ -36,8 +37,8 @@ LARGEST_MATCH = 33
 #: Formats by the endings of names; CRAM is made of BAM.
 ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
 
-#: For sorting, as text that is an option's value.
-SORT_MEMORY = "2G"
+#: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
+SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
 SCORING = Scoring()
 
@@ -89,7 +90,9 @@ class OutputOptions:
     )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
     sort_memory: str | None = size(
-        "--sort-memory", "Memory to sort in, as 8G or 500M (default: 2G); more goes to $TMPDIR, else beside the output."
+        "--sort-memory",
+        "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
+        "beside the output.",
     )
     index_format: str | None = choice(
         "--index-format",
@@ -117,7 +120,12 @@ class OutputOptions:
     @property
     def bytes_to_sort(self) -> int | None:
         """The memory to sort in, in bytes; None where nothing is sorted."""
-        return parse_size("--sort-memory", self.sort_memory or SORT_MEMORY) if self.sort else None
+        if not self.sort:
+            return None
+        available = available_memory()
+        return parse_size("--sort-memory", self.sort_memory) or (
+            SORT_MEMORY if available is None else available // SORT_SHARE
+        )
 
     @property
     def shares_terminal(self) -> bool:
