@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from deflate import crc32, deflate_compress
+from deflate import gzip_compress
 from numpy.typing import NDArray
 
 from readmap.formats.output import ByteSink
@@ -35,8 +35,8 @@ HEADER = struct.Struct("<16s H")
 HEADER_BEGIN = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200")
 END_OF_FILE = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200 1b00 0300 00000000 00000000")
 
-# CRC-32 and length of the contents.
-TRAILER = struct.Struct("<II")
+# What gzip has around the compressed bytes: a header, and behind them CRC-32 and length of the contents.
+GZIP_HEADER_BYTES, TRAILER_BYTES = 10, 8
 # A deflate block of bytes as they are: the last one, of this length, and the length's complement.
 STORED = struct.Struct("<B H H")
 
@@ -163,10 +163,12 @@ def _compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
 
 def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]:
     """The block of at most BLOCK_BYTES bytes, in parts."""
-    contents: list[bytes | bytearray | memoryview] = [deflate_compress(data, level)]
+    # One call has the checksum too: a thread waits for Python's lock behind each.
+    compressed = memoryview(gzip_compress(data, level))
+    contents: list[bytes | bytearray | memoryview] = [compressed[GZIP_HEADER_BYTES:-TRAILER_BYTES]]
     length = len(contents[0])
     if length >= STORED.size + len(data):
         contents = [STORED.pack(1, len(data), len(data) ^ 0xFFFF), data]
         length = STORED.size + len(data)
-    trailer = TRAILER.pack(crc32(data), len(data))
-    return [HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER.size - 1), *contents, trailer]
+    header = HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER_BYTES - 1)
+    return [header, *contents, compressed[-TRAILER_BYTES:]]

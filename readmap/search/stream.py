@@ -134,7 +134,7 @@ def run(
         chunks = read_chunks(
             paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, buffers, layout=layout, warn=warn
         )
-    with _Writer(outputs) as writer:
+    with _Writer(outputs, pool) as writer:
 
         def write(block: Block) -> None:
             if block.run is not None:
@@ -301,10 +301,12 @@ def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
 
 
 class _Writer:
-    """A thread that writes buffers in order; an error of it is raised in the caller's thread."""
+    """A thread that lends buffers to outputs in order; an error of it is raised in the caller's thread."""
 
-    def __init__(self, outputs: Sequence[ByteSink]) -> None:
+    def __init__(self, outputs: Sequence[ByteSink], pool: BufferPool) -> None:
+        """pool: of the buffers; closed where an output fails, which may keep those that it has."""
         self._outputs = outputs
+        self._pool = pool
         self._queue: queue.Queue[_Bytes | _Run | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
@@ -322,7 +324,7 @@ class _Writer:
             raise self._error
 
     def put(self, buffer: Buffer, count: int, output: int) -> None:
-        """Have the first `count` bytes written to an output and the buffer released."""
+        """Have the first `count` bytes written to an output, and the buffer released then."""
         self._put(_Bytes(self._outputs[output], buffer, count))
 
     def begin_run(self, keys: Keys, ends: Places, output: int) -> None:
@@ -344,7 +346,7 @@ class _Writer:
                     item.write()
             except BaseException as error:
                 self._error = error
-            item.release()
+                self._pool.close()
 
 
 @dataclass(frozen=True)
@@ -356,10 +358,7 @@ class _Bytes:
     count: int
 
     def write(self) -> None:
-        self.output.write(self.buffer.data[: self.count])
-
-    def release(self) -> None:
-        self.buffer.release()
+        self.output.lend(self.buffer.data[: self.count], self.buffer.release)
 
 
 @dataclass(frozen=True)
@@ -372,9 +371,6 @@ class _Run:
 
     def write(self) -> None:
         self.output.begin_run(self.keys, self.ends)
-
-    def release(self) -> None:
-        pass
 
 
 class _Item(NamedTuple):
