@@ -41,6 +41,10 @@ GZIP_HEADER_BYTES, TRAILER_BYTES = 10, 8
 STORED = struct.Struct("<B H H")
 
 
+#: The blocks of some data, one behind the other, and the bytes of each; the level is libdeflate's.
+Codec = Callable[[NDArray[np.uint8], int], tuple["bytes | NDArray[np.uint8]", list[int]]]
+
+
 class BgzfOutput(ByteSink):
     """An output that is compressed on its way to another.
 
@@ -50,12 +54,16 @@ class BgzfOutput(ByteSink):
     block_sizes: bytes of each block that has been written.
     """
 
-    def __init__(self, output: ByteSink, threads: int, level: int = LEVEL) -> None:
-        """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12."""
+    def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, codec: Codec | None = None) -> None:
+        """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12.
+
+        codec: what compresses; None takes `compress`.
+        """
         self.name = output.name
         self.block_sizes: list[int] = []
         self._output = output
         self._level = level
+        self._codec = codec or compress
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
         self._waiting: deque[_Group] = deque()
         self._most_waiting = GROUPS_A_THREAD * threads
@@ -127,7 +135,7 @@ class BgzfOutput(ByteSink):
         """Has some data compressed, once not too many groups wait."""
         if len(self._waiting) == self._most_waiting:
             self._write_first()
-        self._waiting.append(_Group(self._pool.submit(_compress, data, self._level), done))
+        self._waiting.append(_Group(self._pool.submit(self._codec, data, self._level), done))
 
     def _write_first(self) -> None:
         # By the caller's thread, so that errors are raised there.
@@ -146,11 +154,11 @@ class BgzfOutput(ByteSink):
 class _Group(NamedTuple):
     """Data that are being compressed: their blocks with the bytes of each, and what hears when they have been read."""
 
-    blocks: Future[tuple[bytes, list[int]]]
+    blocks: Future[tuple[bytes | NDArray[np.uint8], list[int]]]
     done: Callable[[], None] | None
 
 
-def _compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
+def compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
     """The blocks of the data, one behind the other, and the bytes of each."""
     parts: list[bytes | bytearray | memoryview] = []
     sizes = []

@@ -249,14 +249,14 @@ def test_what_is_not_committed_leaves_nothing(tmp_path: pathlib.Path, error: typ
 
 
 def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    compress, begun = bgzf._compress, threading.Semaphore(0)
+    compress, begun = bgzf.compress, threading.Semaphore(0)
 
     def slowly(data: np.ndarray, level: int) -> bytes:
         begun.release()
         time.sleep(0.5)
         return compress(data, level)
 
-    monkeypatch.setattr(bgzf, "_compress", slowly)
+    monkeypatch.setattr(bgzf, "compress", slowly)
     monkeypatch.setattr(bgzf, "GROUPS_A_THREAD", 20)
     output = BgzfOutput(Memory(), 1)
     output.write(bytes(10 * GROUP_BYTES))

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
-from readmap.cli.common.output import BAM_ENDING, open_plain
+from readmap.cli.common.output import BAM_ENDING, open_blocks, open_plain
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.options import OutputOptions
 from readmap.errors import UsageError
-from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink, open_output
+from readmap.formats.output import ByteSink
 from readmap.formats.samtools_output import CRAM_ENDING, Letters, open_samtools_output
 from readmap.index.reference import Reference
 
@@ -83,7 +82,7 @@ def open_sink(
             output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, memory is not None)
         else:
             made = _index_form(form, reference.contigs)
-            output = bam = BgzfOutput(open_output(path, threads), threads)
+            output = bam = open_blocks(path, threads)
             index = BamIndex([contig.length for contig in reference.contigs], made, bam)
         opened.enter_context(output)
         sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads))

@@ -1,0 +1,61 @@
+// Blocks of gzip (BGZF: SAM specification, section 4.1), which libdeflate compresses. The library lies in a Python package,
+// so its functions come as addresses, of this process: no device but the host calls them.
+#include "common/portable.cuh"
+
+const i64 STORED_BYTES = 5, TRAILER_BYTES = 8;
+
+struct Libdeflate {
+    u64 alloc_compressor, deflate_compress, crc32, free_compressor;
+
+    HOST_DEVICE void* compressor(i32 level) const { return ((void* (*)(i32))alloc_compressor)(level); }
+    HOST_DEVICE void release(void* compressor) const { ((void (*)(void*))free_compressor)(compressor); }
+    // Bytes of the compressed ones; 0 where there is no room for them.
+    HOST_DEVICE i64 compress(void* compressor, const u8* bytes, i64 count, u8* target, i64 room) const {
+        typedef u64 Compress(void*, const void*, u64, void*, u64);
+        return (i64)((Compress*)deflate_compress)(compressor, bytes, (u64)count, target, (u64)room);
+    }
+    HOST_DEVICE u32 checksum(const u8* bytes, i64 count) const {
+        return ((u32 (*)(u32, const void*, u64))crc32)(0, bytes, (u64)count);
+    }
+};
+
+HOST_DEVICE u8* put(u8* at, u32 value, i32 bytes) {
+    for (i32 i = 0; i < bytes; ++i) at[i] = (u8)(value >> (8 * i));
+    return at + bytes;
+}
+
+// The bytes as they are, as the one block of deflate.
+HOST_DEVICE u8* store(u8* at, const u8* bytes, i64 count) {
+    *at++ = 1;
+    at = put(put(at, (u32)count, 2), (u32)count ^ 0xFFFF, 2);
+    for (i64 i = 0; i < count; ++i) at[i] = bytes[i];
+    return at + count;
+}
+
+// An item is all blocks, one of each block_bytes of the data; sizes: of each, -1 where the library has no memory. header: of
+// every block, behind which its size stands less 1. A block that would not become smaller is stored.
+KERNEL void compress_blocks(i64 begin, i64 end, const u8* data OF(size), const u8* header OF(header_bytes),
+                            u8* blocks OF(room), i64* sizes OF(count), Libdeflate library, i64 size, i64 header_bytes,
+                            i64 room, i64 count, i64 block_bytes, i32 level) {
+    FOR_EACH(item, begin, end) {
+        void* compressor = library.compressor(level);
+        u8 *at = blocks, *last = blocks + room;
+        for (i64 block = 0; block < count; ++block) {
+            if (!compressor) {
+                sizes[block] = -1;
+                continue;
+            }
+            const u8* own = data + block * block_bytes;
+            i64 bytes = minimum(block_bytes, size - block * block_bytes);
+            u8 *start = at, *size_at = at + header_bytes;
+            for (i64 i = 0; i < header_bytes; ++i) at[i] = header[i];
+            at += header_bytes + 2;
+            i64 found = library.compress(compressor, own, bytes, at, last - at);
+            at = found && found < bytes + STORED_BYTES ? at + found : store(at, own, bytes);
+            at = put(put(at, library.checksum(own, bytes), 4), (u32)bytes, 4);
+            sizes[block] = at - start;
+            put(size_at, (u32)(at - start - 1), 2);
+        }
+        if (compressor) library.release(compressor);
+    }
+}

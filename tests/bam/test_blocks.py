@@ -1,0 +1,42 @@
+"""Blocks that libdeflate makes by its own functions are those that it makes by Python's."""
+
+import deflate._deflate
+import numpy as np
+import pytest
+
+from readmap.bam import blocks
+from readmap.bam.blocks import block_codec
+from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BYTES, compress
+
+DRAW = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("letters", [1, 4, 40, 256])
+@pytest.mark.parametrize("size", [1, 2, 1000, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, GROUP_BYTES])
+@pytest.mark.parametrize("level", [1, 6])
+def test_same_blocks(letters: int, size: int, level: int) -> None:
+    data = DRAW.integers(0, letters, size, np.uint8)
+    expected, sizes = compress(data, level)
+    found, found_sizes = block_codec()(data, level)
+    assert found_sizes == sizes
+    assert bytes(found) == bytes(expected)
+
+
+def test_blocks_of_all_kinds_behind_each_other() -> None:
+    parts = [DRAW.integers(0, letters, BLOCK_BYTES, np.uint8) for letters in (256, 3, 256, 256, 1)]
+    data = np.concatenate([*parts, parts[0][:77]])
+    expected, sizes = compress(data, 1)
+    found, found_sizes = block_codec()(data, 1)
+    assert (bytes(found), found_sizes) == (bytes(expected), sizes)
+
+
+def test_a_package_that_hides_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks.ctypes, "CDLL", lambda path: object())
+    assert block_codec() is compress
+
+
+def test_no_memory_for_a_compressor(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec = block_codec()
+    assert deflate._deflate.__file__
+    with pytest.raises(MemoryError):
+        codec(np.zeros(10, np.uint8), 99)  # libdeflate knows no such level, and gives no compressor
