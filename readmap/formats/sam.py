@@ -74,10 +74,15 @@ def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:
 
 @dataclass(frozen=True)
 class ReadGroup:
-    """The read group of all reads: its line of the header, and its name; both empty where there is none."""
+    """A read group: its line of the header, and its name; both empty where there is none."""
 
     line: bytes = b""
     name: bytes = b""
+
+    def field(self, tag: str) -> str | None:
+        """What the line says of SM, LB or another field; None where it says nothing."""
+        fields = self.line.decode().split("\t")[1:]
+        return next((field[3:] for field in fields if field.startswith(f"{tag}:")), None)
 
 
 NO_READ_GROUP = ReadGroup()
@@ -90,19 +95,19 @@ def common_tags(read_group: ReadGroup, program: str, form: Form) -> bytes:
     return group + tag % (b"PG", program.encode())
 
 
-def parse_read_group(option: str) -> ReadGroup:
+def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
     r"""The read group of an option such as '@RG\tID:x\tSM:y', with \t or tabs.
 
-    Raises UsageError where it is no @RG line or has no ID.
+    name: what messages call the option. Raises UsageError where it is no @RG line or has no ID.
     """
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:
-        raise UsageError(f"-R {option}: expected a line that begins with '@RG\\t'")
+        raise UsageError(f"{name} {option}: expected a line that begins with '@RG\\t'")
     fields = line.split("\t")[1:]
     wrong = [field for field in fields if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]:[ -~]+", field)]
     if wrong:
-        raise UsageError(f"-R {option}: expected fields such as ID:x, found {wrong[0]!r}")
+        raise UsageError(f"{name} {option}: expected fields such as ID:x, found {wrong[0]!r}")
     names = [field[3:] for field in fields if field.startswith("ID:")]
     if len(names) != 1:
-        raise UsageError(f"-R {option}: expected one ID field, found {len(names)}")
+        raise UsageError(f"{name} {option}: expected one ID field, found {len(names)}")
     return ReadGroup(line.encode(), names[0].encode())

@@ -17,6 +17,7 @@ buffer for the next chunk, unless it is little: then it is copied to the front o
 """
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +82,7 @@ class Chunk:
     first_record: the number of the first record in its file, from 0.
     records: how many of each file, at least 1; even where mates alternate.
     buffers: what the parts are views of.
+    lane: its number, from 0.
     """
 
     parts: tuple[Bytes, ...]
@@ -90,6 +92,7 @@ class Chunk:
     first_record: int
     records: int
     buffers: tuple[Buffer, ...]
+    lane: int = 0
 
     @property
     def reads(self) -> int:
@@ -147,12 +150,13 @@ def read_chunks(
     batch_reads: int | None = None,
     threads: int = 1,
     buffers: int = BUFFERS,
-    layout: Layout = Layout.SINGLE,
+    layout: Layout | Sequence[Layout] = Layout.SINGLE,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[Chunk]:
     """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
 
-    paths: of files, or sources that are open already. allocate: makes a buffer, uint8 [nbytes]; called at most
+    paths: of files, or sources that are open already. layout: of all of them, which are one lane, or of each lane, of
+    which the files are read together. allocate: makes a buffer, uint8 [nbytes]; called at most
     `buffers` times for each of the files that are read together, and again for larger ones: the first are small, and
     a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk.
     batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how many read or inflate a
@@ -163,14 +167,18 @@ def read_chunks(
     last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
     from reading.
     """
-    files = layout.files
+    is_one = isinstance(layout, Layout)
+    layouts = [layout] * (len(paths) // layout.files) if isinstance(layout, Layout) else layout
+    files, following = max((one.files for one in layouts), default=1), iter(paths)
     with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files)) as pool:
-        for first in range(0, len(paths), files):
+        for lane, one in enumerate(layouts):
             with contextlib.ExitStack() as stack:
-                sources = [stack.enter_context(open_bytes(path, threads)) for path in paths[first : first + files]]
+                named = list(itertools.islice(following, one.files))
+                sources = [stack.enter_context(open_bytes(path, threads)) for path in named]
                 starts = [read_start(source) for source in sources]
                 if any(starts):
-                    yield from _Cutter(sources, starts, layout, pool, batch_reads, warn).chunks()
+                    for chunk in _Cutter(sources, starts, one, pool, batch_reads, warn).chunks():
+                        yield chunk if is_one else replace(chunk, lane=lane)
 
 
 class _Cutter:

@@ -45,6 +45,7 @@ class Reads:
         bad: that record; None where all are good.
         paired: whether reads have mates.
         has_singles: whether some of those mates are absent.
+        lane: the number of the files that they come from, as Chunk has it.
     """
 
     bytes: Array
@@ -58,6 +59,7 @@ class Reads:
     bad: BadRecord | None
     paired: bool
     has_singles: bool = False
+    lane: int = 0
 
     @property
     def together(self) -> int:

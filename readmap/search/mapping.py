@@ -10,7 +10,7 @@ from readmap.reads.parsing import Reads
 from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
 from readmap.search.batch import Batch
-from readmap.search.context import Context
+from readmap.search.context import Context, Sample
 from readmap.search.counters import Counters, Work
 from readmap.search.inserts import InsertSize
 from readmap.search.pipeline import align_reads, search_reads
@@ -30,15 +30,20 @@ class MappingSummary(stream.RunSummary, Counters):
 
     Attributes:
         bases_per_variant: in which the sample is expected to differ once from the reference; None where no reads came.
-        insert_sizes: of the library, one a direction; None where there are no pairs.
+        libraries: by name, the insert sizes of each that has pairs, one a direction.
         work: what was done for the reads.
         lost: of BAM and CRAM, reads that are single since their mates were not found; None of other files.
     """
 
     bases_per_variant: int | None = None
-    insert_sizes: tuple[InsertSize, ...] | None = None
+    libraries: dict[str, tuple[InsertSize, ...]] = field(default_factory=dict)
     lost: int | None = None
     work: Work = field(default_factory=Work)
+
+    @property
+    def insert_sizes(self) -> tuple[InsertSize, ...] | None:
+        """Of the only library; None where there are no pairs, or several libraries."""
+        return next(iter(self.libraries.values())) if len(self.libraries) == 1 else None
 
     @property
     def written(self) -> int:
@@ -57,11 +62,12 @@ class _Held:
 
 @dataclass
 class _Learning:
-    """What the first reads showed, and the reads themselves.
+    """What the first reads of a library showed, and the reads themselves.
 
     is_for_pairs: whether all is known but the insert sizes, which single reads do not need.
     """
 
+    library: str
     observed: list[Observed] = field(default_factory=list)
     held: list[_Held] = field(default_factory=list)
     is_for_pairs: bool = False
@@ -75,7 +81,9 @@ class Mapping:
     """Maps batches of reads and counts them in `summary`.
 
     What is expected of the reads is what the first ones show, however they come in batches: until enough of them have
-    been searched, batches are held, and aligned afterwards. Where the first reads are single, pairs may still come.
+    been searched, batches are held, and aligned afterwards. Where the first reads are single, pairs may still come. The
+    first reads of all tell of the sample, those of each library of its insert sizes: as many as lie in front of another
+    library's.
     """
 
     def __init__(self, context: Context, style: Style | None = None, pairs_may_come: bool = True) -> None:
@@ -84,7 +92,9 @@ class Mapping:
         self._context = context
         self._style = style or Style()
         self._pairs_may_come = pairs_may_come
-        self._learning: _Learning | None = _Learning()
+        self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
+        self._known: dict[str, Context] = {}
+        self._learning: _Learning | None = None
 
     @property
     def comments(self) -> bool:
@@ -93,34 +103,56 @@ class Mapping:
 
     def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
-        if self._learning:
+        library = self._libraries[reads.lane]
+        if self._learning or library not in self._known:
             turn()
-        if not (self._learning and self._learning.concerns(reads)):
+        if self._learning and self._learning.library != library:
+            yield from self._learn(self._learning, turn)
+            self._learning = None
+        if library not in self._known:
+            self._begin(library)
+        learning = self._learning
+        if not (learning and learning.concerns(reads)):
             yield from self._try(_Held(reads, None), turn)
             return
-        batch = search_reads(reads, self._context)
-        observed = observe(batch, self._context)
+        context = self._known[library]
+        batch = search_reads(reads, context)
+        observed = observe(batch, context)
         # The bytes are a view of a buffer that goes round.
         reads = replace(reads, bytes=reads.bytes.copy())
-        self._learning.observed.append(observed)
-        self._learning.held.append(_Held(reads, replace(batch, reads=reads)))
-        if enough(self._learning.observed, self._context.pairing.insert_size):
-            yield from self._learn(self._learning, turn)
+        learning.observed.append(observed)
+        learning.held.append(_Held(reads, replace(batch, reads=reads)))
+        if enough(learning.observed, context.pairing.insert_size):
+            yield from self._learn(learning, turn)
 
     def rest(self) -> Iterator[stream.Block]:
         """The blocks of the batches that are held."""
-        if self._learning and self._learning.held:
+        if self._learning:
             yield from self._learn(self._learning, only_turn())
 
+    def _begin(self, library: str) -> None:
+        """What comes next is of another library."""
+        variants = self.summary.bases_per_variant
+        if variants is not None:
+            self._context = replace(self._context, sample=Sample(variants))
+        # In this order: another thread that finds it known is to find, too, that more is being learnt.
+        self._learning = _Learning(library, is_for_pairs=variants is not None)
+        self._known[library] = self._context
+
     def _learn(self, learning: _Learning, turn: Turn) -> Iterator[stream.Block]:
-        """From now on the sample is known: the blocks of the batches that are held."""
+        """From now on the library is known, and the sample: the blocks of the batches that are held."""
+        if not learning.held:
+            return
         sample, held = learn(learning.observed, self._context.pairing.insert_size), learning.held
-        self._context = replace(self._context, sample=sample)
-        self._learning = _Learning(learning.observed, is_for_pairs=True) if self._pairs_may_come else None
-        self.summary.bases_per_variant = sample.bases_per_variant
+        if self.summary.bases_per_variant is None:
+            self.summary.bases_per_variant = sample.bases_per_variant
+        sample = replace(sample, bases_per_variant=self.summary.bases_per_variant)
+        self._known[learning.library] = replace(self._context, sample=sample)
+        self._learning = None
         if have_pairs(learning.observed):
-            self._learning = None
-            self.summary.insert_sizes = sample.insert_sizes
+            self.summary.libraries[learning.library] = sample.insert_sizes
+        elif self._pairs_may_come:
+            self._learning = _Learning(learning.library, learning.observed, is_for_pairs=True)
         while held:
             yield from self._try(held.pop(0), turn)
 
@@ -152,12 +184,13 @@ class Mapping:
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[stream.Block]]]:
         """The parts of a batch and their blocks; the batch is not held any more."""
-        batch = held.batch or search_reads(held.reads, self._context)
+        context = self._known[self._libraries[held.reads.lane]]
+        batch = held.batch or search_reads(held.reads, context)
         held.batch, held.work = None, batch.work
-        for part, alignments in align_reads(batch, self._context):
+        for part, alignments in align_reads(batch, context):
             blocks = self._format(part, alignments)
-            count_alignments(alignments, part.counters, self._context)
-            batch.work.windows = batch.work.windows or count_windows(batch, self._context)
+            count_alignments(alignments, part.counters, context)
+            batch.work.windows = batch.work.windows or count_windows(batch, context)
             yield part, blocks
 
     def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:

@@ -24,7 +24,7 @@ class Style:
 
     Attributes:
         form: of records, text or binary.
-        read_group: of all reads.
+        read_groups: of the reads of each lane.
         program: the ID of readmap's @PG in the header.
         comments: whether what stands behind a read's name is tags, to be appended.
         in_order: whether binary records are brought in the order of their places, batch by batch.
@@ -32,7 +32,7 @@ class Style:
     """
 
     form: Form = Form.TEXT
-    read_group: ReadGroup = NO_READ_GROUP
+    read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
     program: str = PROGRAM
     comments: bool = False
     in_order: bool = False
@@ -68,7 +68,8 @@ class Records:
 def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
     """The records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
-    tags = np.frombuffer(common_tags(style.read_group, style.program, style.form), np.uint8)
+    read_group = style.read_groups[reads.lane]
+    tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
     shared = {
@@ -81,7 +82,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
         "style": _RecordStyle(
             backend.to_device(tags),
             len(tags),
-            style.read_group != NO_READ_GROUP,
+            read_group != NO_READ_GROUP,
             style.comments,
             context.reporting.soft_clipped,
             constant("search/records.cuh", style.form.value),

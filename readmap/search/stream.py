@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from readmap.backend import Array, Backend
@@ -112,15 +112,15 @@ def run(
     work: Work,
     backend: Backend,
     *,
-    layout: Layout = Layout.SINGLE,
+    layout: Layout | Sequence[Layout] = Layout.SINGLE,
     batch_reads: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
-    paths: of files, or sources that are open already, or alignments that are started. progress: called behind every
-    block. Those in front of a bad record, or of its pair, and of a file that cannot be read are written before the
-    DataError or OSError is raised.
+    paths: of files, or sources that are open already, or alignments that are started. layout: as read_chunks has it.
+    progress: called behind every block. Those in front of a bad record, or of its pair, and of a file that cannot be
+    read are written before the DataError or OSError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
@@ -296,7 +296,7 @@ def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     if isinstance(chunk, AlignmentChunk):
         return chunk.find(backend)
     data = backend.upload(chunk.parts)
-    reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
+    reads = replace(find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
     return expect_tags(reads, backend) if comments else reads
 
 

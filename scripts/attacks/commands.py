@@ -51,13 +51,25 @@ VALUES += (
     "none",
 )
 VALUES += (".", "out", "no/where/out", "ref.fa", "ref.fa.readmap/out", "/dev/full", "/dev/null", "x" * 300, "\udcff")
-VALUES += (r"@RG\tID:a\tSM:b", r"@CO\tx", r"@HD\tSO:coordinate", "BLOSUM62", "PAM30", "6 std cigar", "6 x", "std,score")
+VALUES += (
+    r"r1.fq,r2.fq,@RG\tID:a\tSM:b",
+    r"r1.fq,,@RG\tID:a",
+    r"@RG\tID:a\tSM:b",
+    r"@CO\tx",
+    r"@HD\tSO:coordinate",
+    "BLOSUM62",
+    "PAM30",
+    "6 std cigar",
+    "6 x",
+    "std,score",
+)
 
 #: The options of each command that take a value, and the flags.
 OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
-        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format -x",
+        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --lane "
+        "--sheet --sample -x",
         "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q",
     ),
     "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),

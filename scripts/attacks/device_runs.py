@@ -294,4 +294,6 @@ def main(record: str, device: str, setting: str, *words: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    from readmap.cli.common.guard import leave
+
+    leave(main(*sys.argv[1:]))  # as the command itself ends

@@ -67,6 +67,14 @@ JOBS = (
     _search(".bam", "--sort"),
     _search(".cram", "--sort", "-Y"),
     Job(
+        "search --lane --sort",
+        [
+            *("search", "--lane", r"r1.fq,,@RG\tID:a\tSM:s", "--lane", r"r2.fq,,@RG\tID:b\tSM:s", "-x", "ref.fa"),
+            *("-o", "out.bam", "--sort", "--sort-memory", "9K", "--batch-reads", "20"),
+        ],
+        ["out.bam", "out.bam.bai"],
+    ),
+    Job(
         "search BAM --collate",
         ["search", "reads.bam", "-x", "ref.fa", "-o", "out.sam", "--collate"],
         ["out.sam"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,14 @@ def draw_pairs(generator: random.Random, genome: str) -> list[tuple[Read, Read]]
     return pairs
 
 
+class Written(io.BytesIO):
+    """An output in memory, which keeps no buffer that is lent to it."""
+
+    def lend(self, data: Any, done: Callable[[], None]) -> None:
+        self.write(data)
+        done()
+
+
 SEED = 23  # where what a failed try adds to windows would change the places of pairs
 
 
@@ -84,7 +93,7 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
     backend = context.backend
     given = dataclasses.replace(context, reporting=search.reporting, pairing=search.pairing)
     mapping = Mapping(given, search.style)
-    outputs: list[Any] = [io.BytesIO(), io.BytesIO()]
+    outputs: list[Any] = [Written(), Written()]
     allocations = 0
 
     def allocating(function: Any) -> Any:

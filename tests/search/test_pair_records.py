@@ -107,7 +107,7 @@ NO_FRAGMENTS = {65, 129, 113, 177, 97, 145, 81, 161}
 @pytest.mark.parametrize("name", OPTIONS)
 def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> None:
     reporting = OPTIONS[name]
-    found = search(world, tmp_path / "out", Style(read_group=READ_GROUP), pairing=pairing, reporting=reporting)
+    found = search(world, tmp_path / "out", Style(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting)
     flags, summary, secondary = check(found, reporting), found.summary, reporting.supplementary_as_secondary
     # Many pairs are drawn that lie otherwise than FR.
     directions = {size.direction for size in summary.insert_sizes or ()}
@@ -189,7 +189,7 @@ def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, m
 def test_text_and_binary_are_the_same(world: World, tmp_path: Path) -> None:
     for name, reporting in OPTIONS.items():
         for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
-            search(world, tmp_path / "records", Style(form, READ_GROUP), reporting=reporting)
+            search(world, tmp_path / "records", Style(form, (READ_GROUP,)), reporting=reporting)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
             write_bgzf(tmp_path / out, head + (tmp_path / "records").read_bytes())
         assert len(check_same_records(tmp_path / "text", tmp_path / "binary")) >= 2 * len(PAIRS), name

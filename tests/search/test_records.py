@@ -62,7 +62,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     index = index_of(GENOME).to_device(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     (folder / "ref.fa").write_bytes(fasta(GENOME))
-    map_files([folder / "reads.fq"], index, backend, folder / "records", style=Style(read_group=READ_GROUP))
+    map_files([folder / "reads.fq"], index, backend, folder / "records", style=Style(read_groups=(READ_GROUP,)))
     records = (folder / "records").read_bytes()
     sam = write_sam(folder / "out.sam", index, records, READ_GROUP.line)
     return World(backend, index, sam, records.decode().splitlines(keepends=True))
@@ -231,7 +231,7 @@ def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
         for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
-            style = Style(form, READ_GROUP)
+            style = Style(form, (READ_GROUP,))
             map_files([tmp_path / name], world.index, world.backend, tmp_path / out, style=style, batch_reads=100)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
             write_bgzf(tmp_path / f"{out}.gz", head + (tmp_path / out).read_bytes())

@@ -8,6 +8,7 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.wording import percent
+from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
@@ -34,11 +35,12 @@ class AlignmentMode:
     structure = Structure.ARRAY
     prefix_table = True
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, lanes: Sequence[Lane] = ()) -> None:
         """options: raises UsageError where the read group or the insert size is none."""
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
-        self._style = Style(form, output.group(), in_order=output.sort, unmapped=output.unmapped is not None)
+        groups = tuple(lane.group for lane in lanes) or (output.group(),)
+        self._style = Style(form, groups, in_order=output.sort, unmapped=output.unmapped is not None)
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
@@ -46,7 +48,8 @@ class AlignmentMode:
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
         style, order = self._style, COORDINATE if self._style.in_order else None
-        return header(contigs, __version__, command_line, style.read_group.line, style.form, lines, order)
+        groups = dict.fromkeys(group.line.decode() for group in style.read_groups if group.line)
+        return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], order)
 
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""
@@ -102,25 +105,43 @@ class AlignmentMode:
             "work": asdict(summary.work),
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
-            "insert_sizes": None if summary.insert_sizes is None else [asdict(size) for size in summary.insert_sizes],
+            "insert_sizes": _sizes_for_programs(summary),
         }
 
 
+def _sizes_for_programs(summary: MappingSummary) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]] | None:
+    """The insert sizes of the library; by name where there are several."""
+    sizes = {name: [asdict(size) for size in found] for name, found in summary.libraries.items()}
+    return next(iter(sizes.values()), None) if len(sizes) < 2 else sizes
+
+
 def _pair_lines(summary: MappingSummary) -> list[str]:
-    """Pairs in words, and a warning where they do not show the library's insert size."""
-    if summary.insert_sizes is None:
+    """Pairs in words, and a warning where they do not show a library's insert size."""
+    if not summary.libraries:
         return []
     pairs, proper = (summary.reads - summary.singles) // 2, summary.properly_paired // 2
-    sizes = "; ".join(map(_in_words, summary.insert_sizes)) or "unknown"
-    lines = [f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)}), insert size {sizes}"]
+    told = [
+        f"insert size{of_library(name, summary)} {sizes_in_words(found)}" for name, found in summary.libraries.items()
+    ]
+    lines = [", ".join([f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
     if summary.singles:
         lines.append(f"{counted(summary.singles, 'single read')} beside the pairs")
-    if not summary.insert_sizes:
+    for name in (name for name, found in summary.libraries.items() if not found):
         lines.append(
-            "warning: the first pairs show no insert size: too few are placed for sure, or their sizes do not gather; "
-            "mates were placed without regard to each other: -I MEAN,SD gives it"
+            f"warning: the first pairs{of_library(name, summary)} show no insert size: too few are placed for sure, or "
+            "their sizes do not gather; mates were placed without regard to each other: -I MEAN,SD gives it"
         )
     return lines
+
+
+def of_library(name: str, summary: MappingSummary) -> str:
+    """Which library something is of, where there are several."""
+    return f" of {name or 'reads without a library'}" if len(summary.libraries) > 1 else ""
+
+
+def sizes_in_words(sizes: Sequence[InsertSize]) -> str:
+    """Those of each direction."""
+    return "; ".join(map(_in_words, sizes)) or "unknown"
 
 
 def _in_words(size: InsertSize) -> str:

@@ -16,6 +16,7 @@ from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
+from readmap.cli.search.lanes import lanes_of
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
@@ -48,25 +49,27 @@ def search(context: typer.Context, options: Options) -> None:
     Also called: readmap map
     """
     refuse_conflicts(context, options)
-    layout, header = check_files(options), options.output.header_lines()
+    lanes = lanes_of(options)
+    layouts, header = check_files(options, lanes), options.output.header_lines()
     path = folder.find(options.index)
     refuse_inside(
         path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
     )
     index = Index.open(path, not options.no_check)
-    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options)
+    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes)
     with (
         Report(context.obj, options.report) as report,
         open_outputs(options.output, index.reference, options.resources.workers) as outputs,
-        open_all(options, layout, header) as reads,
+        open_all(options, lanes, layouts, header) as reads,
     ):
-        refuse_for_single(context, reads.layout)
+        refuse_for_single(context, reads.paired)
         _warn(path, index, options.index, report)
         backend = options.resources.open_backend()
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
-            if told := sorting_needs(options.output, options.reads):
+            files = [file for lane in lanes for file in lane.files] or options.reads
+            if told := sorting_needs(options.output, files):
                 report.say(told)
             backend.prepare(types, report.say)
             show("loading the index")
@@ -75,18 +78,18 @@ def search(context: typer.Context, options: Options) -> None:
             device_index = _load(path, index, mode, backend, report)
             loading = report.seconds - began
             sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
-            work = mode.start(device_index, backend, program_name(reads.header), reads.comments, reads.layout.paired)
+            work = mode.start(device_index, backend, program_name(reads.header), reads.comments, reads.paired)
             summary = work.summary
 
             def progress() -> None:
                 show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}")
 
-            sources, layout, most_reads = reads.take(), reads.layout, options.resources.batch_reads
+            sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
-        files = {"index": printable(str(path)), "reads": [*map(printable, options.reads)]}
-        files |= {name: printable(sink.name) for name, sink in outputs.items()}
-        report.finish(files | _record(summary, index, backend, loading) | mode.record(), sinks)
+        named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
+        named |= {name: printable(sink.name) for name, sink in outputs.items()}
+        report.finish(named | _record(summary, index, backend, loading) | mode.record(), sinks)
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), *warnings, report.cost()]:
             report.say(line)

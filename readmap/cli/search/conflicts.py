@@ -9,7 +9,6 @@ import typer
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.search.options import ExactOptions, Options, PairOptions, RecordOptions, ScoringOptions, TagOptions
-from readmap.reads.chunks import Layout
 from readmap.search.exact import Format
 
 
@@ -19,7 +18,17 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
     named = exact.format or output.format
     is_table = exact.count_only or named in (Format.TSV, Format.BED)
     ending = os.path.splitext(output.path or "")[1]
+    lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
     conflicts = (
+        (
+            ["named_reads", "interleaved", "collate"],
+            lanes or sheet,
+            "not with --lane or --sheet, which name files of reads",
+        ),
+        (["read_groups"], lanes or sheet, "not with --lane or --sheet, which give each lane its own read group"),
+        (["lane"], sheet, "not with --sheet, which names lanes too"),
+        (["sample"], not sheet, "only with --sheet"),
+        (["lane", "sheet"], is_exact, "not with --exact, which takes one file"),
         (names_of(ExactOptions), not is_exact, "only with --exact"),
         (names_of(PairOptions), is_exact, "not with --exact, which takes every read for itself: leave it out"),
         (names_of(ScoringOptions), is_exact, "not with --exact, which scores no alignments"),
@@ -43,7 +52,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             f"{output.path} is a name for {ending[1:]}, not for {named}",
         ),
         (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
-        (["read_group"], is_table, "only SAM, BAM and CRAM have read groups"),
+        (["read_groups"], is_table, "only SAM, BAM and CRAM have read groups"),
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
         (["sort_memory", "index_format"], not output.sort, "only with --sort"),
         (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
@@ -53,7 +62,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
     refuse(context, conflicts)
 
 
-def refuse_for_single(context: typer.Context, layout: Layout) -> None:
+def refuse_for_single(context: typer.Context, paired: bool) -> None:
     """Raise UsageError where an option is about pairs, and the reads are none."""
     message = "only for pairs: give two files of reads, or -p where mates alternate"
-    refuse(context, [(names_of(PairOptions), not layout.paired, message)])
+    refuse(context, [(names_of(PairOptions), not paired, message)])

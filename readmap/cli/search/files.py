@@ -10,6 +10,7 @@ from pathlib import Path
 
 from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_output
 from readmap.cli.common.output import BAM_ENDING
+from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
@@ -23,15 +24,21 @@ from readmap.reads.chunks import Layout
 START_BYTES = 1 << 16
 
 
-def check_files(options: Options) -> Layout:
-    """How the reads lie in their files.
+def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
+    """How the reads lie in the files of each lane; without lanes, in those that are named.
 
-    Raises UsageError where files are too many, no reads, or those of another option, OSError where one cannot be read.
+    Raises UsageError where files are none, too many, no reads, or those of another option, OSError where one cannot be
+    read.
     """
-    _check_reads(options.reads, options.index is not None)
-    layout = _layout_of(options.reads, options.pairs.interleaved, options.exact.is_exact)
-    _check_outputs(options.output.path, options.output.unmapped, options.report.json, options.reads)
-    return layout
+    files = [file for lane in lanes for file in lane.files] or options.reads
+    if not files:
+        raise UsageError("no reads: name their files, or --lane, or --sheet (readmap search --help says more)")
+    _check_reads(files, options.index is not None)
+    layouts = [lane.layout for lane in lanes]
+    if not layouts:
+        layouts = [_layout_of(files, options.pairs.interleaved, options.exact.is_exact)]
+    _check_outputs(options.output.path, options.output.unmapped, options.report.json, files)
+    return layouts
 
 
 def _layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:

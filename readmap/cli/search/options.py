@@ -44,6 +44,27 @@ SCORING = Scoring()
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaneOptions:
+    """Several lanes of one sample, mapped one behind the other to one output."""
+
+    panel: ClassVar = "Lanes"
+
+    lane: list[str] | None = option(  # noqa: RUF009
+        "--lane",
+        r"Files of reads and their read group, as 'L1_1.fq.gz,L1_2.fq.gz,@RG\tID:L1\tSM:s\tLB:l1'; single reads as "
+        r"'L1.fq.gz,,@RG\tID:L1\tSM:s'. May be repeated.",
+        "R1,R2,RG",
+    )
+    sheet: str | None = option(
+        "--sheet",
+        "A table of lanes, CSV or TSV: sample, lane, fastq_1, fastq_2, and fields of read groups (ID, LB, PL, ...); "
+        "or nf-core/sarek's, with its read groups.",
+        "FILE",
+    )
+    sample: str | None = option("--sample", "Of a sheet with several samples, the one to map.", "NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """How mates are read and placed."""
 
@@ -104,7 +125,9 @@ class OutputOptions:
         "A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
         "FILE",
     )
-    read_group: str | None = option("-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
+    read_groups: list[str] | None = option(  # noqa: RUF009
+        "-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE"
+    )
     header: list[str] | None = option(  # noqa: RUF009
         "-H --header",
         r"A line to add to the header, as '@CO\ttext', or a file of lines; @HD, and @SQ of the same contigs, "
@@ -131,6 +154,13 @@ class OutputOptions:
     def shares_terminal(self) -> bool:
         """Whether records or reads appear on the terminal."""
         return is_terminal(self.path) or (self.unmapped is not None and is_terminal(self.unmapped))
+
+    @property
+    def read_group(self) -> str | None:
+        """The line of the read group of all reads; raises UsageError where several are given."""
+        if self.read_groups and len(self.read_groups) > 1:
+            raise UsageError(f"-R {self.read_groups[1]}: a second read group; --lane gives each lane its own")
+        return self.read_groups[0] if self.read_groups else None
 
     def group(self) -> ReadGroup:
         """The read group of all reads; raises UsageError where the line is none."""
@@ -269,11 +299,13 @@ class Resources(resources.Resources):
 class Options:
     """All options of readmap search."""
 
-    reads: list[str] = argument(  # noqa: RUF009
+    named_reads: list[str] | None = argument(  # noqa: RUF009
         "READS",
         "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
         "- is standard input.",
+        default=None,
     )
+    lanes: LaneOptions
     pairs: PairOptions
     index: str | None = option(
         "-x --index",
@@ -289,6 +321,11 @@ class Options:
     scoring: ScoringOptions
     resources: Resources
     report: ReportOptions
+
+    @property
+    def reads(self) -> list[str]:
+        """The files of reads that are named by themselves."""
+        return self.named_reads or []
 
     @property
     def format(self) -> Format:

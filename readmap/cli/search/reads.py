@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource
@@ -23,18 +24,23 @@ KEPT_LINES = ("@PG", "@CO")
 class OpenReads:
     """The files of reads, and what they bring along; not frozen: a file of alignments adds to it.
 
-    layout: how mates lie in them; those of alignments may lie anywhere.
+    layouts: how mates lie in them, by lane; those of alignments may lie anywhere.
     header: lines to add to the output's: what is kept of theirs, and those of the options.
     comments: whether the comments of the reads are tags to write.
     alignments: the file, where it is BAM or CRAM.
     """
 
-    layout: Layout
+    layouts: list[Layout]
     header: list[str]
     comments: bool
     alignments: AlignmentReads | None = None
     _sources: list[ByteSource] = field(default_factory=list)
     _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def paired(self) -> bool:
+        """Whether some reads may have mates."""
+        return any(layout.paired for layout in self.layouts)
 
     def take(self) -> list[ByteSource] | AlignmentReads:
         """The alignments, or one source a file; closed by whoever reads them, in a thread of its own."""
@@ -55,19 +61,21 @@ class OpenReads:
 
 
 @contextlib.contextmanager
-def open_all(options: Options, layout: Layout, header: list[str]) -> Iterator[OpenReads]:
+def open_all(options: Options, lanes: Sequence[Lane], layouts: list[Layout], header: list[str]) -> Iterator[OpenReads]:
     """The files of reads, open. In the end what runs for alignments is ended, and what has not been taken is closed.
 
-    layout: that of the options. header: lines of the options.
+    layouts: those of the lanes, or of the options. header: lines of the options.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
-    reads, tags = OpenReads(layout, [], options.tags.comments), options.tags.keep_tags
+    reads, tags = OpenReads(layouts, [], options.tags.comments), options.tags.keep_tags
     with contextlib.ExitStack() as alignments, reads._unread:
-        for path in options.reads:
+        for path in [file for lane in lanes for file in lane.files] or options.reads:
             source = open_reads(path, options.resources.workers, options.pairs.collate)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
                 reads.alignments = alignments.enter_context(source)
+                if lanes:
+                    raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
                 if len(options.reads) > 1:
                     raise UsageError(
                         f"{source.name} is BAM or CRAM, which holds both mates of pairs, and another file of reads is "
@@ -93,7 +101,7 @@ def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
     Where reads are aligned, mates belong together, and tags are kept.
     """
     is_exact, has_group = options.exact.is_exact, options.output.read_group is not None
-    reads.layout = Layout.SINGLE if is_exact else Layout.INTERLEAVED
+    reads.layouts = [Layout.SINGLE if is_exact else Layout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]
     if groups and has_group and not options.tags.replace_rg:
         raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")
