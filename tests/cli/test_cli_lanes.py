@@ -10,6 +10,7 @@ from examples import Read, fasta, fastq, random_bases
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
+from readmap.search import sample
 
 DRAW = random.Random(71)
 GENOME = {"one": random_bases(DRAW, 30_000), "two": random_bases(DRAW, 9000)}
@@ -83,16 +84,20 @@ def test_each_lane_is_as_alone(folder: Path, tmp_path: Path) -> None:
     assert report["reads"] == [str(folder / f"{name}.{mate}.fq") for name in ("short", "long") for mate in (1, 2)]
 
 
-@pytest.mark.parametrize(
-    "options", [["-t", "1", "--batch-reads", "40"], ["-t", "4", "--batch-reads", "100"], ["-t", "2"]]
-)
-def test_no_batches_or_threads_matter(folder: Path, tmp_path: Path, options: list[str]) -> None:
+@pytest.mark.parametrize("words", ["-t 1 --batch-reads 40", "-t 4 --batch-reads 100", "-t 2"])
+@pytest.mark.parametrize("learnt", [80, 20_000])
+def test_no_batches_or_threads_matter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, learnt: int
+) -> None:
+    """Whether the first reads of a library suffice, or all are held until the next one comes."""
+    monkeypatch.setattr(sample, "READS", learnt)
+    monkeypatch.setattr(sample, "PAIRS", learnt)
     lanes = [
         *lane(folder, "short", group("L1", "lib1")),
         *lane(folder, "long", group("L2", "lib2")),
         *lane(folder, "again", group("L3", "lib1")),
     ]
-    for name, more in (("usual", []), ("other", options)):
+    for name, more in (("usual", []), ("other", words.split())):
         assert search(folder, tmp_path / f"{name}.sam", *lanes, *more, "-q") == 0
     assert records(tmp_path / "other.sam") == records(tmp_path / "usual.sam")
 
