@@ -37,6 +37,12 @@ class ByteSource(ABC):
     """
 
     name: str
+    _file: io.RawIOBase | None = None
+    _size: int = 0
+
+    def taken(self) -> tuple[int, int] | None:
+        """How many bytes of the file have been read, as they lie there, and of how many; None of other inputs."""
+        return (self._file.delivered, self._size) if isinstance(self._file, NamedFile) and self._size else None
 
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
@@ -99,8 +105,16 @@ def describe_start(data: bytes) -> str:
     return f"{found} (it looks like {formats[0]})" if formats else found
 
 
+def _size_of(file: io.RawIOBase | None) -> int:
+    """The bytes of a regular file; 0 of others."""
+    facts = os.fstat(file.fileno()) if isinstance(file, io.FileIO) else None
+    return facts.st_size if facts and stat.S_ISREG(facts.st_mode) else 0
+
+
 class _PlainSource(ByteSource):
     """A file's own bytes; `head` is what has been read of them."""
+
+    _file: io.FileIO
 
     def __init__(self, file: io.FileIO, name: str, head: bytes, threads: int) -> None:
         self.name = name
@@ -109,6 +123,7 @@ class _PlainSource(ByteSource):
         self._threads = threads
         is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and is_regular else None
+        self._size = _size_of(file)
 
     def readinto(self, target: memoryview) -> int:
         filled = min(len(self._head), len(target))
@@ -142,6 +157,8 @@ class _PlainSource(ByteSource):
             if reached < end:
                 break
         self._file.seek(start + filled)
+        if isinstance(self._file, NamedFile):
+            self._file.delivered += filled
         return filled
 
 
@@ -158,6 +175,7 @@ class PieceSource(ByteSource):
         self._piece = b""
         self._at = 0
         self._fault: DataError | OSError | None = None
+        self._size = _size_of(file)
 
     def readinto(self, target: memoryview) -> int:
         filled = 0

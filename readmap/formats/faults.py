@@ -28,19 +28,27 @@ def naming(name: str) -> Iterator[None]:
 
 
 class NamedFile(io.FileIO):
-    """A file whose errors of reading name it."""
+    """A file whose errors of reading name it.
+
+    delivered: bytes that have been read of it, to be seen by any thread, closed or not.
+    """
 
     def __init__(self, file: str | int, called: str = "") -> None:
         """file: a path, or a descriptor that stays open. called: by errors; the path where it is not given."""
         self._called = called or str(file)
+        self.delivered = 0
         super().__init__(file, closefd=isinstance(file, str))
 
     def read(self, size: int | None = -1) -> bytes:
         """As of every file."""
         with naming(self._called):
-            return super().read(size)
+            data = super().read(size)
+        self.delivered += len(data or b"")
+        return data
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """As of every file."""
         with naming(self._called):
-            return super().readinto(buffer)
+            count = super().readinto(buffer)
+        self.delivered += count or 0
+        return count

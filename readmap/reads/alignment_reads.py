@@ -72,6 +72,10 @@ class AlignmentReads:
         self.header = [line for line in lines if line.startswith("@")]
         self._texts: MatedTexts | None = None
 
+    def taken(self) -> tuple[int, int] | None:
+        """As of every ByteSource; None where samtools reads the file."""
+        return self._source.taken()
+
     @property
     def reads(self) -> int:
         """Primary records that have been read."""

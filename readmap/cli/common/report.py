@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from readmap.cli.common.options import flag, option
-from readmap.cli.common.wording import in_bytes
+from readmap.cli.common.wording import in_bytes, in_time
 from readmap.formats.output import Output, Pending, commit_together, open_output
 from readmap.version import __version__
 
@@ -23,6 +23,9 @@ from readmap.version import __version__
 SCHEMA = 1
 
 STANDARD_OUTPUT = (None, "-")
+
+#: Between two lines of progress in a log.
+LOG_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,41 @@ class ReportOptions:
     def prints(self) -> bool:
         """Whether standard output is for what people read."""
         return self.json != "-" and not self.quiet
+
+
+class Show(Protocol):
+    """Shows where the work is, in words; share: the part that is done, where that is known."""
+
+    def __call__(self, text: str, share: float | None = None) -> None: ...
+
+
+class TimeLeft:
+    """How long the rest of some work takes, as the part that is done tells."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def told(self, share: float | None) -> str:
+        """The part that is done and the time left, in words, behind others; nothing where it is not known."""
+        self._began = self._began or time.perf_counter()
+        if not share:
+            return ""
+        left = (time.perf_counter() - self._began) * (1 - share) / share
+        return f", {share:.0%} of the input read" + (f", {in_time(left)} left" if share < 1 else "")
+
+
+class _Log:
+    """Says every minute where the work is."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._said, self._left = say, time.perf_counter(), TimeLeft()
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Say it, if it is time."""
+        told = text + self._left.told(share)
+        if time.perf_counter() - self._said >= LOG_SECONDS:
+            self._said = time.perf_counter()
+            self._say(told)
 
 
 class Report:
@@ -81,18 +119,26 @@ class Report:
                 print(line, file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
-    def progress(self, shares_terminal: bool = False) -> Iterator[Callable[[str], None]]:
-        """A function that shows where the work is, on a terminal that shows nothing else."""
-        if self._quiet or shares_terminal or sys.stderr is None or not sys.stderr.isatty():
-            yield lambda text: None
+    def progress(self, shares_terminal: bool = False) -> Iterator[Show]:
+        """A function that shows where the work is: on a terminal that shows nothing else, or now and then in a log."""
+        if self._quiet or shares_terminal or sys.stderr is None:
+            yield lambda text, share=None: None
+            return
+        if not sys.stderr.isatty():
+            yield _Log(self.say).show
             return
         from rich.console import Console  # they take as long to load as half of a command
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = (SpinnerColumn("line"), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn("line"), BarColumn(20), text, TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-            task = shown.add_task("starting", total=None)
-            yield lambda text: shown.update(task, description=text)
+            task, left = shown.add_task("starting", total=None), TimeLeft()
+
+            def show(text: str, share: float | None = None) -> None:
+                shown.update(task, description=text + left.told(share), total=share and 1.0, completed=share or 0.0)
+
+            yield show
 
     def finish(self, record: dict[str, Any], outputs: Sequence[Pending] = ()) -> None:
         """Write the outputs and the record, with what all commands report, if one is wanted; then they get their names.

@@ -82,7 +82,7 @@ def search(context: typer.Context, options: Options) -> None:
             summary = work.summary
 
             def progress() -> None:
-                show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}")
+                show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}", reads.share())
 
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)

@@ -42,6 +42,12 @@ class OpenReads:
         """Whether some reads may have mates."""
         return any(layout.paired for layout in self.layouts)
 
+    def share(self) -> float | None:
+        """The part of the files' bytes that has been read; None where not all of them have a size."""
+        taken = [source.taken() for source in ([self.alignments] if self.alignments else self._sources)]
+        known = [one for one in taken if one]
+        return sum(read for read, _ in known) / sum(size for _, size in known) if known and all(taken) else None
+
     def take(self) -> list[ByteSource] | AlignmentReads:
         """The alignments, or one source a file; closed by whoever reads them, in a thread of its own."""
         self._unread.pop_all()

@@ -1,0 +1,63 @@
+"""Progress of a search: the part of the input that has been read, and the time left; in a log now and then."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from readmap.cli import main
+from readmap.cli.common import report
+from readmap.cli.common.report import TimeLeft
+from readmap.formats.compression import open_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+READS = str(ROOT / "data/demo.fq.gz")
+
+
+def search(tmp_path: Path, index: Path, *words: str) -> int:
+    return main(["search", *words, "-x", str(index), "-o", str(tmp_path / "out.sam"), "--device", "cpu"])
+
+
+def test_a_line_now_and_then_in_a_log(
+    tmp_path: Path, demo_index: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert search(tmp_path, demo_index, READS, "--batch-reads", "1000") == 0
+    assert "input" not in capfd.readouterr().err
+    monkeypatch.setattr(report, "LOG_SECONDS", 0.0)
+    assert search(tmp_path, demo_index, READS, "--batch-reads", "1000") == 0
+    lines = [line for line in capfd.readouterr().err.splitlines() if "of the input read" in line]
+    assert len(lines) == 5
+    form = r"[\d,]+ reads, [\d,]+ a second, [\d.]+% mapped, 100% of the input read"
+    assert all(re.fullmatch(form, line) for line in lines)
+    assert lines[-1].startswith("5,000 reads, ")
+    assert search(tmp_path, demo_index, READS, "-q") == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 110.0, 110.0, 130.0, 130.0, 900.0, 900.0])
+    monkeypatch.setattr(report.time, "perf_counter", lambda: next(clock))
+    left = TimeLeft()
+    assert left.told(None) == ""
+    assert left.told(0.25) == ", 25% of the input read, 30 s left"
+    assert left.told(1.0) == ", 100% of the input read"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_has_been_taken_of_a_file(tmp_path: Path, threads: int, compressed: bool) -> None:
+    data = bytes(range(256)) * 100_000
+    (tmp_path / "file").write_bytes(gzip.compress(data, 1) if compressed else data)
+    size = (tmp_path / "file").stat().st_size
+    target, places = bytearray(9 << 20), []
+    with open_bytes(str(tmp_path / "file"), threads) as source:
+        while source.readinto(memoryview(target)):
+            places.append(source.taken())
+    assert all(place and 0 < place[0] <= place[1] == size for place in places)
+    assert places == sorted(places, key=lambda place: place or (0, 0))
+    assert source.taken() == (size, size)
+
+
+def test_nothing_is_known_of_a_pipe() -> None:
+    assert open_bytes("/dev/zero").taken() is None
