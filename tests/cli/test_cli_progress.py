@@ -23,14 +23,14 @@ def test_a_line_now_and_then_in_a_log(
     tmp_path: Path, demo_index: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert search(tmp_path, demo_index, READS, "--batch-reads", "1000") == 0
-    assert "input" not in capfd.readouterr().err
+    assert "% read" not in capfd.readouterr().err
     monkeypatch.setattr(report, "LOG_SECONDS", 0.0)
     assert search(tmp_path, demo_index, READS, "--batch-reads", "1000") == 0
-    lines = [line for line in capfd.readouterr().err.splitlines() if "of the input read" in line]
+    lines = [line for line in capfd.readouterr().err.splitlines() if "% read" in line]
     assert len(lines) == 5
-    form = r"[\d,]+ reads, [\d,]+ a second, [\d.]+% mapped, 100% of the input read"
+    form = r"100% read: [\d,]+ reads, [\d,]+ a second, [\d.]+% mapped"
     assert all(re.fullmatch(form, line) for line in lines)
-    assert lines[-1].startswith("5,000 reads, ")
+    assert lines[-1].startswith("100% read: 5,000 reads, ")
     assert search(tmp_path, demo_index, READS, "-q") == 0
     assert capfd.readouterr().err == ""
 
@@ -40,8 +40,8 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report.time, "perf_counter", lambda: next(clock))
     left = TimeLeft()
     assert left.told(None) == ""
-    assert left.told(0.25) == ", 25% of the input read, 30 s left"
-    assert left.told(1.0) == ", 100% of the input read"
+    assert left.told(0.25) == "25% read, 30 s left: "
+    assert left.told(1.0) == "100% read: "
 
 
 @pytest.mark.parametrize("threads", [1, 3])

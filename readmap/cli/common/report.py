@@ -27,6 +27,9 @@ STANDARD_OUTPUT = (None, "-")
 #: Between two lines of progress in a log.
 LOG_SECONDS = 60.0
 
+#: Columns of a terminal that has room for a bar beside the words.
+WIDE = 100
+
 
 @dataclass(frozen=True)
 class Session:
@@ -65,12 +68,12 @@ class TimeLeft:
         self._began: float | None = None
 
     def told(self, share: float | None) -> str:
-        """The part that is done and the time left, in words, behind others; nothing where it is not known."""
+        """The part that is done and the time left, in words, in front of others; nothing where it is not known."""
         self._began = self._began or time.perf_counter()
         if not share:
             return ""
         left = (time.perf_counter() - self._began) * (1 - share) / share
-        return f", {share:.0%} of the input read" + (f", {in_time(left)} left" if share < 1 else "")
+        return f"{share:.0%} read" + (f", {in_time(left)} left: " if share < 1 else ": ")
 
 
 class _Log:
@@ -81,7 +84,7 @@ class _Log:
 
     def show(self, text: str, share: float | None = None) -> None:
         """Say it, if it is time."""
-        told = text + self._left.told(share)
+        told = self._left.told(share) + text
         if time.perf_counter() - self._said >= LOG_SECONDS:
             self._said = time.perf_counter()
             self._say(told)
@@ -130,13 +133,14 @@ class Report:
         from rich.console import Console  # they take as long to load as half of a command
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        text = TextColumn("{task.description}", markup=False)
-        columns = (SpinnerColumn("line"), BarColumn(20), text, TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        console, words = Console(stderr=True), TextColumn("{task.description}", markup=False)
+        bar = [BarColumn(20)] if console.width >= WIDE else []
+        columns = (SpinnerColumn("line"), *bar, words, TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as shown:
             task, left = shown.add_task("starting", total=None), TimeLeft()
 
             def show(text: str, share: float | None = None) -> None:
-                shown.update(task, description=text + left.told(share), total=share and 1.0, completed=share or 0.0)
+                shown.update(task, description=left.told(share) + text, total=share and 1.0, completed=share or 0.0)
 
             yield show
 
