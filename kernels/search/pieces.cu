@@ -15,7 +15,7 @@ HOST_DEVICE Suffix<Words> query_of(const Queries& queries, i64 item, i64 reads, 
     Pieces pieces = pieces_of(queries, which.slot, least_bases);
     if (which.piece >= pieces.count) return Suffix<Words>{};
     return Suffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
-                  pieces.bases()};
+                  pieces.bases};
 }
 
 // Whether none of its bases is ambiguous.

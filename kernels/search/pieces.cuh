@@ -10,15 +10,14 @@ const i32 FEWEST_PIECES = 3;
 const i32 MOST_PLACES = 16;  // of a piece whose places are looked at
 const i32 TILE = 32;         // reads whose pieces lie together, by piece
 
-// `count` of as many bases, all but few of the read's.
+// `count` of so many bases each, all but few of the read's.
 struct Pieces {
-    i32 length, count;
+    i32 length, count, bases;
 
-    HOST_DEVICE i32 bases() const { return length / count; }
     // A piece has the same bases in both orientations.
     HOST_DEVICE i32 begin(i32 piece, i32 orientation) const {
-        i32 first = piece * bases();
-        return orientation ? length - first - bases() : first;
+        i32 first = piece * bases;
+        return orientation ? length - first - bases : first;
     }
 };
 
@@ -26,7 +25,7 @@ struct Pieces {
 HOST_DEVICE Pieces pieces_of(const Queries& queries, i64 slot, i32 least_bases) {
     i32 length = queries.lengths[slot], count = minimum(length / least_bases, MOST_PIECES);
     bool whole = count >= FEWEST_PIECES && !(queries.flags[slot] & READ_ABSENT);
-    return Pieces{length, whole ? count : 0};
+    return whole ? Pieces{length, count, length / count} : Pieces{length, 0, 0};
 }
 
 // A look-up: a piece of a read on a strand.
@@ -76,7 +75,7 @@ struct Found {
     }
     HOST_DEVICE Anchor named(i64 place, i32 orientation, i32 piece) const {
         i32 begin = pieces.begin(piece, orientation);
-        return Anchor{place - begin, orientation, begin, begin + pieces.bases()};
+        return Anchor{place - begin, orientation, begin, begin + pieces.bases};
     }
     // Whether a piece occurs nowhere but on the anchor's diagonal.
     HOST_DEVICE bool is_clean(i32 piece, const Anchor& anchor) const {
@@ -122,7 +121,7 @@ struct Found {
 // Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
 // clipped end, which may take several. What the reference leaves open counts as a difference.
 HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
-    i32 clipped = minimum(pieces.bases() * scoring.match, scoring.match + scoring.clip_penalty);
+    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + scoring.clip_penalty);
     return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
 }
 
@@ -137,7 +136,7 @@ struct Remoteness {
     HOST_DEVICE void add(i32 piece) {
         i32 lost = least_loss(pieces, scoring);
         i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
-        for (i32 i = 1; i < pieces.bases(); ++i) least = minimum(least, qualities.at(begin + i));
+        for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
         points += lost;
         phred += minimum(maximum(either(least + THIRD, variant), 1), in_phred(lost, variant, scoring));
     }

@@ -89,17 +89,26 @@ struct Selection {
                 entries[i].owner = owner == 0 ? first : owner == first ? 0 : owner;
         }
     }
+    // A bit for each window beside the primary one that may be reported.
+    HOST_DEVICE u32 eligible(i32 primary, const Reporting& reporting, const Scoring& scoring) const {
+        Span span = span_of(windows[primary], length);
+        u32 found = 0;
+        for (i32 i = 0; i < count; ++i) {
+            if (i == primary || windows[i].score < scoring.min_score) continue;
+            bool is_close = windows[i].score * 100 >= windows[primary].score * reporting.xa_share;
+            if (is_close || !span_of(windows[i], length).rivals(span)) found |= 1u << i;
+        }
+        return found;
+    }
     HOST_DEVICE void select(Entry primary, const Reporting& reporting, const Scoring& scoring) {
         entries[0] = primary;
         entry_count = 1;
-        i32 last = -1;  // the windows are taken by falling score
-        for (i32 taken = 0; primary.rank >= 0 && taken < count; ++taken) {
+        u32 left = primary.rank < 0 ? 0 : eligible(primary.rank, reporting, scoring);
+        while (left) {  // by falling score
             i32 next = -1;
             for (i32 i = 0; i < count; ++i)
-                if ((last < 0 || (i != last && ahead(last, i))) && (next < 0 || ahead(i, next))) next = i;
-            if (next < 0 || windows[next].score < scoring.min_score) break;
-            last = next;
-            if (next == primary.rank) continue;
+                if (left >> i & 1 && (next < 0 || ahead(i, next))) next = i;
+            left &= ~(1u << next);
             Entry entry = other(next, reporting, scoring);
             if (entry.role != NOT_REPORTED) entries[entry_count++] = entry;
         }
