@@ -6,7 +6,6 @@ file      | 0, 1 and 2 in order             |
 
 from __future__ import annotations
 
-import mmap
 import os
 import queue
 import threading
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Buffer, BufferPool, Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.sorting import sort_pairs
+from readmap.bam.memory import Memory
 from readmap.bam.order import gather_into
 from readmap.formats.faults import naming
 
@@ -36,9 +36,6 @@ STEP = 256
 #: memory pieces are a part of it.
 MOST_PIECE, LEAST_PIECE, PIECES = 64 << 20, 1 << 20, 3
 PIECES_IN_MEMORY = 16
-
-#: Bytes that the memory of the runs begins with; it doubles as they come.
-FIRST_BYTES = 64 << 20
 
 #: A key and an end.
 SIDE_BYTES = 16
@@ -82,42 +79,6 @@ class Piece:
         return self.buffer.data[: self.ends[-1]]
 
 
-class _Memory:
-    """Bytes that grow where they are.
-
-    bytes: uint8, of which those that have never been written take no memory.
-    """
-
-    def __init__(self) -> None:
-        self._map: mmap.mmap | None = None
-        self.bytes: Bytes = np.empty(0, np.uint8)
-
-    def grow(self, size: int, most: int) -> bool:
-        """Whether there are so many bytes, after growing to no more than `most`, or to `size` where that is more."""
-        if size <= len(self.bytes):
-            return True
-        wanted = max(size, min(max(2 * len(self.bytes), FIRST_BYTES), most))
-        self.bytes = np.empty(0, np.uint8)  # a map whose bytes are in use cannot be moved
-        try:
-            if self._map is None:
-                self._map = mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-                self._map.madvise(mmap.MADV_HUGEPAGE)
-            else:
-                self._map.resize(wanted)
-        except OSError:
-            pass
-        if self._map is not None:
-            self.bytes = np.frombuffer(self._map, np.uint8)
-        return size <= len(self.bytes)
-
-    def close(self) -> None:
-        """Let go of them."""
-        self.bytes = np.empty(0, np.uint8)
-        if self._map is not None:
-            self._map.close()
-            self._map = None
-
-
 class Runs:
     """Runs that are added one by one and then merged. What memory does not hold goes to files of a folder."""
 
@@ -125,7 +86,7 @@ class Runs:
         """memory: most bytes of the runs in memory. folder: where files are made; asked for when the first one is."""
         self.spilled_bytes = 0
         self._most = memory
-        self._memory = _Memory()
+        self._memory = Memory()
         self._piece_bytes = min(max(memory // PIECES_IN_MEMORY, LEAST_PIECE), MOST_PIECE)
         self._folder = folder
         self._backend = backend

@@ -104,7 +104,7 @@ class Mapping:
     def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
         library = self._libraries[reads.lane]
-        if self._learning or library not in self._known:
+        if library not in self._known or self._learning:  # in this order, see _begin
             turn()
         if self._learning and self._learning.library != library:
             yield from self._learn(self._learning, turn)
@@ -135,7 +135,7 @@ class Mapping:
         variants = self.summary.bases_per_variant
         if variants is not None:
             self._context = replace(self._context, sample=Sample(variants))
-        # In this order: another thread that finds it known is to find, too, that more is being learnt.
+        # Another thread that finds the library known is to find, too, that more is being learnt.
         self._learning = _Learning(library, is_for_pairs=variants is not None)
         self._known[library] = self._context
 

@@ -7,6 +7,7 @@ mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
 
 from __future__ import annotations
 
+import functools
 import queue
 import threading
 import time
@@ -307,7 +308,7 @@ class _Writer:
         """pool: of the buffers; closed where an output fails, which may keep those that it has."""
         self._outputs = outputs
         self._pool = pool
-        self._queue: queue.Queue[_Bytes | _Run | None] = queue.Queue()
+        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -325,52 +326,28 @@ class _Writer:
 
     def put(self, buffer: Buffer, count: int, output: int) -> None:
         """Have the first `count` bytes written to an output, and the buffer released then."""
-        self._put(_Bytes(self._outputs[output], buffer, count))
+        self._put(functools.partial(self._outputs[output].lend, buffer.data[:count], buffer.release))
 
     def begin_run(self, keys: Keys, ends: Places, output: int) -> None:
         """Have an output that sorts know what is put next."""
         sink = self._outputs[output]
         if not isinstance(sink, SortedOutput):
             raise TypeError(f"{sink.name} sorts nothing")
-        self._put(_Run(sink, keys, ends))
+        self._put(functools.partial(sink.begin_run, keys, ends))
 
-    def _put(self, item: _Bytes | _Run) -> None:
+    def _put(self, step: Callable[[], None]) -> None:
         if self._error is not None:
             raise self._error
-        self._queue.put(item)
+        self._queue.put(step)
 
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
+        while (step := self._queue.get()) is not None:
             try:
                 if self._error is None:
-                    item.write()
+                    step()
             except BaseException as error:
                 self._error = error
                 self._pool.close()
-
-
-@dataclass(frozen=True)
-class _Bytes:
-    """The first bytes of a buffer, which an output is to have."""
-
-    output: ByteSink
-    buffer: Buffer
-    count: int
-
-    def write(self) -> None:
-        self.output.lend(self.buffer.data[: self.count], self.buffer.release)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The run that comes next."""
-
-    output: SortedOutput
-    keys: Keys
-    ends: Places
-
-    def write(self) -> None:
-        self.output.begin_run(self.keys, self.ends)
 
 
 class _Item(NamedTuple):
