@@ -6,6 +6,7 @@ file      | 0, 1 and 2 in order             |
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -18,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend.buffers import Buffer, BufferPool, Bytes
+from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.memory import Memory
@@ -96,6 +97,8 @@ class Runs:
         self._runs: list[Run] = []
         self._used = self._filled = 0
         self._merging: threading.Thread | None = None
+        self._scratch: Path | None = None
+        self._lock, self._is_closed = threading.Lock(), False
 
     @property
     def records(self) -> int:
@@ -103,29 +106,40 @@ class Runs:
         return sum(len(run.keys) for run in self._runs)
 
     def add(self, keys: Keys, ends: Places) -> None:
-        """Begin a run, of which `fill` brings the bytes; that before is whole."""
+        """Begin a run, of which `fill` brings the bytes; that before is whole. Raises OSError that names a file."""
         if not len(keys):
             return
         size = int(ends[-1])
-        needed, sides = self._used + size, SIDE_BYTES * (len(keys) + self._in_memory())
-        if needed + sides > self._most or not self._memory.grow(needed, self._most):
-            self.spill()
-            if not self._memory.grow(size, self._most):
-                raise MemoryError(f"{size:,} bytes of records that are sorted together")
-        self._runs.append(Run(keys, ends, self._used))
-        self._used, self._filled = self._used + size, self._used
+        with self._open():
+            needed, sides = self._used + size, SIDE_BYTES * (len(keys) + self._in_memory())
+            if needed + sides > self._most or not self._memory.grow(needed, self._most):
+                self._spill()
+                if not self._memory.grow(size, self._most):
+                    raise MemoryError(f"{size:,} bytes of records that are sorted together")
+            self._runs.append(Run(keys, ends, self._used))
+            self._used, self._filled = self._used + size, self._used
 
     def fill(self, data: Bytes) -> None:
         """The next bytes of the run that was added last."""
-        self._copy_all([(data, self._memory.bytes[self._filled : self._filled + len(data)])])
-        self._filled += len(data)
+        with self._open():
+            self._copy_all([(data, self._memory.bytes[self._filled : self._filled + len(data)])])
+            self._filled += len(data)
 
-    def spill(self) -> None:
-        """Merge the runs in memory into one of a file. Raises OSError that names the file."""
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """Meanwhile nothing is closed; raises ClosedError where all has been."""
+        with self._lock:
+            if self._is_closed:
+                raise ClosedError
+            yield
+
+    def _spill(self) -> None:
+        """Merge the runs in memory into one of a file."""
         held = [run for run in self._runs if run.file is None]
         if not held:
             return
-        path = self._folder() / f"{len(self._runs) - len(held)}.run"
+        self._scratch = self._scratch or self._folder()
+        path = self._scratch / f"{len(self._runs) - len(held)}.run"
         keys, ends, size = [], [], 0
         with naming(str(path)), open(path, "xb", buffering=0) as file:
             for piece in self._merged(held):
@@ -163,13 +177,15 @@ class Runs:
             yield item
 
     def close(self) -> None:
-        """End the threads, and let go of the memory."""
+        """End the threads, and let go of the memory; another thread that adds to it ends at its next piece."""
+        self._is_closed = True
         self._pieces.close()
-        if self._merging is not None:
-            self._merging.join()
-        self._threads.shutdown()
-        self._runs = []
-        self._memory.close()
+        with self._lock:
+            if self._merging is not None:
+                self._merging.join()
+            self._threads.shutdown()
+            self._runs = []
+            self._memory.close()
 
     def _in_memory(self) -> int:
         return sum(len(run.keys) for run in self._runs if run.file is None)

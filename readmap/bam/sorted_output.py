@@ -115,11 +115,12 @@ class SortedOutput(ByteSink):
         self._resources.close()
 
     def abort(self) -> None:
-        """Aborts the other output, and removes the files of records."""
+        """Aborts the other output, and removes the files of records, when no thread makes one any more."""
+        self._runs.close()
         self._resources.close()
         self._output.abort()
 
     def _folder(self) -> Path:
-        """For files of records, made where one is needed, and gone in the end."""
+        """A new one for files of records, gone in the end."""
         target = os.path.realpath(self.name)
         return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))

@@ -68,7 +68,7 @@ VALUES += (
 OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
-        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --lane "
+        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --level --lane "
         "--sheet --sample -x",
         "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q",
     ),

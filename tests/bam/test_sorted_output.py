@@ -161,6 +161,15 @@ def test_the_index_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
         assert sum(1 for _ in file.fetch("one", 50, 130)) >= 20
 
 
+def test_levels_differ_in_size_alone(folder: Path, tmp_path: Path) -> None:
+    for level in ("1", "9"):
+        assert search(folder, str(tmp_path / f"{level}.bam"), "--sort", "--level", level) == 0
+    assert records(tmp_path / "1.bam") == records(tmp_path / "9.bam") == records(folder / "expected.bam")
+    assert (tmp_path / "9.bam").stat().st_size < (tmp_path / "1.bam").stat().st_size
+    assert search(folder, str(tmp_path / "out.sam"), "--level", "9") == 2
+    assert search(folder, str(tmp_path / "out.cram"), "--level", "9") == 2
+
+
 def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
     contigs = (Contig("short", 5, "0" * 32), Contig("long", LONGEST_BAI + 1, "1" * 32))
     reference: Any = SimpleNamespace(contigs=contigs)

@@ -115,6 +115,9 @@ class OutputOptions:
         "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
         "beside the output.",
     )
+    level: int | None = number(
+        "--level", "How small BAM and .gz become, 1 (the quickest, the default) to 12, as libdeflate counts.", 1, 12
+    )
     index_format: str | None = choice(
         "--index-format",
         "The index of sorted BAM: bai, or csi, which contigs of 2^29 bases and more need (default: what they need).",
@@ -139,6 +142,11 @@ class OutputOptions:
     def format(self) -> Format | None:
         """The format other than SAM by which the output's name ends."""
         return format_by_ending(self.path, ENDINGS)
+
+    @property
+    def form(self) -> IndexFormat | None:
+        """The index that is asked for."""
+        return IndexFormat(self.index_format) if self.index_format else None
 
     @property
     def bytes_to_sort(self) -> int | None:

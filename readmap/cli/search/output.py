@@ -35,8 +35,7 @@ def open_outputs(options: OutputOptions, reference: Reference, threads: int) -> 
     What has not been committed in the end is aborted.
     """
     with contextlib.ExitStack() as stack:
-        form = options.index_format and IndexFormat(options.index_format)
-        sink = open_sink(options.path, reference, threads, options.bytes_to_sort, form or None)
+        sink = open_sink(options.path, reference, threads, options.bytes_to_sort, options.form, options.level)
         outputs = {"output": stack.enter_context(sink)}
         if options.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, threads))
@@ -66,15 +65,20 @@ def _letters_of(path: str) -> float | None:
 
 
 def open_sink(
-    path: str | None, reference: Reference, threads: int, memory: int | None, form: IndexFormat | None = None
+    path: str | None,
+    reference: Reference,
+    threads: int,
+    memory: int | None,
+    form: IndexFormat | None = None,
+    level: int | None = None,
 ) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
-    Raises UsageError where a contig is too long for it.
+    level: of compression, None for the usual one. Raises UsageError where a contig is too long for it.
     """
     if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
-        return open_plain(path, threads)
+        return open_plain(path, threads, level)
     index: BamIndex | None = None
     with contextlib.ExitStack() as opened:
         if path.endswith(CRAM_ENDING):
@@ -82,7 +86,7 @@ def open_sink(
             output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, memory is not None)
         else:
             made = _index_form(form, reference.contigs)
-            output = bam = open_blocks(path, threads)
+            output = bam = open_blocks(path, threads, level)
             index = BamIndex([contig.length for contig in reference.contigs], made, bam)
         opened.enter_context(output)
         sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads))
