@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 
 import numpy as np
@@ -28,21 +29,17 @@ class Memory:
             return True
         wanted = max(size, min(max(2 * len(self.bytes), FIRST_BYTES), most))
         self.bytes = np.empty(0, np.uint8)  # a map whose bytes are in use cannot be moved
-        try:
+        with contextlib.suppress(OSError):
             if self._map is None:
                 self._map = mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
                 self._map.madvise(mmap.MADV_HUGEPAGE)
             else:
                 self._map.resize(wanted)
-        except OSError:
-            pass
         if self._map is not None:
             self.bytes = np.frombuffer(self._map, np.uint8)
         return size <= len(self.bytes)
 
     def close(self) -> None:
-        """Let go of them."""
+        """Let go of them, as soon as nobody looks at them any more."""
         self.bytes = np.empty(0, np.uint8)
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        self._map = None  # not closed: an error that broke a merge off still refers to the bytes

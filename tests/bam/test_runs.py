@@ -1,0 +1,129 @@
+"""Runs of records: merged as one sort would have them, from memory and from files, and closed at any moment."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readmap.backend.buffers import ClosedError
+from readmap.backend.cpu import CpuBackend
+from readmap.bam import memory
+from readmap.bam.memory import Memory
+from readmap.bam.runs import Runs
+
+DRAW = np.random.default_rng(3)
+
+
+def draw_run(number: int, count: int) -> tuple[list[int], list[bytes]]:
+    """Keys, many of them equal, and records that tell their run and their number in it."""
+    keys = np.sort(DRAW.integers(0, 40, count, np.uint64))
+    return keys.tolist(), [b"%d.%d." % (number, i) + b"x" * int(DRAW.integers(0, 200)) for i in range(count)]
+
+
+def add(runs: Runs, keys: list[int], records: list[bytes]) -> None:
+    runs.add(np.array(keys, np.uint64), np.cumsum([len(record) for record in records]).astype(np.int64))
+    data = np.frombuffer(b"".join(records), np.uint8)
+    for begin in range(0, len(data), 1000):
+        runs.fill(data[begin : begin + 1000])
+
+
+def folder_in(parent: Path) -> Callable[[], Path]:
+    """A new folder each time."""
+
+    def make() -> Path:
+        folder = parent / str(len([*parent.iterdir()]))
+        folder.mkdir()
+        return folder
+
+    return make
+
+
+@pytest.mark.parametrize("most", [1, 20_000, 1 << 30])
+@pytest.mark.parametrize("counts", [[0], [1], [300], [100, 0, 400, 1, 250, 250]])
+def test_merged_in_order(tmp_path: Path, most: int, counts: list[int]) -> None:
+    runs = Runs(most, folder_in(tmp_path), CpuBackend(2))
+    expected: list[tuple[int, int, bytes]] = []
+    for number, count in enumerate(counts):
+        keys, records = draw_run(number, count)
+        add(runs, keys, records)
+        expected += [(key, number, record) for key, record in zip(keys, records, strict=True)]
+    expected.sort(key=lambda one: one[:2])
+    found, keys_found = b"", list[int]()
+    for piece in runs.merged():
+        found += piece.bytes.tobytes()
+        keys_found += piece.keys.tolist()
+        piece.buffer.release()
+    assert found == b"".join(record for _, _, record in expected)
+    assert keys_found == [key for key, _, _ in expected]
+    assert runs.records == sum(counts)
+    assert (runs.spilled_bytes > 0) == (most < 1 << 30 and len(counts) > 1)
+    assert len([*tmp_path.iterdir()]) == (runs.spilled_bytes > 0)
+    runs.close()
+
+
+def test_nothing_is_made_behind_the_end(tmp_path: Path) -> None:
+    runs = Runs(1, folder_in(tmp_path), CpuBackend(1))
+    add(runs, *draw_run(0, 50))
+    runs.close()
+    for _ in range(2):
+        with pytest.raises(ClosedError):
+            add(runs, *draw_run(1, 50))
+    assert not [*tmp_path.iterdir()]
+    runs.close()
+
+
+def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def folder() -> Path:
+        begun.set()
+        assert goes_on.wait(10)
+        return folder_in(tmp_path)()
+
+    runs, ended = Runs(1, folder, CpuBackend(1)), list[type[BaseException]]()
+    add(runs, *draw_run(0, 50))
+
+    def spill() -> None:
+        with pytest.raises(ClosedError) as error:
+            add(runs, *draw_run(1, 50))
+        ended.append(error.type)
+
+    threads = [threading.Thread(target=spill), threading.Thread(target=runs.close)]
+    threads[0].start()
+    assert begun.wait(10)
+    threads[1].start()
+    threads[1].join(0.1)
+    assert threads[1].is_alive()
+    goes_on.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert ended == [ClosedError]
+
+
+def test_memory_keeps_its_bytes_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "FIRST_BYTES", 1000)
+    held = Memory()
+    assert held.grow(10, 5000)
+    assert len(held.bytes) == 1000
+    held.bytes[:] = 7
+    assert held.grow(1001, 5000)
+    assert (len(held.bytes), held.bytes[:1000].min()) == (2000, 7)
+    assert held.grow(4001, 5000)
+    assert len(held.bytes) == 4001
+    assert held.grow(6000, 5000)  # what is wanted together has room in any case
+    assert len(held.bytes) == 6000
+    assert not held.grow(1 << 60, 1 << 61)
+    assert (len(held.bytes), held.bytes[:1000].min()) == (6000, 7)
+
+
+def test_memory_that_somebody_looks_at_goes_later() -> None:
+    held = Memory()
+    assert held.grow(10, 100)
+    view = held.bytes[:5]
+    held.close()
+    assert len(held.bytes) == 0
+    view[:] = 1
+    assert view.sum() == 5
