@@ -7,6 +7,7 @@ file      | 0, 1 and 2 in order             |
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import queue
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,9 +144,7 @@ class Runs:
         keys, ends, size = [], [], 0
         with naming(str(path)), open(path, "xb", buffering=0) as file:
             for piece in self._merged(held):
-                view = piece.bytes.data
-                while view:
-                    view = view[file.write(view) :]
+                _write(piece.bytes, file)
                 keys.append(piece.keys)
                 ends.append(piece.ends + size)
                 size += int(piece.ends[-1])
@@ -267,9 +266,16 @@ class Runs:
 def _in_file(path: Path, name: str, values: NDArray[Number]) -> NDArray[Number]:
     """The values in a file beside a run's, mapped."""
     side = path.with_suffix(f".{name}")
-    with naming(str(side)):
-        values.tofile(side)
+    with naming(str(side)), open(side, "xb", buffering=0) as file:
+        _write(values, file)
         return np.memmap(side, values.dtype, "r")
+
+
+def _write(values: NDArray[Any], file: io.FileIO) -> None:
+    """Write all of them. NumPy's own way would not say what is wrong."""
+    view = values.reshape(-1).view(np.uint8).data
+    while view:
+        view = view[file.write(view) :]
 
 
 def _read(path: Path, begin: int, target: Bytes) -> None:
