@@ -16,6 +16,7 @@ from typing import Any
 
 import pysam
 import pytest
+from alignment_files import header_of, names_in, records_of, search_in
 from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
@@ -44,40 +45,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     (folder / "reads.fq").write_bytes(fastq(READS))
     assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
-    assert search(folder, "plain.bam") == 0
+    assert search_in(folder, "plain.bam") == 0
     pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
     return folder
-
-
-def search(folder: Path, output: str, *options: str) -> int:
-    names = [str(folder / name) for name in ("reads.fq", "ref.fa", output)]
-    return main(["search", names[0], "-x", names[1], "-o", names[2], "--device", "cpu", "-q", *options])
-
-
-def records(path: Path, reference: Path | None = None) -> list[str]:
-    """The lines of SAM, with the tags of each in order: CRAM does not keep theirs."""
-    with pysam.AlignmentFile(str(path), reference_filename=reference and str(reference)) as file:
-        fields = [record.to_string().split("\t") for record in file.fetch(until_eof=True)]
-    return ["\t".join([*line[:11], *sorted(line[11:])]) for line in fields]
-
-
-def header_of(path: Path) -> list[str]:
-    with pysam.AlignmentFile(str(path), check_sq=False) as file:
-        return str(file.header).splitlines()
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("options", [["--sort-memory", "1M"], ["--sort-memory", "1G"], ["--batch-reads", "30"]])
 @pytest.mark.parametrize("ending", ["bam", "cram"])
 def test_sorted_as_samtools_sorts(folder: Path, ending: str, options: list[str]) -> None:
     out = folder / f"sorted.{ending}"
-    assert search(folder, out.name, "--sort", *options, "-t", "2") == 0
-    expected = records(folder / "expected.bam")
-    assert records(out, folder / "ref.fa") == expected
-    assert expected != records(folder / "plain.bam")
+    assert search_in(folder, out.name, "--sort", *options, "-t", "2") == 0
+    expected = records_of(folder / "expected.bam")
+    assert records_of(out, folder / "ref.fa") == expected
+    assert expected != records_of(folder / "plain.bam")
     lines = header_of(out)
     assert lines[0] == "@HD\tVN:1.6\tSO:coordinate"
     assert [line.split("\t")[1] for line in lines if line.startswith("@PG")] == ["ID:readmap"]
@@ -100,7 +80,7 @@ def test_the_bytes_depend_on_the_reads_alone(folder: Path) -> None:
     """Not on batches, threads or memory."""
     made = []
     for options in (["-t", "1"], ["-t", "3", "--batch-reads", "7"], ["--sort-memory", "1M", "--batch-reads", "50"]):
-        assert search(folder, "again.bam", "--sort", *options) == 0
+        assert search_in(folder, "again.bam", "--sort", *options) == 0
         lines = pysam.view("-h", "--no-PG", str(folder / "again.bam"))
         made.append([line for line in lines.splitlines() if not line.startswith("@PG")])
     assert made[0] == made[1] == made[2]
@@ -122,30 +102,30 @@ def test_pairs_with_other_parts_and_without_a_place(folder: Path, tmp_path: Path
         out = ["-o", str(tmp_path / f"{name}.bam"), "-a", "--device", "cpu", "-q"]
         assert main(["search", *files, *out, *options]) == 0
     pysam.samtools.sort("-o", str(tmp_path / "expected.bam"), str(tmp_path / "plain.bam"), catch_stdout=False)
-    found = records(tmp_path / "sorted.bam")
-    assert found == records(tmp_path / "expected.bam")
+    found = records_of(tmp_path / "sorted.bam")
+    assert found == records_of(tmp_path / "expected.bam")
     assert len(found) > 6
     assert pysam.quickcheck(str(tmp_path / "sorted.bam")) == ""
 
 
 def test_a_header_that_is_given_says_the_order(folder: Path) -> None:
     line = r"@HD\tVN:1.5\tSO:unsorted\tGO:query"
-    assert search(folder, "given.bam", "--sort", "-H", line) == 0
+    assert search_in(folder, "given.bam", "--sort", "-H", line) == 0
     assert header_of(folder / "given.bam")[0] == "@HD\tVN:1.5\tSO:coordinate"
 
 
 def test_nothing_but_the_file_and_its_index(folder: Path, tmp_path: Path) -> None:
     for name in ("a.bam", "b.cram", "c.cram"):
         options = ["--sort"] if name != "c.cram" else []
-        assert search(folder, str(tmp_path / name), *options) == 0
-    assert names(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
+        assert search_in(folder, str(tmp_path / name), *options) == 0
+    assert names_in(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
 
 
 def test_an_index_of_an_earlier_file_goes(folder: Path, tmp_path: Path) -> None:
     for ending in (".csi", ".bai"):
         (tmp_path / f"out.bam{ending}").write_bytes(b"old")
-    assert search(folder, str(tmp_path / "out.bam"), "--sort") == 0
-    assert names(tmp_path) == ["out.bam", "out.bam.bai"]
+    assert search_in(folder, str(tmp_path / "out.bam"), "--sort") == 0
+    assert names_in(tmp_path) == ["out.bam", "out.bam.bai"]
     assert (tmp_path / "out.bam.bai").read_bytes().startswith(b"BAI\1")
 
 
@@ -155,19 +135,19 @@ def test_long_contigs_have_the_other_index() -> None:
 
 
 def test_the_index_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
-    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--index-format", "csi") == 0
-    assert names(tmp_path) == ["out.bam", "out.bam.csi"]
+    assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--index-format", "csi") == 0
+    assert names_in(tmp_path) == ["out.bam", "out.bam.csi"]
     with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
         assert sum(1 for _ in file.fetch("one", 50, 130)) >= 20
 
 
 def test_levels_differ_in_size_alone(folder: Path, tmp_path: Path) -> None:
     for level in ("1", "9"):
-        assert search(folder, str(tmp_path / f"{level}.bam"), "--sort", "--level", level) == 0
-    assert records(tmp_path / "1.bam") == records(tmp_path / "9.bam") == records(folder / "expected.bam")
+        assert search_in(folder, str(tmp_path / f"{level}.bam"), "--sort", "--level", level) == 0
+    assert records_of(tmp_path / "1.bam") == records_of(tmp_path / "9.bam") == records_of(folder / "expected.bam")
     assert (tmp_path / "9.bam").stat().st_size < (tmp_path / "1.bam").stat().st_size
-    assert search(folder, str(tmp_path / "out.sam"), "--level", "9") == 2
-    assert search(folder, str(tmp_path / "out.cram"), "--level", "9") == 2
+    assert search_in(folder, str(tmp_path / "out.sam"), "--level", "9") == 2
+    assert search_in(folder, str(tmp_path / "out.cram"), "--level", "9") == 2
 
 
 def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
@@ -175,7 +155,7 @@ def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
     reference: Any = SimpleNamespace(contigs=contigs)
     with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
         open_sink(str(tmp_path / "out.bam"), reference, 1, 1 << 20, IndexFormat.BAI)
-    assert names(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_what_sorting_needs_is_told_before(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +177,7 @@ def test_no_reads(folder: Path, tmp_path: Path) -> None:
     for name in ("a.bam", "b.cram"):
         arguments = ["search", str(tmp_path / "none.fq"), "-x", str(folder / "ref.fa"), "-o", str(tmp_path / name)]
         assert main([*arguments, "--sort", "--device", "cpu", "-q"]) == 0
-        assert records(tmp_path / name) == []
+        assert records_of(tmp_path / name) == []
     with pysam.AlignmentFile(str(tmp_path / "a.bam")) as file:
         assert file.check_index()
 
@@ -215,10 +195,10 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
         put(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(stream._Writer, "put", spy)
-    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
+    assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
     assert {".run", ".keys", ".ends"} <= seen
-    assert names(tmp_path / "scratch") == []
-    assert records(tmp_path / "out.bam") == records(folder / "expected.bam")
+    assert names_in(tmp_path / "scratch") == []
+    assert records_of(tmp_path / "out.bam") == records_of(folder / "expected.bam")
 
 
 @pytest.fixture
@@ -234,11 +214,11 @@ def little_space() -> Iterator[None]:
 def test_a_full_disk_names_the_file(
     folder: Path, tmp_path: Path, little_space: None, memory: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert search(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", memory, "--batch-reads", "99") == 1
+    assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", memory, "--batch-reads", "99") == 1
     message = capsys.readouterr().err
     assert "File too large" in message
     assert ".run" in message if memory == "1K" else str(tmp_path / "out.bam") in message
-    assert names(tmp_path) == []
+    assert names_in(tmp_path) == []
 
 
 def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path) -> None:
@@ -260,4 +240,4 @@ def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path) -> 
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 130
     assert process.stderr.read() == b"readmap: interrupted\n"
-    assert names(tmp_path) == []
+    assert names_in(tmp_path) == []
