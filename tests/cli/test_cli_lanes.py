@@ -1,7 +1,9 @@
 """Lanes: the records of each lane are those of a search of its own, with its read group; a library is learnt once."""
 
 import json
+import os
 import random
+import threading
 from pathlib import Path
 
 import pysam
@@ -165,6 +167,7 @@ def test_a_sheet_with_fields_of_read_groups(folder: Path, tmp_path: Path) -> Non
         ("sample,lane,fastq_1\na,1,x.fq\n", ["--sample", "c"], "--sample c: ", 2),
         ("sample,lane,fastq_1\na,1,\n", [], "line 2: expected a value in each of sample, lane and fastq_1", 1),
         ("sample,lane,fastq_1,bam\na,1,x.fq,a.bam\n", [], "line 2: bam is a.bam: expected files of FASTQ", 1),
+        ("sample,lane,fastq_1\na,1,x.fq\n\na,2,y.fq,z.fq\n", [], "line 4: expected 3 values, found 4", 1),
         ("sample,lane,fastq_1,spring_1\na,1,x.fq,a.spring\n", [], "line 2: spring_1 is a.spring", 1),
     ],
 )
@@ -181,6 +184,23 @@ def test_wrong_sheets(
     assert search(folder, tmp_path / "out.sam", "--sheet", sheet, *words) == code
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out.sam").exists()
+
+
+def test_a_sheet_that_is_no_text(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for data in (b"sample,lane,fastq_1\na,1,\xff\xfe\n", b'sample,lane,fastq_1\na,1,"' + b"x" * 200_000 + b'"\n'):
+        (tmp_path / "sheet.csv").write_bytes(data)
+        assert search(folder, tmp_path / "out.sam", "--sheet", str(tmp_path / "sheet.csv")) == 1
+        assert "sheet.csv: expected a table in UTF-8, CSV or TSV: " in capsys.readouterr().err
+
+
+def test_a_pipe_in_the_sheet_of_sarek_loses_nothing(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    sheet = write_sheet(tmp_path / "sheet.csv", f"{HEAD}p,XX,0,s,1,{tmp_path}/pipe,\n")
+    data = (folder / "short.1.fq").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(data,), daemon=True)
+    writer.start()
+    assert search(folder, tmp_path / "out.sam", "--sheet", sheet, "-q") == 0
+    assert len(records(tmp_path / "out.sam")) == 300
 
 
 def test_mates_of_two_flow_cells(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
-from readmap.cli.search.lanes import lanes_of
+from readmap.cli.search.lanes import files_of, lanes_of
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
@@ -68,7 +68,7 @@ def search(context: typer.Context, options: Options) -> None:
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
-            files = [file for lane in lanes for file in lane.files] or options.reads
+            files = files_of(lanes, options)
             if told := sorting_needs(options.output, files):
                 report.say(told)
             backend.prepare(types, report.say)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_output
 from readmap.cli.common.output import BAM_ENDING
-from readmap.cli.search.lanes import Lane
+from readmap.cli.search.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
@@ -30,7 +30,7 @@ def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
     Raises UsageError where files are none, too many, no reads, or those of another option, OSError where one cannot be
     read.
     """
-    files = [file for lane in lanes for file in lane.files] or options.reads
+    files = files_of(lanes, options)
     if not files:
         raise UsageError("no reads: name their files, or --lane, or --sheet (readmap search --help says more)")
     _check_reads(files, options.index is not None)

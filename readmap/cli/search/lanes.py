@@ -18,6 +18,7 @@ from readmap.reads.chunks import Layout
 #: Columns of a sheet; names of fields of a read group are columns too, and others say nothing here.
 FIRST, SECOND, SAMPLE, LANE, PATIENT = "fastq_1", "fastq_2", "sample", "lane", "patient"
 GROUP_FIELD = re.compile(r"[A-Z][A-Z0-9]")
+BEYOND = ""  # what a row has beyond the columns
 NO_READS = ("bam", "bai", "cram", "crai", "spring_1", "spring_2")
 
 #: Enough for the first line of a FASTQ file.
@@ -51,6 +52,11 @@ def lanes_of(options: Options) -> list[Lane]:
     return lanes
 
 
+def files_of(lanes: Sequence[Lane], options: Options) -> list[str]:
+    """The files of all lanes; without lanes, those that are named."""
+    return [file for lane in lanes for file in lane.files] or options.reads
+
+
 def _parse(text: str) -> Lane:
     parts = text.split(",", 2)
     if len(parts) != 3 or not parts[0]:
@@ -64,17 +70,23 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
     Raises UsageError where the sheet has several samples and none is named, or not that one; DataError that names the
     line of what is wrong.
     """
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        rows = list(csv.DictReader(file, delimiter="\t" if "\t" in first else ","))
     name = printable(path)
-    missing = [column for column in (SAMPLE, LANE, FIRST) if not rows or column not in rows[0]]
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            first, *others = file.read().splitlines(keepends=True) or [""]
+        table = csv.DictReader([first, *others], delimiter="\t" if "\t" in first else ",", restkey=BEYOND)
+        rows = [(table.line_num, row) for row in table]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{name}: expected a table in UTF-8, CSV or TSV: {error}") from None
+    missing = [column for column in (SAMPLE, LANE, FIRST) if not rows or column not in rows[0][1]]
     if missing:
         raise DataError(f"{name}: expected a header line with {SAMPLE}, {LANE} and {FIRST}, found no {missing[0]}")
     lanes: list[tuple[str, Lane]] = []
-    for number, row in enumerate(rows, 2):
-        cells = {key: (value or "").strip() for key, value in row.items() if isinstance(key, str)}
+    for number, row in rows:
+        if BEYOND in row:
+            columns = len(table.fieldnames or ())
+            raise DataError(f"{name}, line {number}: expected {columns} values, found {columns + len(row[BEYOND])}")
+        cells = {key: (value or "").strip() for key, value in row.items()}
         try:
             lanes.append((cells[SAMPLE], _row(cells, "patient" in cells and "status" in cells)))
         except UsageError as error:
@@ -121,7 +133,9 @@ def _sarek_fields(cells: Mapping[str, str], files: Sequence[str]) -> Iterable[tu
 
 
 def _flow_cell(path: str) -> str | None:
-    """The third field of a first line with seven or more, the first one of five; None of others."""
+    """The third field of a first line with seven or more, the first one of five; None of others, and of a pipe."""
+    if not os.path.isfile(path):  # what is read of a pipe is gone
+        return None
     target = bytearray(START_BYTES)
     with open_bytes(path) as source:
         start = bytes(target[: source.readinto(memoryview(target))])

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from readmap.cli.search.lanes import Lane
+from readmap.cli.search.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource
@@ -75,7 +75,7 @@ def open_all(options: Options, lanes: Sequence[Lane], layouts: list[Layout], hea
     """
     reads, tags = OpenReads(layouts, [], options.tags.comments), options.tags.keep_tags
     with contextlib.ExitStack() as alignments, reads._unread:
-        for path in [file for lane in lanes for file in lane.files] or options.reads:
+        for path in files_of(lanes, options):
             source = open_reads(path, options.resources.workers, options.pairs.collate)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
