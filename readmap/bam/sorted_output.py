@@ -16,9 +16,7 @@ from readmap.bam.runs import Keys, Places, Runs
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
-
-#: An index of what was there before would be taken for one of the new file.
-INDEX_ENDINGS = (".bai", ".csi", ".crai")
+from readmap.formats.samtools_output import INDEX_ENDINGS
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,6 @@ class SortedOutput(ByteSink):
                 is_csi = index.form is IndexFormat.CSI
                 self._index_output = resources.enter_context(BgzfOutput(plain, 1)) if is_csi else plain
             self._resources = resources.pop_all()
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Of records that went to files."""
-        return self._runs.spilled_bytes
 
     def begin_run(self, keys: Keys, ends: Places) -> None:
         """What is written next are records in order: their keys and where each ends, as SortedRecords has them.

@@ -121,25 +121,25 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
         return []
     pairs, proper = (summary.reads - summary.singles) // 2, summary.properly_paired // 2
     told = [
-        f"insert size{of_library(name, summary)} {sizes_in_words(found)}" for name, found in summary.libraries.items()
+        f"insert size{_of_library(name, summary)} {_sizes_in_words(found)}" for name, found in summary.libraries.items()
     ]
     lines = [", ".join([f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
     if summary.singles:
         lines.append(f"{counted(summary.singles, 'single read')} beside the pairs")
     for name in (name for name, found in summary.libraries.items() if not found):
         lines.append(
-            f"warning: the first pairs{of_library(name, summary)} show no insert size: too few are placed for sure, or "
-            "their sizes do not gather; mates were placed without regard to each other: -I MEAN,SD gives it"
+            f"warning: the first pairs{_of_library(name, summary)} show no insert size: too few are placed for sure, "
+            "or their sizes do not gather; mates were placed without regard to each other: -I MEAN,SD gives it"
         )
     return lines
 
 
-def of_library(name: str, summary: MappingSummary) -> str:
+def _of_library(name: str, summary: MappingSummary) -> str:
     """Which library something is of, where there are several."""
     return f" of {name or 'reads without a library'}" if len(summary.libraries) > 1 else ""
 
 
-def sizes_in_words(sizes: Sequence[InsertSize]) -> str:
+def _sizes_in_words(sizes: Sequence[InsertSize]) -> str:
     """Those of each direction."""
     return "; ".join(map(_in_words, sizes)) or "unknown"
 
