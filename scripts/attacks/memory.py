@@ -51,7 +51,6 @@ class Memory(JobAttack):
 
     def _case(self, number: int) -> Case:
         draw = Random(f"{self._seed} memory {number}")
-        # With less, a thread may start whose first Python line finds no memory, and threading waits for it for ever.
         return Case(JOBS[number % len(JOBS)], draw.choice(list(LIMITS)), int(2 ** (22 + 7 * draw.random())))
 
 

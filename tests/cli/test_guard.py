@@ -1,9 +1,11 @@
 """Signals are heard wherever the main thread is, and leave no lock locked."""
 
+import contextlib
 import functools
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -112,6 +114,28 @@ def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) ->
 
     assert guarded(work, debug=True) == INTERRUPTED
     assert capfd.readouterr().err == "readmap: interrupted\n"
+
+
+class WithoutMemory(threading.Thread):
+    """One that finds none for its first line."""
+
+    def _bootstrap(self) -> None:
+        raise MemoryError
+
+
+def test_a_thread_that_cannot_begin(capfd: pytest.CaptureFixture[str]) -> None:
+    """What starts it waits until it has begun: the main thread, or another for which that waits."""
+
+    def caught() -> int:
+        with contextlib.suppress(KeyboardInterrupt):
+            WithoutMemory().start()
+        return INTERRUPTED
+
+    hook = sys.unraisablehook
+    for begin in (lambda: WithoutMemory().start(), lambda: in_background(lambda: WithoutMemory().start()), caught):
+        assert guarded(begin, debug=False) == FAILED
+    assert capfd.readouterr().err == "readmap: error: the memory does not suffice: to start a thread\n" * 3
+    assert sys.unraisablehook is hook
 
 
 def test_handlers_are_as_before() -> None:

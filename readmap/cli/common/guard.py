@@ -15,9 +15,12 @@ import weakref
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import Future, _base, thread
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from readmap.errors import BackendError, ReadmapError, UsageError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -96,7 +99,10 @@ def _print(message: str, kept: str = "") -> None:
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does; a second signal is ignored."""
+    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does; a second signal is ignored.
+
+    Raises MemoryError where a thread found no memory to begin.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -108,6 +114,10 @@ def signals_interrupt() -> Iterator[None]:
     repeating = threading.Thread(target=interrupt.repeat, args=(reader, before), name="readmap-signals", daemon=True)
     repeating.start()
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    failures: queue.SimpleQueue[UnraisableHookArgs | None] = queue.SimpleQueue()
+    hearing = threading.Thread(target=interrupt.hear, args=(failures, next(iter(before), signal.SIGINT)), daemon=True)
+    hearing.start()
+    hook, sys.unraisablehook = sys.unraisablehook, failures.put
     try:
         for number in before:
             signal.signal(number, interrupt)
@@ -118,16 +128,23 @@ def signals_interrupt() -> Iterator[None]:
         raise
     finally:
         interrupt.over = True
+        sys.unraisablehook = hook
+        failures.put(None)
+        hearing.join()
         signal.set_wakeup_fd(previous)
         os.close(writer)
         repeating.join()
         os.close(reader)
         for number, handler in before.items():
             signal.signal(number, handler)
+        if interrupt.without_memory:
+            raise MemoryError("to start a thread") from None
 
 
 class _Interrupt:
-    """A signal handler that raises KeyboardInterrupt once; over: whether it has, or is not to any more.
+    """A signal handler that raises KeyboardInterrupt once.
+
+    over: whether it has, or is not to any more; without_memory: whether that is because a thread could not begin.
 
     A signal does not end a wait for a lock that the main thread is about to begin, and that Python calls the handler
     only behind. And an exception in the library's own code for locks can leave one locked for ever, or be lost.
@@ -135,7 +152,7 @@ class _Interrupt:
     """
 
     def __init__(self) -> None:
-        self.over = False
+        self.over = self.without_memory = False
         self._place: tuple[FrameType, int] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -150,15 +167,34 @@ class _Interrupt:
         self._place = None
         raise KeyboardInterrupt
 
+    def hear(self, failures: queue.SimpleQueue[UnraisableHookArgs | None], number: signal.Signals) -> None:
+        """Have a signal come where a thread died before its first line, since whoever started it waits for ever.
+
+        CPython's issue 140746. failures: what the hook for exceptions that nobody can catch was called with, until
+        None; such a thread has no memory for a hook in Python either.
+        """
+        main = _main_thread()
+        while (failure := failures.get()) is not None:
+            if isinstance(getattr(failure.object, "__self__", None), threading.Thread):
+                self.without_memory = True
+                signal.pthread_kill(main, number)
+            else:
+                sys.__unraisablehook__(failure)
+
     def repeat(self, reader: int, numbers: Container[int]) -> None:
         """Send the main thread each signal of `numbers` that Python writes to the pipe, until it is heard."""
-        main = threading.main_thread().ident
-        assert main is not None
+        main = _main_thread()
         while caught := os.read(reader, 1):
             while caught[0] in numbers and not self.over:
                 time.sleep(REPEAT_SECONDS)
                 if not self.over:
                     signal.pthread_kill(main, caught[0])
+
+
+def _main_thread() -> int:
+    number = threading.main_thread().ident
+    assert number is not None
+    return number
 
 
 def in_background(work: Callable[[], Result]) -> Result:
