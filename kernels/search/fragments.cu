@@ -16,8 +16,7 @@ const i32 END_BITS = 36;          // of a place in a key
 KERNEL void find_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(items)) {
     FOR_EACH(item, begin, end) {
-        Pair pair = {mate_of(queries, 2 * item, windows, placements),
-                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
+        Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
         i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
         doubtful[item] =

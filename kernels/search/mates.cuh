@@ -78,6 +78,12 @@ struct Pair {
     HOST_DEVICE i32 least_cost(i32 i, i32 j) const { return maximum(first.deficits[i], second.deficits[j]); }
 };
 
+HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& reference, const Inserts& inserts,
+                         const WindowTable& windows, const PlacementTable& placements) {
+    return Pair{mate_of(queries, 2 * number, windows, placements),
+                mate_of(queries, 2 * number + 1, windows, placements), reference, inserts};
+}
+
 // Two windows and what they cost; -1 for both where there is no choice.
 struct Choice {
     Cost cost;

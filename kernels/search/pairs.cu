@@ -48,8 +48,7 @@ struct PairMapq {
 KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
     FOR_EACH(item, begin, end) {
-        Pair pair = {mate_of(queries, 2 * item, windows, placements),
-                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
+        Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
         Choice best = cheapest(pair, queries.hashes, scoring);

@@ -114,15 +114,10 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
     Segment segment = extend_segment(laid, anchor.begin, anchor.end, length, scoring);
     window = builder_of(Diagonal{anchor.diagonal, 0, segment, anchor.orientation}, length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
-    i32 lost = perfect - segment.score;
     if (surest(segment.score, perfect) < NEGLIGIBLE) return false;
     if (least_score(window, length, scoring) < scoring.min_score) return false;
-    Qualities qualities = qualities_of(texts, queries, slot, anchor.orientation != 0);
-    i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
-    Remoteness others = {found.pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
-    for (i32 piece = 0; piece < found.pieces.count; ++piece)
-        if (found.is_clean(piece, anchor)) others.add(piece);
-    return others.is_negligible(ungapped_penalty(laid, window, qualities, variant, scoring), lost);
+    Expense expense = expense_of(window, slot, texts, queries, reference, scoring, bases_per_variant);
+    return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
 }
 
 // An item is a read's slot. One that belongs to one place beyond doubt gets that window. Of one with few others it is seen
@@ -147,13 +142,10 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
             continue;
         }
         i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_variant);
-        Remoteness others = {found.pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
-        for (i32 piece = 0; piece < found.pieces.count; ++piece) {
-            if (!found.is_listed(piece)) continue;
-            several += !found.is_clean(piece, anchor);
-            others.add(piece);
-        }
-        if (several && others.is_negligible(0, 0)) verdicts[slot] = FEW_PLACES;
+        for (i32 piece = 0; piece < found.pieces.count; ++piece)
+            several += found.is_listed(piece) && !found.is_clean(piece, anchor);
+        Remoteness others = found.unlisted(texts, queries, scoring, variant);
+        if (several && others.beyond(Expense{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
         else if (found.absent() * least_loss(found.pieces, scoring) > settled_deficit)
             placements.unsettled[slot] = DISTANT;
     }
@@ -206,10 +198,9 @@ KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, 
         i32 length = queries.lengths[slot];
         i32 lost = scoring.perfect(length) - windows.of(slot)[placements.chosen[slot]].score;
         i32 variant = variant_of(length, lost, bases_per_variant, scoring);
-        Remoteness others = {found.pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
-        for (i32 piece = 0; piece < found.pieces.count; ++piece)
-            if (found.is_listed(piece)) others.add(piece);
-        if (windows.crowded[slot] || !others.is_negligible(in_phred(lost, variant, scoring), lost))
+        Expense expense = {variant, in_phred(lost, variant, scoring), lost};
+        Remoteness others = found.unlisted(texts, queries, scoring, variant);
+        if (windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
             placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
     }
 }

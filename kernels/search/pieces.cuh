@@ -60,6 +60,53 @@ struct Anchor {
     }
 };
 
+// What a window costs its read: phred of a difference of the sample, as the window shows it, phred of all that it does not
+// explain, and points that it loses.
+struct Expense {
+    i32 variant, cost, lost;
+};
+
+HOST_DEVICE Expense expense_of(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
+                               const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
+    i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
+    if (window.gapped()) {
+        i32 variant = variant_of(length, lost, bases_per_variant, scoring);
+        return Expense{variant, in_phred(lost, variant, scoring), lost};
+    }
+    Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
+    i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
+    return Expense{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
+}
+
+// Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
+// clipped end, which may take several. What the reference leaves open counts as a difference.
+HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
+    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + scoring.clip_penalty);
+    return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
+}
+
+// By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
+// with gaps in points.
+struct Remoteness {
+    Pieces pieces;
+    Qualities qualities;  // of orientation 0
+    const Scoring& scoring;
+    i32 variant, phred, points;
+
+    HOST_DEVICE void add(i32 piece) {
+        i32 lost = least_loss(pieces, scoring);
+        i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
+        for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
+        points += lost;
+        phred += minimum(maximum(either(least + THIRD, variant), 1), in_phred(lost, variant, scoring));
+    }
+    // By how much it is less likely, at least, than a place of such an expense.
+    HOST_DEVICE i32 beyond(const Expense& expense) const {
+        return minimum(phred - expense.cost, in_phred(points - expense.lost, variant, scoring));
+    }
+};
+
 // Where the pieces of one read lie.
 struct Found {
     const PieceTable& table;
@@ -92,8 +139,25 @@ struct Found {
         for (i32 piece = 0; piece < pieces.count; ++piece) nowhere += !count(0, piece) && !count(1, piece);
         return nowhere;
     }
+    // What all places off a window's diagonal lose at least; a difference of the sample is of so many phred.
+    HOST_DEVICE Remoteness elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
+                                     const Scoring& scoring, i32 variant) const {
+        Anchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
+        Remoteness others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
+        for (i32 piece = 0; piece < pieces.count; ++piece)
+            if (is_clean(piece, anchor)) others.add(piece);
+        return others;
+    }
     // Whether all its places can be looked at.
     HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MOST_PLACES; }
+    // What all places lose at least that no such piece names.
+    HOST_DEVICE Remoteness unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
+                                    i32 variant) const {
+        Remoteness others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
+        for (i32 piece = 0; piece < pieces.count; ++piece)
+            if (is_listed(piece)) others.add(piece);
+        return others;
+    }
     // The diagonal that most of the pieces with one place name, if more than half of these do; without bases if none has.
     HOST_DEVICE Anchor anchor() const {
         Anchor kept = {0, 0, 0, 0};
@@ -115,33 +179,5 @@ struct Found {
             if (offset && offset >= -LONG_SPREAD && offset <= LONG_SPREAD) return true;
         }
         return false;
-    }
-};
-
-// Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
-// clipped end, which may take several. What the reference leaves open counts as a difference.
-HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
-    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + scoring.clip_penalty);
-    return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
-}
-
-// By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
-// with gaps in points.
-struct Remoteness {
-    Pieces pieces;
-    Qualities qualities;  // of orientation 0
-    const Scoring& scoring;
-    i32 variant, phred, points;
-
-    HOST_DEVICE void add(i32 piece) {
-        i32 lost = least_loss(pieces, scoring);
-        i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
-        for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
-        points += lost;
-        phred += minimum(maximum(either(least + THIRD, variant), 1), in_phred(lost, variant, scoring));
-    }
-    // Whether it does not matter beside a place that costs so much and loses so many points.
-    HOST_DEVICE bool is_negligible(i32 cost, i32 lost) const {
-        return minimum(phred - cost, in_phred(points - lost, variant, scoring)) >= NEGLIGIBLE;
     }
 };

@@ -5,11 +5,6 @@ const i32 CROWD_SHARE = 5;  // an unexamined place that shares less than this pa
 const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
-// Whether the window is sure to be reported: with bonuses alone it may yet prove to be no alignment.
-HOST_DEVICE bool is_alignment(const Window& window, i32 length, const Scoring& scoring) {
-    return least_score(window, length, scoring) >= scoring.min_score;
-}
-
 // Phred by which window a explains the read better than b does. Where one of them has gaps, points decide.
 HOST_DEVICE i32 phred_difference(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant,
                                  const Scoring& scoring) {

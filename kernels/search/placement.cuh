@@ -17,6 +17,7 @@ struct PlacementTable {
     i16* deficits OF(reads* WINDOWS);  // of each window: phred by which the chosen one explains the read better
     u8* variants OF(reads);            // phred of a difference of the sample, as the read shows it
     u8* unsettled OF(reads);           // why a search may find more: an Unsettled's bits
+    u8* left OF(reads);                // the same before any search by seeds: 0 where look-ups settle the read
     u8* joint OF(reads);               // 1 where the place and that of the mate make a fragment
     i32* part_begins OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
     i32* part_ends OF(reads);
@@ -46,6 +47,11 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
 HOST_DEVICE i32 least_score(const Window& window, i32 length, const Scoring& scoring) {
     i32 ends = window.gapped() ? 2 : (window.begin == 0) + (window.end == length);
     return window.score - ends * scoring.clip_penalty;
+}
+
+// Whether the window is sure to be reported: with bonuses alone it may yet prove to be no alignment.
+HOST_DEVICE bool is_alignment(const Window& window, i32 length, const Scoring& scoring) {
+    return least_score(window, length, scoring) >= scoring.min_score;
 }
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer

@@ -17,8 +17,7 @@ KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference referenc
                          WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
                          i32* choice_deficits OF(items)) {
     FOR_EACH(item, begin, end) {
-        Pair pair = {mate_of(queries, 2 * item, windows, placements),
-                     mate_of(queries, 2 * item + 1, windows, placements), reference, inserts};
+        Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 loss = cheapest(pair, queries.hashes, scoring).cost.loss;
         choice_deficits[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
@@ -39,33 +38,16 @@ KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference referenc
     FOR_EACH_GROUP(item, begin, end) {
         i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;
-        Pair pair = {mate_of(queries, record & ~1ll, windows, placements),
-                     mate_of(queries, record | 1, windows, placements), reference, inserts};
+        Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate& partner = anchor_first ? pair.first : pair.second;
         const Mate& own = anchor_first ? pair.second : pair.first;
+        Beside beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
         Diagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
             if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
             ++anchors;
-            const Window& window = partner.windows[i];
-            FragmentEnd anchor = partner.end(window);
-            i64 contig = reference.contig_of(window.diagonal + window.begin);
-            for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
-                i64 low = inserts.lows[direction], high = inserts.highs[direction];
-                i64 sign = Inserts::sign(direction, anchor, anchor_first);
-                if (low > high) continue;
-                bool reversed = anchor.reversed != (direction == FR || direction == RF);
-                i64 shift = anchor.place - (reversed ? own.length : 0);
-                Stretch stretch = {reference,
-                                   queries,
-                                   slot,
-                                   reference.contig_starts[contig],
-                                   reference.contig_starts[contig + 1] - 1,
-                                   reversed != own.flipped,
-                                   own.length};
-                stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
-            }
+            beside.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
         }
         diagonals.write(found.rows + item * KEPT);
         if (group_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;

@@ -1,6 +1,8 @@
-// Stretches: a read laid on diagonals that no seed has named.
+// Stretches: a read laid on diagonals that no seed has named, all of some part of the reference.
 #pragma once
 #include "search/diagonals.cuh"
+#include "search/pairs.cuh"
+#include "search/windows.cuh"
 
 const i32 LEAST_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
 
@@ -47,6 +49,37 @@ struct Stretch {
             Diagonal fresh = {};
             bool real = diagonal <= high && verify(diagonal, fresh, scoring);
             if (group_any(real)) diagonals.offer(fresh, real);
+        }
+    }
+};
+
+// A read looked for where the end of its mate expects it.
+struct Beside {
+    const Reference& reference;
+    const Queries& queries;
+    const Inserts& inserts;
+    i64 slot;
+    i32 length;
+    bool flipped, mate_first;  // whether the mate is the first read
+
+    // All diagonals of each direction that the library has, beside the mate's window.
+    HOST_DEVICE void search(FragmentEnd mate, const Window& window, Diagonals& diagonals,
+                            const Scoring& scoring) const {
+        i64 contig = reference.contig_of(window.diagonal + window.begin);
+        for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
+            i64 low = inserts.lows[direction], high = inserts.highs[direction];
+            if (low > high) continue;
+            i64 sign = Inserts::sign(direction, mate, mate_first);
+            bool reversed = mate.reversed != (direction == FR || direction == RF);
+            i64 shift = mate.place - (reversed ? length : 0);
+            Stretch stretch = {reference,
+                               queries,
+                               slot,
+                               reference.contig_starts[contig],
+                               reference.contig_starts[contig + 1] - 1,
+                               reversed != flipped,
+                               length};
+            stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
         }
     }
 };

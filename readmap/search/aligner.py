@@ -16,7 +16,7 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.hits import Hits, Pairs
 from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.pipeline import align_reads, search_reads
+from readmap.search.pipeline import align_reads, search_again, search_reads
 from readmap.search.records import Style, format_records
 from readmap.search.sample import learn, observe
 from readmap.search.segments import header_of, parse_records
@@ -138,7 +138,8 @@ class Aligner:
     def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Searched:
         batch = search_reads(reads, self._context)
         sample = learn([observe(batch, self._context)], insert_size)
-        return _Searched(batch, replace(self._context, sample=sample), count)
+        context = replace(self._context, sample=sample)
+        return _Searched(search_again(batch, context), context, count)
 
     def _primary(self, searched: _Searched) -> Alignments:
         """The alignments without secondary ones, of which hits report nothing."""

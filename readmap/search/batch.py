@@ -49,6 +49,21 @@ class WindowTable:
         )
 
 
+@dataclass(frozen=True)
+class PieceTable:
+    """The look-ups of all reads' pieces, in the order of kernels/search/pieces.cuh.
+
+    Attributes:
+        places: suffix type [look-ups], where a piece occurs if once; if more often, the first rank where it does.
+        counts: uint8 [look-ups], how often.
+        least_bases: of a piece.
+    """
+
+    places: Array
+    counts: Array
+    least_bases: int
+
+
 @dataclass
 class PlacementTable:
     """The choice of every slot.
@@ -62,6 +77,7 @@ class PlacementTable:
         variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
         unsettled: uint8 [reads], why a search may find more (enum Unsettled of kernels/search/placement.cuh), 0
             where none would.
+        left: uint8 [reads], the same before any search by seeds: 0 where look-ups settle the read.
         joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
         part_begins, part_ends: int32 [reads], the part that the place leaves over, in orientation 0, or all.
     """
@@ -72,6 +88,7 @@ class PlacementTable:
     deficits: Array
     variants: Array
     unsettled: Array
+    left: Array
     joint: Array
     part_begins: Array
     part_ends: Array
@@ -86,6 +103,7 @@ class PlacementTable:
             backend.empty(reads * WINDOWS, np.int16),
             backend.full(reads, 0, np.uint8),
             backend.full(reads, UNSEARCHED, np.uint8),
+            backend.full(reads, UNSEARCHED, np.uint8),
             backend.full(reads, 0, np.uint8),
             backend.empty(reads, np.int32),
             backend.empty(reads, np.int32),
@@ -96,6 +114,7 @@ class PlacementTable:
 class Batch:
     """Reads with the windows and placements that stages fill in place.
 
+    pieces: the look-ups, until nothing asks for them any more.
     It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
     """
 
@@ -105,6 +124,7 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: Work
+    pieces: PieceTable | None = None
 
     def launch(self, kernel: Kernel, items: int, context: Context, **arguments: Any) -> None:
         """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.

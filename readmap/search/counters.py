@@ -16,8 +16,11 @@ MAPQS = 61  # 0 to 60
 class Work:
     """What was done for the reads of a batch, or of a run: it says why a run was slow.
 
+    Reads that were searched before the insert sizes were known count twice where they are searched again.
+
     Attributes:
         settled: reads that a few look-ups placed.
+        beside: reads that were looked for beside such mates first; settled_beside: those that were placed there.
         searched: others, which were searched by seeds; crowded: those searched with more places of each seed; distant:
             with more seeds, before that or at once; split: for the part that the best place leaves over.
         windows: places that reads were compared at.
@@ -26,6 +29,8 @@ class Work:
     """
 
     settled: int = 0
+    beside: int = 0
+    settled_beside: int = 0
     searched: int = 0
     crowded: int = 0
     distant: int = 0

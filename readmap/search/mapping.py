@@ -13,7 +13,7 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.counters import Counters, Work
 from readmap.search.inserts import InsertSize
-from readmap.search.pipeline import align_reads, search_reads
+from readmap.search.pipeline import align_reads, search_again, search_reads
 from readmap.search.records import Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
@@ -185,7 +185,7 @@ class Mapping:
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[stream.Block]]]:
         """The parts of a batch and their blocks; the batch is not held any more."""
         context = self._known[self._libraries[held.reads.lane]]
-        batch = held.batch or search_reads(held.reads, context)
+        batch = search_again(held.batch, context) if held.batch else search_reads(held.reads, context)
         held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, context):
             blocks = self._format(part, alignments)

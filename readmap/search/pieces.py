@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from readmap.backend import Array, Kernel
+from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import ANY_MARK, count_marked, list_marked
-from readmap.search.batch import Batch
+from readmap.search.batch import Batch, PieceTable
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
 from readmap.search.divergence import LEAST_BASES
@@ -25,21 +23,6 @@ _FIND, _SETTLE = Kernel("search/pieces", "find_pieces"), Kernel("search/pieces",
 _NAME, _CONFIRM = Kernel("search/pieces", "name_diagonals", grouped=True), Kernel("search/pieces", "confirm_reads")
 _TILE, _LOOK_UPS = constant("search/pieces.cuh", "TILE"), constant("search/pieces.cuh", "LOOK_UPS")
 _ONE_PLACE, _FEW_PLACES = constant("search/pieces.cu", "ONE_PLACE"), constant("search/pieces.cu", "FEW_PLACES")
-
-
-@dataclass(frozen=True)
-class PieceTable:
-    """The look-ups of all reads' pieces, in the order of kernels/search/pieces.cuh.
-
-    Attributes:
-        places: suffix type [look-ups], where a piece occurs if once; if more often, the first rank where it does.
-        counts: uint8 [look-ups], how often.
-        least_bases: of a piece.
-    """
-
-    places: Array
-    counts: Array
-    least_bases: int
 
 
 def settle_reads(batch: Batch, context: Context) -> None:
@@ -63,7 +46,8 @@ def settle_reads(batch: Batch, context: Context) -> None:
     if len(few):
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
-    batch.work.settled = batch.reads.count - count_marked(batch.placements.unsettled, ANY_MARK, backend)
+    batch.pieces, batch.placements.left = table, batch.placements.unsettled.copy()
+    batch.work.settled = batch.reads.count - count_marked(batch.placements.left, ANY_MARK, backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PieceTable:

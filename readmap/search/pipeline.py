@@ -8,6 +8,7 @@ from dataclasses import replace
 from readmap.reads.parsing import Reads
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.batch import Batch
+from readmap.search.beside import looks_beside, settle_beside
 from readmap.search.context import Context, Sample
 from readmap.search.diagonals import find_diagonals
 from readmap.search.extension import score_windows, trace_alignments
@@ -27,11 +28,26 @@ from readmap.search.windows import add_diagonals, join_diagonals
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
-    """At least one read, each searched for itself: what is found of it does not depend on what others showed before."""
-    context = replace(context, sample=Sample())
+    """At least one read, searched: what is found of it depends on what others showed before by insert sizes alone."""
     batch = Batch.of(reads, context)
     if not context.reporting.everywhere:
-        settle_reads(batch, context)
+        settle_reads(batch, replace(context, sample=Sample()))
+        if looks_beside(batch, context):
+            settle_beside(batch, context, searched=False)
+    _search_by_seeds(batch, replace(context, sample=Sample()))
+    return batch
+
+
+def search_again(batch: Batch, context: Context) -> Batch:
+    """A batch that was searched before the insert sizes were known, as if they had been."""
+    if looks_beside(batch, context):
+        settle_beside(batch, context, searched=True)
+        _search_by_seeds(batch, replace(context, sample=Sample()))
+    return batch
+
+
+def _search_by_seeds(batch: Batch, context: Context) -> None:
+    """Search the reads that are unsettled."""
     for effort in efforts(context.index.suffix_count):
         for selection in select(effort, batch, context.backend):
             batch.work.count_searched(selection.count, effort.takes)
@@ -43,7 +59,6 @@ def search_reads(reads: Reads, context: Context) -> Batch:
                 join_diagonals(selection.slots, diagonals, batch, context)
             score_windows(selection.slots, batch, context, long_gaps=effort.takes in (DISTANT, SPLIT))
             choose_windows(selection.slots, batch, context)
-    return batch
 
 
 def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignments]]:
@@ -52,6 +67,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
 
     They come in parts of the batch, one unless all places are reported.
     """
+    batch.pieces = None
     inserts = to_device(context.sample.insert_sizes, context.backend)
     choose_windows(batch.queries.slot_of, batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None

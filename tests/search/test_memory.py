@@ -113,7 +113,8 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
         run(paths, outputs, mapping, backend, layout=search.layout, batch_reads=search.batch_reads)
     counted = dataclasses.asdict(mapping.summary) | {"mapqs": mapping.summary.mapqs.tolist()}
     written = [output.getvalue() for output in outputs]
-    return [*written, *(counted[name] for name in counted.keys() - {"seconds", "waiting"})], allocations
+    # Whether what was held is searched again tells in the work alone.
+    return [*written, *(counted[name] for name in counted.keys() - {"seconds", "waiting", "work"})], allocations
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -128,7 +129,7 @@ def test_any_allocation_may_fail(backends: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sample, "PAIRS", search.learnt // 2)
     monkeypatch.setattr(matches, "MATCH_BYTES", context.backend.scratch_bytes // MATCHES)
     expected, allocations = searched(search, context, files)
-    assert 200 < allocations < 450
+    assert 200 < allocations < 500
     # The last of them has the stages of all.
     for fails in range(1, allocations + 1, 1 if search.reporting.most_secondary else 5):
         assert searched(search, context, files, fails)[0] == expected, fails

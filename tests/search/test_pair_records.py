@@ -238,13 +238,15 @@ def test_work_is_counted(world: World, tmp_path: Path) -> None:
     assert everywhere.searched == sum(length >= shortest for length in lengths)
     assert work.settled + work.searched < everywhere.searched <= work.settled + work.searched + work.distant
     assert work.settled > 0 == everywhere.settled
-    assert (work.distant, work.split) == (everywhere.distant, everywhere.split)
+    alone = without.summary.work
+    assert (alone.distant, alone.split) == (everywhere.distant, everywhere.split)
     assert min(work.crowded, work.distant, work.split) > 0
+    assert work.beside > work.settled_beside > 0 == alone.beside == everywhere.beside
     gapped = sum(bool(re.search("[ID]", fields_of(line)[0][5])) for line in slow.lines)
     assert everywhere.scored >= everywhere.traced >= gapped > 0
     assert work.windows >= quick.summary.mapped
     assert work.rescues >= work.rescued
-    assert without.summary.work.rescues == 0
+    assert alone.rescues == 0
 
 
 def test_rescued_mates_are_counted(world: World, tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Pieces and Windows of settled mates -> Windows of their partners, which are looked for beside them first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from readmap.backend import Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import ANY_MARK, count_marked, list_marked
+from readmap.search.batch import Batch
+from readmap.search.context import Context, Sample
+from readmap.search.diagonals import Diagonals
+from readmap.search.divergence import LEAST_BASES
+from readmap.search.extension import score_windows
+from readmap.search.inserts import to_device
+from readmap.search.placement import choose_windows
+from readmap.search.windows import join_diagonals
+
+#: Diagonals that are tried beside a mate at most; in a library of longer fragments a search by seeds takes less time.
+MOST_TRIED = 1024
+
+_LIST, _LOOK = Kernel("search/beside", "list_beside"), Kernel("search/beside", "look_beside", grouped=True)
+_CONFIRM = Kernel("search/beside", "confirm_beside")
+_SOUGHT, _GUIDE = constant("search/beside.cu", "SOUGHT"), constant("search/beside.cu", "GUIDE")
+
+
+def looks_beside(batch: Batch, context: Context) -> bool:
+    """Whether reads that look-ups left are looked for beside their mates: the library and what a user set decide."""
+    sizes, pairing = context.sample.insert_sizes, context.pairing
+    tried = sum(size.high - size.low + 1 for size in sizes)
+    return batch.pieces is not None and pairing.joint and pairing.rescue and 0 < tried <= MOST_TRIED
+
+
+def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
+    """Give windows to the reads that lie beside settled mates, so that any other choice for the pair is negligible.
+
+    The other reads are to be searched by seeds; of those that have no settled mate, only where `searched` does not say
+    that they have been. The pieces are let go.
+    """
+    backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
+    batch.pieces = None
+    context = replace(context, sample=Sample(LEAST_BASES))  # whatever the sample proves to be
+    inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
+    batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
+    sought, guides = list_marked(roles, _SOUGHT, backend), list_marked(roles, _GUIDE, backend)
+    if not len(sought):
+        return
+    choose_windows(guides, batch, context)
+    diagonals = Diagonals.empty(len(sought), backend)
+    batch.launch(_LOOK, len(sought), context, inserts=inserts, selected=sought, found=diagonals)
+    join_diagonals(sought, diagonals, batch, context)
+    score_windows(sought, batch, context)
+    choose_windows(sought, batch, context)
+    settled = backend.empty(len(sought), np.uint8)
+    batch.launch(_CONFIRM, len(sought), context, inserts=inserts, table=table, selected=sought, settled=settled)
+    batch.work.beside += len(sought)
+    batch.work.settled_beside += count_marked(settled, ANY_MARK, backend)
