@@ -1,23 +1,7 @@
-// Blocks of gzip (BGZF: SAM specification, section 4.1), which libdeflate compresses. The library lies in a Python package,
-// so its functions come as addresses, of this process: no device but the host calls them.
-#include "common/portable.cuh"
+// Bytes -> blocks of gzip (BGZF: SAM specification, section 4.1).
+#include "common/libdeflate.cuh"
 
 const i64 STORED_BYTES = 5, TRAILER_BYTES = 8;
-
-struct Libdeflate {
-    u64 alloc_compressor, deflate_compress, crc32, free_compressor;
-
-    HOST_DEVICE void* compressor(i32 level) const { return ((void* (*)(i32))alloc_compressor)(level); }
-    HOST_DEVICE void release(void* compressor) const { ((void (*)(void*))free_compressor)(compressor); }
-    // Bytes of the compressed ones; 0 where there is no room for them.
-    HOST_DEVICE i64 compress(void* compressor, const u8* bytes, i64 count, u8* target, i64 room) const {
-        typedef u64 Compress(void*, const void*, u64, void*, u64);
-        return (i64)((Compress*)deflate_compress)(compressor, bytes, (u64)count, target, (u64)room);
-    }
-    HOST_DEVICE u32 checksum(const u8* bytes, i64 count) const {
-        return ((u32 (*)(u32, const void*, u64))crc32)(0, bytes, (u64)count);
-    }
-};
 
 HOST_DEVICE u8* put(u8* at, u32 value, i32 bytes) {
     for (i32 i = 0; i < bytes; ++i) at[i] = (u8)(value >> (8 * i));

@@ -1,16 +1,13 @@
-"""Bytes -> blocks of BGZF, many in one call, behind which alone a thread waits for Python's lock."""
+"""Bytes -> blocks of BGZF, many in one call."""
 
 from __future__ import annotations
 
-import ctypes
-from dataclasses import dataclass
-
-import deflate._deflate
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.base import Kernel
-from readmap.backend.cpu import CpuBackend
+from readmap.backend.cpu import host_backend
+from readmap.backend.libdeflate import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Codec, compress
 
 _COMPRESS = Kernel("bam/blocks", "compress_blocks")
@@ -19,25 +16,11 @@ _COMPRESS = Kernel("bam/blocks", "compress_blocks")
 MOST_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
 
 
-@dataclass(frozen=True)
-class Libdeflate:
-    """Where functions of libdeflate are in this process."""
-
-    alloc_compressor: int
-    deflate_compress: int
-    crc32: int
-    free_compressor: int
-
-
 def block_codec() -> Codec:
     """What compresses blocks: functions of libdeflate, where its Python package shows them, else that package's."""
-    library = ctypes.CDLL(deflate._deflate.__file__)
-    try:
-        functions = [getattr(library, f"libdeflate_{name}") for name in Libdeflate.__dataclass_fields__]
-    except AttributeError:
+    held, backend = libdeflate(), host_backend("bam/blocks", 1)
+    if held is None or backend is None:
         return compress
-    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
-    held, backend = Libdeflate(*addresses), CpuBackend(1)
     header = np.frombuffer(HEADER_BEGIN, np.uint8)
 
     def compress_blocks(data: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], list[int]]:

@@ -36,7 +36,7 @@ REPORT = re.compile(r"^========= (?!COMPUTE-SANITIZER)(\S.*)$", re.MULTILINE)
 PLACE = re.compile(r"^=========\s+at (.+)$", re.MULTILINE)
 
 #: Modules that commands run on the host alone, whatever the device.
-ON_HOST = {"bam/blocks", "bam/places", "index/codes", "index/fasta", "reads/bam", "reads/cut"}
+ON_HOST = {"bam/blocks", "bam/places", "index/codes", "index/fasta", "reads/bam", "reads/blocks", "reads/cut"}
 
 
 class Case(NamedTuple):

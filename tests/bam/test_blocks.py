@@ -4,6 +4,7 @@ import deflate._deflate
 import numpy as np
 import pytest
 
+from readmap.backend import libdeflate
 from readmap.bam import blocks
 from readmap.bam.blocks import block_codec
 from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BYTES, compress
@@ -31,7 +32,12 @@ def test_blocks_of_all_kinds_behind_each_other() -> None:
 
 
 def test_a_package_that_hides_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks.ctypes, "CDLL", lambda path: object())
+    monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
+    assert block_codec() is compress
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "host_backend", lambda module, threads: None)
     assert block_codec() is compress
 
 

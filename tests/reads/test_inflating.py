@@ -1,0 +1,69 @@
+"""Blocks that libdeflate's own functions inflate: their contents, or none where one of them is corrupt."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from readmap.backend import libdeflate
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, compress
+from readmap.reads import blocks
+from readmap.reads.blocks import block_inflater
+
+DRAW = np.random.default_rng(6)
+
+
+def group(*parts: bytes) -> tuple[bytes, list[int]]:
+    return b"".join(parts), np.cumsum([0, *map(len, parts)]).tolist()
+
+
+def block(data: bytes) -> bytes:
+    return bytes(compress(np.frombuffer(data, np.uint8), 1)[0])
+
+
+def inflated(*parts: bytes) -> bytes | None:
+    inflate = block_inflater()
+    assert inflate is not None
+    contents = inflate(*group(*parts))
+    return None if contents is None else bytes(contents)
+
+
+@pytest.mark.parametrize("letters", [1, 4, 256])
+@pytest.mark.parametrize("size", [1, 1000, BLOCK_BYTES])
+def test_contents(letters: int, size: int) -> None:
+    parts = [DRAW.integers(0, letters, size, np.uint8).tobytes() for _ in range(3)]
+    assert inflated(*map(block, parts)) == b"".join(parts)
+
+
+def test_empty_blocks() -> None:
+    assert inflated(END_OF_FILE, block(b"one"), END_OF_FILE, END_OF_FILE, block(b"two"), END_OF_FILE) == b"onetwo"
+    assert inflated(*[END_OF_FILE] * 20_000) == b""
+
+
+@pytest.mark.parametrize("at", range(len(block(b"ACGT" * 50))))
+def test_any_bit_may_be_wrong(at: int) -> None:
+    """Some of them say nothing of the contents."""
+    right = block(b"ACGT" * 50)
+    for bit in range(8):
+        wrong = bytearray(right)
+        wrong[at] ^= 1 << bit
+        found = inflated(block(b"before"), bytes(wrong), block(b"behind"))
+        assert found is None or found == b"before" + b"ACGT" * 50 + b"behind"
+
+
+def test_what_is_no_block() -> None:
+    right = block(b"ACGT" * 50)
+    assert inflated(right[:-1]) is None
+    assert inflated(right + b"\0") is None
+    assert inflated(right[:-4] + b"\xff\xff\xff\xff") is None
+    assert inflated(gzip.compress(b"A" * (1 << 17))) is None  # more than a block may hold
+
+
+def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "host_backend", lambda module, threads: None)
+        assert block_inflater() is None
+    monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
+    assert block_inflater() is None
