@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Codec, compress
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, PYTHON_CODEC, Codec
 
 _COMPRESS = Kernel("bam/blocks", "compress_blocks")
 
@@ -20,7 +20,7 @@ def block_codec() -> Codec:
     """What compresses blocks: functions of libdeflate, where its Python package shows them, else that package's."""
     held, backend = libdeflate(), host_backend("bam/blocks", 1)
     if held is None or backend is None:
-        return compress
+        return PYTHON_CODEC
     header = np.frombuffer(HEADER_BEGIN, np.uint8)
 
     def compress_blocks(data: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], list[int]]:
@@ -34,4 +34,4 @@ def block_codec() -> Codec:
             raise MemoryError("to compress")
         return blocks[: int(sizes.sum())], sizes.tolist()
 
-    return compress_blocks
+    return Codec("libdeflate", compress_blocks)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,10 +34,11 @@ Number = TypeVar("Number", np.uint64, np.int64)
 #: Records between two of a run that may begin a piece.
 STEP = 256
 
-#: Bytes of records that are merged together, and the buffers for them: one is filled while two are written. With less
-#: memory pieces are a part of it.
-MOST_PIECE, LEAST_PIECE, PIECES = 64 << 20, 1 << 20, 3
-PIECES_IN_MEMORY = 16
+#: Bytes of records that are merged together, by one thread. With less memory pieces are a part of it.
+MOST_PIECE, LEAST_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 32
+
+#: Threads that merge, a piece each, and buffers beside theirs: for pieces that are being written.
+MERGERS, WRITTEN = 4, 2
 
 #: A key and an end.
 SIDE_BYTES = 16
@@ -92,12 +93,14 @@ class Runs:
         self._piece_bytes = min(max(memory // PIECES_IN_MEMORY, LEAST_PIECE), MOST_PIECE)
         self._folder = folder
         self._backend = backend
-        self._threads = ThreadPoolExecutor(backend.threads, "readmap-runs")
-        self._pieces = BufferPool(backend.host_buffer, 0, PIECES)
-        self._gathered = np.empty(0, np.uint8)
+        self._copiers = ThreadPoolExecutor(backend.threads, "readmap-runs")
+        self._mergers = ThreadPoolExecutor(min(MERGERS, backend.threads), "readmap-merge")
+        # A merger computes alone: threads that share a piece wait for each other more than they compute.
+        self._alone = CpuBackend(1)
+        self._pieces = BufferPool(backend.host_buffer, 0, MERGERS + WRITTEN)
+        self._gathered = BufferPool(backend.host_buffer, 0, MERGERS)
         self._runs: list[Run] = []
         self._used = self._filled = 0
-        self._merging: threading.Thread | None = None
         self._scratch: Path | None = None
         self._lock, self._is_closed = threading.Lock(), False
 
@@ -123,7 +126,7 @@ class Runs:
     def fill(self, data: Bytes) -> None:
         """The next bytes of the run that was added last."""
         with self._open():
-            self._copy_all([(data, self._memory.bytes[self._filled : self._filled + len(data)])])
+            self._copy(data, self._memory.bytes[self._filled : self._filled + len(data)])
             self._filled += len(data)
 
     @contextlib.contextmanager
@@ -158,31 +161,16 @@ class Runs:
 
     def merged(self) -> Iterator[Piece]:
         """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile."""
-        ready: queue.SimpleQueue[Piece | BaseException | None] = queue.SimpleQueue()
-
-        def merge() -> None:
-            try:
-                for piece in self._merged(self._runs):
-                    ready.put(piece)
-                ready.put(None)
-            except BaseException as error:  # it crosses to the caller's thread
-                ready.put(error)
-
-        self._merging = threading.Thread(target=merge, name="readmap-merge", daemon=True)
-        self._merging.start()
-        while (item := ready.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        return self._merged(self._runs)
 
     def close(self) -> None:
         """End the threads, and let go of the memory; another thread that adds to it ends at its next piece."""
         self._is_closed = True
         self._pieces.close()
+        self._gathered.close()
         with self._lock:
-            if self._merging is not None:
-                self._merging.join()
-            self._threads.shutdown()
+            self._mergers.shutdown(cancel_futures=True)
+            self._copiers.shutdown()
             self._runs = []
             self._memory.close()
 
@@ -193,47 +181,51 @@ class Runs:
         if not runs:
             return
         begins = np.zeros(len(runs), np.int64)
+        coming: deque[Future[Piece]] = deque()
         for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
             if (cut > begins).any():
-                yield self._piece(runs, begins, cut)
+                coming.append(self._mergers.submit(self._piece, runs, begins, cut))
             begins = cut
+            if len(coming) > MERGERS:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
 
     def _piece(self, runs: list[Run], begins: Places, ends: Places) -> Piece:
         """Some records of each run, merged."""
         parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
         keys = np.concatenate([run.keys[begin:end] for run, begin, end in parts])
         lengths = np.concatenate([np.diff(run.ends[begin:end], prepend=run.start(begin)) for run, begin, end in parts])
-        source, offsets = self._source(parts)
-        starts = np.concatenate(
-            [run.ends[begin:end] + offset for (run, begin, end), offset in zip(parts, offsets, strict=True)]
-        )
         keys, order = self._in_order(keys)
-        buffer = self._pieces.take(int(lengths.sum()))
-        placed = gather_into(buffer.data, source, starts - lengths, lengths, order, self._backend)
+        with self._source(parts) as (source, offsets):
+            starts = np.concatenate(
+                [run.ends[begin:end] + offset for (run, begin, end), offset in zip(parts, offsets, strict=True)]
+            )
+            buffer = self._pieces.take(int(lengths.sum()))
+            placed = gather_into(buffer.data, source, starts - lengths, lengths, order, self._alone)
         return Piece(buffer, keys, placed)
 
-    def _source(self, parts: list[tuple[Run, int, int]]) -> tuple[Bytes, list[int]]:
+    @contextlib.contextmanager
+    def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[tuple[Bytes, list[int]]]:
         """Bytes that hold the parts of all runs, and what is to be added to a place in a run for that in them."""
         if all(run.file is None for run, _, _ in parts):
-            return self._memory.bytes, [run.begin for run, _, _ in parts]
+            yield self._memory.bytes, [run.begin for run, _, _ in parts]
+            return
         bounds = [(run.start(begin), int(run.ends[end - 1])) for run, begin, end in parts]
-        sizes = [end - begin for begin, end in bounds]
-        if sum(sizes) > len(self._gathered):
-            self._gathered = np.empty(sum(sizes), np.uint8)
-        offsets, at = [], 0
-        files, copies = [], []
-        for (run, _, _), (begin, end) in zip(parts, bounds, strict=True):
-            target = self._gathered[at : at + end - begin]
-            if run.file is not None:
-                files.append((run.file, begin, target))
-            else:
-                copies.append((self._memory.bytes[run.begin + begin : run.begin + end], target))
-            offsets.append(at - begin)
-            at += end - begin
-        self._copy_all(copies)
-        for _ in self._threads.map(_read, *zip(*files, strict=True)):
-            pass
-        return self._gathered, offsets
+        buffer = self._gathered.take(sum(end - begin for begin, end in bounds))
+        try:
+            offsets, at = [], 0
+            for (run, _, _), (begin, end) in zip(parts, bounds, strict=True):
+                target = buffer.data[at : at + end - begin]
+                if run.file is not None:
+                    _read(run.file, begin, target)
+                else:
+                    target[:] = self._memory.bytes[run.begin + begin : run.begin + end]
+                offsets.append(at - begin)
+                at += end - begin
+            yield buffer.data, offsets
+        finally:
+            buffer.release()
 
     def _in_order(self, keys: Keys) -> tuple[Keys, NDArray[np.uint32]]:
         """The keys in order, and their numbers beside them; equal ones as they stand, by runs."""
@@ -241,26 +233,18 @@ class Runs:
         bits = int(keys.max() - low).bit_length()
         numbers = np.arange(count, dtype=np.uint32)
         scratch = np.empty(count, np.uint64), np.empty(count, np.uint32)
-        found, order = sort_pairs(keys - low, numbers, *scratch, bits, self._backend)
+        found, order = sort_pairs(keys - low, numbers, *scratch, bits, self._alone)
         return found + low, order
 
-    def _copy_all(self, copies: list[tuple[Bytes, Bytes]]) -> None:
-        """Copy each of some bytes to others of the same length, by all threads."""
-        size = max(sum(len(source) for source, _ in copies) // self._backend.threads, 1 << 20)
+    def _copy(self, source: Bytes, target: Bytes) -> None:
+        """Copy bytes to others, of the same number, by all threads."""
+        size = max(len(source) // self._backend.threads, 1 << 20)
 
-        def copy(source: Bytes, target: Bytes) -> None:
-            target[:] = source
+        def copy(begin: int) -> None:
+            target[begin : begin + size] = source[begin : begin + size]
 
-        parts = [
-            (source[at : at + size], target[at : at + size])
-            for source, target in copies
-            for at in range(0, len(source), size)
-        ]
-        if len(parts) == 1:
-            copy(*parts[0])
-        elif parts:
-            for _ in self._threads.map(copy, *zip(*parts, strict=True)):
-                pass
+        for _ in self._copiers.map(copy, range(0, len(source), size)):
+            pass
 
 
 def _in_file(path: Path, name: str, values: NDArray[Number]) -> NDArray[Number]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +26,7 @@ LEVEL = 1
 BLOCK_BYTES = 65_280
 
 # What a thread takes at a time: whole blocks, so that the groups do not show in the file.
-GROUP_BYTES = 16 * BLOCK_BYTES
+GROUP_BLOCKS = 16
 
 # Groups under way for each thread: the one in work, and the next, so that no thread waits for the caller.
 GROUPS_A_THREAD = 2
@@ -41,8 +42,17 @@ GZIP_HEADER_BYTES, TRAILER_BYTES = 10, 8
 STORED = struct.Struct("<B H H")
 
 
-#: The blocks of some data, one behind the other, and the bytes of each; the level is libdeflate's.
-Codec = Callable[[NDArray[np.uint8], int], tuple["bytes | NDArray[np.uint8]", list[int]]]
+class Codec(NamedTuple):
+    """What makes blocks.
+
+    name: for reports. compress: the blocks of some data, one behind the other, and the bytes of each; the level is
+    libdeflate's. blocks: of a group, which is compressed together. threads: most that compress; None for all.
+    """
+
+    name: str
+    compress: Callable[[NDArray[np.uint8], int], tuple[bytes | NDArray[np.uint8], list[int]]]
+    blocks: int = GROUP_BLOCKS
+    threads: int | None = None
 
 
 class BgzfOutput(ByteSink):
@@ -57,17 +67,19 @@ class BgzfOutput(ByteSink):
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, codec: Codec | None = None) -> None:
         """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12.
 
-        codec: what compresses; None takes `compress`.
+        codec: what compresses; None takes libdeflate's Python package.
         """
         self.name = output.name
         self.block_sizes: list[int] = []
         self._output = output
         self._level = level
-        self._codec = codec or compress
+        self._codec = codec or PYTHON_CODEC
+        threads = min(threads, self._codec.threads or threads)
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
-        self._waiting: deque[_Group] = deque()
+        self._waiting: deque[Future[tuple[bytes | NDArray[np.uint8], list[int]]]] = deque()
         self._most_waiting = GROUPS_A_THREAD * threads
-        self._group = np.empty(GROUP_BYTES, np.uint8)
+        self._group_bytes = self._codec.blocks * BLOCK_BYTES
+        self._group = np.empty(self._group_bytes, np.uint8)
         self._filled = 0
         self._is_ended = False
 
@@ -83,23 +95,23 @@ class BgzfOutput(ByteSink):
         data = np.frombuffer(data, np.uint8)
         copied = 0
         while copied < len(data):
-            count = min(len(data) - copied, GROUP_BYTES - self._filled)
+            count = min(len(data) - copied, self._group_bytes - self._filled)
             self._group[self._filled : self._filled + count] = data[copied : copied + count]
             self._filled += count
             copied += count
-            if self._filled == GROUP_BYTES:
+            if self._filled == self._group_bytes:
                 self._compress_group()
 
     def lend(self, data: NDArray[np.uint8], done: Callable[[], None]) -> None:
         """As `write`, without a copy: the bytes stay as they are until `done` is called. Raises what `write` does."""
-        head = min((GROUP_BYTES - self._filled) % GROUP_BYTES, len(data))
+        head = min((self._group_bytes - self._filled) % self._group_bytes, len(data))
         self.write(data[:head])
-        ends = range(head + GROUP_BYTES, len(data) + 1, GROUP_BYTES)
+        ends = range(head + self._group_bytes, len(data) + 1, self._group_bytes)
+        left = _Countdown(len(ends) + 1, done)
         for end in ends:
-            self._compress(data[end - GROUP_BYTES : end], done if end == ends[-1] else None)
+            self._compress(data[end - self._group_bytes : end], left)
         self.write(data[ends[-1] if ends else head :])
-        if not ends:
-            done()
+        left()
 
     def finish(self) -> None:
         """Writes what is left and the end-of-file block, and finishes the other output.
@@ -128,21 +140,21 @@ class BgzfOutput(ByteSink):
     def _compress_group(self) -> None:
         """Has the group compressed, and begins another."""
         self._compress(self._group[: self._filled])
-        self._group = np.empty(GROUP_BYTES, np.uint8)
+        self._group = np.empty(self._group_bytes, np.uint8)
         self._filled = 0
 
-    def _compress(self, data: NDArray[np.uint8], done: Callable[[], None] | None = None) -> None:
-        """Has some data compressed, once not too many groups wait."""
+    def _compress(self, data: NDArray[np.uint8], left: _Countdown | None = None) -> None:
+        """Has some data compressed, once not too many groups wait; left: hears when they have been read."""
         if len(self._waiting) == self._most_waiting:
             self._write_first()
-        self._waiting.append(_Group(self._pool.submit(self._codec, data, self._level), done))
+        blocks = self._pool.submit(self._codec.compress, data, self._level)
+        if left:
+            blocks.add_done_callback(left)
+        self._waiting.append(blocks)
 
     def _write_first(self) -> None:
         # By the caller's thread, so that errors are raised there.
-        blocks, done = self._waiting.popleft()
-        data, sizes = blocks.result()
-        if done:
-            done()
+        data, sizes = self._waiting.popleft().result()
         self.block_sizes += sizes
         self._output.write(data)
 
@@ -151,11 +163,19 @@ class BgzfOutput(ByteSink):
         self._pool.shutdown(cancel_futures=True)
 
 
-class _Group(NamedTuple):
-    """Data that are being compressed: their blocks with the bytes of each, and what hears when they have been read."""
+class _Countdown:
+    """Calls a function when it has itself been called so many times, by any threads."""
 
-    blocks: Future[tuple[bytes | NDArray[np.uint8], list[int]]]
-    done: Callable[[], None] | None
+    def __init__(self, count: int, done: Callable[[], None]) -> None:
+        self._count, self._done = count, done
+        self._lock = threading.Lock()
+
+    def __call__(self, *_: object) -> None:
+        with self._lock:
+            self._count -= 1
+            is_last = not self._count
+        if is_last:
+            self._done()
 
 
 def compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
@@ -180,3 +200,6 @@ def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]
         length = STORED.size + len(data)
     header = HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER_BYTES - 1)
     return [header, *contents, compressed[-TRAILER_BYTES:]]
+
+
+PYTHON_CODEC = Codec("libdeflate", compress)

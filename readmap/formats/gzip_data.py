@@ -46,23 +46,31 @@ IsalError = cast(type[Exception], igzip_lib.IsalError)
 #: The contents of some blocks, given as a group of _BlockGroups is; None where one of them is corrupt.
 Inflater = Callable[[bytes, list[int]], memoryview | None]
 
+#: Opens one where there are blocks; None where there is none.
+Opener = Callable[[], Inflater | None]
+
+
+def no_inflater() -> None:
+    """Blocks are inflated here."""
+
 
 class UnmarkedEnd(DataError):
     """Blocked gzip without its end-of-file block: it may be cut short between blocks, but some programs write none."""
 
 
 def inflate(
-    file: File, name: str, head: bytes, threads: int, inflater: Inflater | None = None
+    file: File, name: str, head: bytes, threads: int, open_inflater: Opener = no_inflater
 ) -> Generator[Piece, None, None]:
     """The contents of gzip data in pieces of 1 byte to 4 MiB, in order.
 
     head: the first 18 bytes of the data, or more, or all there are, already read from `file`. name: for messages.
-    threads: the most that inflate blocked gzip; of other gzip one thread inflates ahead if there are several. inflater:
-    of blocked gzip, the same in less time.
+    threads: the most that inflate blocked gzip; of other gzip one thread inflates ahead if there are several.
+    open_inflater: of what makes the same of blocked gzip in less time.
     Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
     pieces before that place; UnmarkedEnd behind all of them. Closing the generator ends the threads.
     """
     if _block_length(head, 0):
+        inflater = open_inflater()
         most = threads if inflater else min(threads, MOST_THREADS)
         return _inflate_blocks(file, name, head, most, inflater)
     members = _inflate_members(file, name, head, 0)

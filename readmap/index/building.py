@@ -68,7 +68,7 @@ def build_index(
     """
     wanted, tell = Structure(structure), progress or (lambda stage, done, whole: None)
     backend = open_backend(device, threads, gpu_memory)
-    with open_bytes(str(fasta), backend.threads, block_inflater()) as source:
+    with open_bytes(str(fasta), backend.threads, block_inflater) as source:
         reference = read_reference(source, backend, lambda done: tell("read", done, 0))
     if wanted.has_tree:
         refuse_large(reference.length)

@@ -63,7 +63,7 @@ class AlignmentReads:
             if self._samtools:
                 start = read_up_to(self._samtools, START_BYTES)
             inflated = self._samtools or file
-            self._source = PieceSource(name, inflate(inflated, name, start, threads, block_inflater()), inflated)
+            self._source = PieceSource(name, inflate(inflated, name, start, threads, block_inflater), inflated)
             self._contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             if self._samtools:
@@ -201,7 +201,7 @@ def open_reads(path: str, threads: int = 1, collate: bool = False) -> ByteSource
         start = read_up_to(file, START_BYTES)
         if _holds_alignments(start):
             return AlignmentReads(file, name, start, threads, collate)
-        return bytes_behind(file, name, start, threads, block_inflater())
+        return bytes_behind(file, name, start, threads, block_inflater)
     except BaseException:
         file.close()
         raise

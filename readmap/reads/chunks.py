@@ -175,7 +175,7 @@ def read_chunks(
         for lane, one in enumerate(layouts):
             with contextlib.ExitStack() as stack:
                 named = list(itertools.islice(following, one.files))
-                sources = [stack.enter_context(open_bytes(path, threads, block_inflater())) for path in named]
+                sources = [stack.enter_context(open_bytes(path, threads, block_inflater)) for path in named]
                 starts = [read_start(source) for source in sources]
                 if any(starts):
                     for chunk in _Cutter(sources, starts, one, pool, batch_reads, warn).chunks():

@@ -30,7 +30,8 @@ def looks_beside(batch: Batch, context: Context) -> bool:
     """Whether reads that look-ups left are looked for beside their mates: the library and what a user set decide."""
     sizes, pairing = context.sample.insert_sizes, context.pairing
     tried = sum(size.high - size.low + 1 for size in sizes)
-    return batch.pieces is not None and pairing.joint and pairing.rescue and 0 < tried <= MOST_TRIED
+    is_known = batch.reads.paired and 0 < tried <= MOST_TRIED
+    return is_known and batch.pieces is not None and pairing.joint and pairing.rescue
 
 
 def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:

@@ -1,5 +1,6 @@
 """Sorted outputs: the records of the unsorted one in samtools' order, with an index, whole or not at all."""
 
+import json
 import os
 import random
 import re
@@ -148,6 +149,17 @@ def test_levels_differ_in_size_alone(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "9.bam").stat().st_size < (tmp_path / "1.bam").stat().st_size
     assert search_in(folder, str(tmp_path / "out.sam"), "--level", "9") == 2
     assert search_in(folder, str(tmp_path / "out.cram"), "--level", "9") == 2
+
+
+def test_codecs_on_the_cpu(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = "--sort", "--device", "cpu", "--json", str(tmp_path / "json")
+    for codec in ("auto", "libdeflate"):
+        assert search_in(folder, str(tmp_path / f"{codec}.bam"), *words, "--codec", codec) == 0
+        assert json.loads((tmp_path / "json").read_text())["codec"] == "libdeflate"
+        assert records_of(tmp_path / f"{codec}.bam") == records_of(folder / "expected.bam")
+    assert search_in(folder, str(tmp_path / "out.bam"), *words, "--codec", "nvcomp") == 1
+    assert "--codec nvcomp: expected a GPU and nvidia-libnvcomp" in capfd.readouterr().err
+    assert not (tmp_path / "out.bam").exists()
 
 
 def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ import pysam
 import pytest
 
 from readmap.formats import bgzf
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BYTES, BgzfOutput
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BLOCKS, BgzfOutput, Codec, compress
 from readmap.formats.output import open_output
+
+GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
 
 
 class Memory:
@@ -249,22 +251,42 @@ def test_what_is_not_committed_leaves_nothing(tmp_path: pathlib.Path, error: typ
 
 
 def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    compress, begun = bgzf.compress, threading.Semaphore(0)
+    begun = threading.Semaphore(0)
 
-    def slowly(data: np.ndarray, level: int) -> bytes:
+    def slowly(data: np.ndarray, level: int) -> tuple[bytes, list[int]]:
         begun.release()
         time.sleep(0.5)
         return compress(data, level)
 
-    monkeypatch.setattr(bgzf, "compress", slowly)
     monkeypatch.setattr(bgzf, "GROUPS_A_THREAD", 20)
-    output = BgzfOutput(Memory(), 1)
+    output = BgzfOutput(Memory(), 1, codec=Codec("slow", slowly))
     output.write(bytes(10 * GROUP_BYTES))
     begun.acquire()
     began = time.perf_counter()
     output.abort()
     assert time.perf_counter() - began < 2
     assert not begun.acquire(blocking=False)
+
+
+@pytest.mark.parametrize("size", [10, GROUP_BYTES, 5 * GROUP_BYTES + 10])
+@pytest.mark.parametrize("before", [0, 10])
+def test_what_is_lent_is_let_go_once_it_has_been_read(before: int, size: int) -> None:
+    """Without another write behind it; its bytes change at that moment."""
+    memory, is_done = Memory(), threading.Event()
+    lent = np.frombuffer(sam_like(size), np.uint8).copy()
+    expected = bytes(before) + lent.tobytes()
+
+    def done() -> None:
+        lent[:] = 0
+        assert not is_done.is_set()
+        is_done.set()
+
+    with BgzfOutput(memory, 3) as output:
+        output.write(bytes(before))
+        output.lend(lent, done)
+        assert is_done.wait(20)
+        output.commit()
+    assert gzip.decompress(memory.data) == expected
 
 
 def test_abort_while_another_thread_writes(tmp_path: pathlib.Path) -> None:

@@ -95,6 +95,8 @@ def test_what_is_not_looked_for(backends: str) -> None:
     assert searched(mates, context).work.beside == 1
     assert searched([mates[1], mates[1]], context).work.beside == 0
     assert searched([mates[0], mates[0]], context).work.beside == 0
+    alone = reads_of(fastq(mates), context.backend)
+    assert search_reads(alone, context).work.beside == 0
     wide = Sample(insert_sizes=given_insert_size(3_000, MOST_TRIED // 8 + 1))
     for other in (
         replace(context, sample=Sample()),

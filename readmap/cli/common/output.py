@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 from readmap.bam.blocks import block_codec
-from readmap.formats.bgzf import LEVEL, BgzfOutput
+from readmap.formats.bgzf import LEVEL, BgzfOutput, Codec
 from readmap.formats.output import ByteSink, open_output
 
 BAM_ENDING = ".bam"
@@ -12,11 +15,35 @@ BAM_ENDING = ".bam"
 COMPRESSED = (BAM_ENDING, ".gz", ".bgz")
 
 
-def open_plain(path: str | None, threads: int, level: int | None = None) -> ByteSink:
-    """The output as it is written, or compressed where its name says so; level: as open_blocks has it."""
-    return open_blocks(path, threads, level) if path and path.endswith(COMPRESSED) else open_output(path, threads)
+class Compression:
+    """How the outputs of a run are compressed.
+
+    level: libdeflate's.
+    """
+
+    def __init__(self, open_codec: Callable[[], Codec] = block_codec, level: int | None = None) -> None:
+        """open_codec: called for the first output that is compressed. level: None for the usual one."""
+        self._open = open_codec
+        self.level = level or LEVEL
+
+    @cached_property
+    def codec(self) -> Codec:
+        """What compresses, one for all outputs."""
+        return self._open()
+
+    @property
+    def used(self) -> str | None:
+        """The name of the codec; None where nothing is compressed."""
+        return self.codec.name if "codec" in vars(self) else None
 
 
-def open_blocks(path: str, threads: int, level: int | None = None) -> BgzfOutput:
-    """The output, compressed; level: libdeflate's, None for the usual one."""
-    return BgzfOutput(open_output(path, threads), threads, level or LEVEL, block_codec())
+def open_plain(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
+    """The output as it is written, or compressed where its name says so."""
+    if path and path.endswith(COMPRESSED):
+        return open_blocks(path, threads, compression or Compression())
+    return open_output(path, threads)
+
+
+def open_blocks(path: str, threads: int, compression: Compression) -> BgzfOutput:
+    """The output, compressed."""
+    return BgzfOutput(open_output(path, threads), threads, compression.level, compression.codec)

@@ -18,7 +18,7 @@ from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
 from readmap.cli.search.lanes import files_of, lanes_of
 from readmap.cli.search.options import Options
-from readmap.cli.search.output import open_outputs, sorting_needs
+from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
 from readmap.errors import IndexFolderError
@@ -57,14 +57,15 @@ def search(context: typer.Context, options: Options) -> None:
     )
     index = Index.open(path, not options.no_check)
     mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes)
+    backend = options.resources.open_backend()
+    compression = compression_of(options.output, backend)
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(options.output, index.reference, options.resources.workers) as outputs,
+        open_outputs(options.output, index.reference, options.resources.workers, compression) as outputs,
         open_all(options, lanes, layouts, header) as reads,
     ):
         refuse_for_single(context, reads.paired)
         _warn(path, index, options.index, report)
-        backend = options.resources.open_backend()
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
@@ -89,6 +90,7 @@ def search(context: typer.Context, options: Options) -> None:
         reads.account(summary)
         named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
         named |= {name: printable(sink.name) for name, sink in outputs.items()}
+        named |= {"codec": compression.used} if compression.used else {}
         report.finish(named | _record(summary, index, backend, loading) | mode.record(), sinks)
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), *warnings, report.cost()]:

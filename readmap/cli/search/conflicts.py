@@ -56,7 +56,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["read_groups"], is_table, "only SAM, BAM and CRAM have read groups"),
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
         (["sort_memory", "index_format"], not output.sort, "only with --sort"),
-        (["level"], not (output.path or "").endswith(COMPRESSED), "only for BAM, .gz and .bgz"),
+        (["level", "codec"], not (output.path or "").endswith(COMPRESSED), "only for BAM, .gz and .bgz"),
         (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
         (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),

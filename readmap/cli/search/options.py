@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from readmap.backend.machine import available_memory
@@ -41,6 +42,14 @@ ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": 
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
 SCORING = Scoring()
+
+
+class CodecName(StrEnum):
+    """What compresses."""
+
+    AUTO = "auto"
+    LIBDEFLATE = "libdeflate"
+    NVCOMP = "nvcomp"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +126,13 @@ class OutputOptions:
     )
     level: int | None = number(
         "--level", "How small BAM and .gz become, 1 (the quickest, the default) to 12, as libdeflate counts.", 1, 12
+    )
+    codec: str = choice(
+        "--codec",
+        "What compresses BAM and .gz: libdeflate, to the same bytes everywhere; nvcomp, on the GPU, to others; or "
+        "auto, nvcomp where it is, below level 6 (default: auto).",
+        CodecName,
+        default=CodecName.AUTO,
     )
     index_format: str | None = choice(
         "--index-format",

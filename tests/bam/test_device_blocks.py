@@ -1,0 +1,102 @@
+"""Blocks of BGZF from members of gzip, and those that a GPU makes: whole, of the bytes that went in, the same again."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import numpy as np
+import pytest
+
+from readmap.backend import nvcomp as library
+from readmap.backend import open_backend
+from readmap.bam.device_blocks import blocks_of, device_codec
+from readmap.errors import BackendError
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, TRAILER_BYTES
+
+DRAW = np.random.default_rng(7)
+SIZES = (1, 77, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES + 5)
+
+
+def drawn(letters: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return DRAW.integers(0, letters, size, np.uint8)
+
+
+def check(blocks: bytes, sizes: list[int], data: bytes) -> None:
+    """Each block is one, of the bytes in turn, and no larger than a stored one."""
+    at = 0
+    for number, size in enumerate(sizes):
+        block, part = blocks[at : at + size], data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]
+        assert block.startswith(HEADER_BEGIN)
+        assert int.from_bytes(block[16:18], "little") == size - 1
+        assert gzip.decompress(block) == part
+        assert size <= len(part) + 18 + 5 + TRAILER_BYTES
+        at += size
+    assert at == len(blocks)
+
+
+@pytest.mark.parametrize("letters", [1, 4, 256])
+@pytest.mark.parametrize("size", SIZES)
+def test_blocks_of_members(backends: str, letters: int, size: int) -> None:
+    backend, data, stride = open_backend(backends), drawn(letters, size), 66_000
+    members = [gzip.compress(data[at : at + BLOCK_BYTES], 1, mtime=0) for at in range(0, size, BLOCK_BYTES)]
+    room = np.zeros((len(members), stride), np.uint8)
+    for row, member in zip(room, members, strict=True):
+        row[: len(member)] = np.frombuffer(member, np.uint8)
+    given = data, room.reshape(-1), np.array([len(one) for one in members]), np.frombuffer(HEADER_BEGIN, np.uint8)
+    blocks = backend.empty(len(members) << 16, np.uint8)
+    ends, total = blocks_of(*map(backend.to_device, given), blocks, backend)
+    sizes = np.diff(backend.to_host(ends), prepend=0).tolist()
+    check(backend.to_host(blocks)[:total].tobytes(), sizes, data.tobytes())
+
+
+def nvcomp_is_there() -> bool:
+    return library.nvcomp() is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("level", [1, 6])
+@pytest.mark.parametrize("letters", [1, 4, 40, 256])
+def test_blocks_of_the_device(level: int, letters: int) -> None:
+    if not nvcomp_is_there():
+        pytest.skip("nvCOMP is not installed")
+    codec = device_codec(open_backend("cuda"), level)
+    for size in (*SIZES, codec.blocks * BLOCK_BYTES):
+        data = drawn(letters, size)
+        blocks, sizes = codec.compress(data, level)
+        check(bytes(blocks), sizes, data.tobytes())
+        assert bytes(codec.compress(data, level)[0]) == bytes(blocks)
+
+
+@pytest.mark.gpu
+def test_higher_levels_make_smaller_files() -> None:
+    if not nvcomp_is_there():
+        pytest.skip("nvCOMP is not installed")
+    backend, lines = open_backend("cuda"), [b"%d\tACGT" % number for number in DRAW.integers(0, 999, 50_000)]
+    data = np.frombuffer(b"".join(lines), np.uint8)
+    sizes = [len(device_codec(backend, level).compress(data, level)[0]) for level in (1, 6)]
+    assert len(zlib.compress(data, 1)) * 1.2 > sizes[0] > sizes[1]
+
+
+def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BackendError, match="expected a GPU and nvidia-libnvcomp"):
+        device_codec(open_backend("cpu"), 1)
+
+
+@pytest.mark.gpu
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not nvcomp_is_there():
+        pytest.skip("nvCOMP is not installed")
+    backend = open_backend("cuda")
+
+    def full(*_: object) -> None:
+        raise backend.memory_error(1, 2)
+
+    monkeypatch.setattr(backend, "empty", full)
+    with pytest.raises(BackendError, match="--codec nvcomp"):
+        device_codec(backend, 1)
+
+
+def test_an_absent_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "SONAME", "libnvcomp.none")
+    assert library.nvcomp.__wrapped__() is None
