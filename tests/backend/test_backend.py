@@ -1,5 +1,6 @@
 """The backends: declarations read from the sources, arguments that are checked, compiled code kept by content."""
 
+import functools
 import os
 import re
 import shutil
@@ -903,3 +904,22 @@ def test_source_that_nvrtc_does_not_compile(tiny: Path) -> None:
     (tiny / "broken.cu").write_text("KERNEL void broken(i64 begin, i64 end, const u8* bytes) { nonsense; }\n")
     with pytest.raises(BackendError, match=r"NVRTC could not compile .*broken\.cu for sm_90:(.|\n)*nonsense"):
         nvrtc.compile_cubin("common/broken", "sm_90", ())
+
+
+def test_threads_that_are_first_share_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a type of its own for ctypes, which no other one of that name fits."""
+    ready, interval = threading.Barrier(8), sys.getswitchinterval()
+
+    def type_of(_: int) -> int:
+        ready.wait()
+        return id(signatures._structure("Libdeflate", (signatures.Integer("one", "u64"),)).ctype)
+
+    monkeypatch.setattr(signatures, "_made", functools.cache(signatures.Structure))
+    try:
+        sys.setswitchinterval(1e-6)
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(50):
+                signatures._made.cache_clear()
+                assert len({*pool.map(type_of, range(8))}) == 1
+    finally:
+        sys.setswitchinterval(interval)

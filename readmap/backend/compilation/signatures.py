@@ -11,8 +11,9 @@ import ctypes
 import functools
 import operator
 import re
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -88,16 +89,18 @@ Parameter = Integer | Array | Group
 
 @dataclass(frozen=True)
 class Structure:
-    """The members of a group; the base, if any, is the first of them and has no name."""
+    """The members of a group; the base, if any, is the first of them and has no name.
+
+    ctype: its type in memory.
+    """
 
     name: str
     members: tuple[Parameter, ...]
+    ctype: Any = field(init=False, compare=False)
 
-    @functools.cached_property
-    def ctype(self) -> Any:
-        """Its type in memory."""
+    def __post_init__(self) -> None:
         fields = [(member.name or "base", member.ctype) for member in self.members]
-        return type(self.name, (ctypes.Structure,), {"_fields_": fields})
+        object.__setattr__(self, "ctype", type(self.name, (ctypes.Structure,), {"_fields_": fields}))
 
     @functools.cached_property
     def key(self) -> str:
@@ -221,8 +224,13 @@ def _array(member: Member, extent: str, declared: Declarations) -> Array:
     return Array(member.name, member.type, dtype, words, extent, "" if extent == SOME else expected)
 
 
-#: One for all kernels, so that a group is packed once.
-_structure = functools.cache(Structure)
+_made, _making = functools.cache(Structure), threading.Lock()
+
+
+def _structure(name: str, members: tuple[Parameter, ...]) -> Structure:
+    """One for all kernels, so that a group is packed once, and for all threads: ctypes takes no other of its name."""
+    with _making:
+        return _made(name, members)
 
 
 @functools.cache
