@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.bam.runs import Keys, Places, Runs
+from readmap.bam.runs import Keys, Piece, Places, Runs
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
@@ -85,10 +86,15 @@ class SortedOutput(ByteSink):
         if self._is_finished:
             return
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes, self._backend)
-        for piece in self._runs.merged():
-            if index:
-                index.add(piece.bytes, piece.ends)
-            self._output.lend(piece.bytes, piece.buffer.release)
+        with ThreadPoolExecutor(1, "readmap-index") as indexing:
+            indexed = []
+            for piece in self._runs.merged():
+                if index:
+                    piece.buffer.hold()
+                    indexed.append(indexing.submit(_add, index, piece))
+                self._output.lend(piece.bytes, piece.buffer.release)
+            for one in indexed:
+                one.result()
         self._output.finish()
         if index and self._index and self._index_output:
             self._index_output.write(index.write(self._index.bam.block_sizes))
@@ -117,3 +123,11 @@ class SortedOutput(ByteSink):
         """A new one for files of records, gone in the end."""
         target = os.path.realpath(self.name)
         return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))
+
+
+def _add(index: FileIndex, piece: Piece) -> None:
+    """Tell an index of a piece, which is released."""
+    try:
+        index.add(piece.bytes, piece.ends)
+    finally:
+        piece.buffer.release()

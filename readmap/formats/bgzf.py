@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import queue
 import struct
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +81,9 @@ class BgzfOutput(ByteSink):
         self._waiting: deque[Future[tuple[bytes | NDArray[np.uint8], list[int]]]] = deque()
         self._most_waiting = GROUPS_A_THREAD * threads
         self._group_bytes = self._codec.blocks * BLOCK_BYTES
-        self._group = np.empty(self._group_bytes, np.uint8)
+        # Those that have been read: fresh memory takes longer than what is copied into it.
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
+        self._group = self._empty_group()
         self._filled = 0
         self._is_ended = False
 
@@ -139,17 +143,23 @@ class BgzfOutput(ByteSink):
 
     def _compress_group(self) -> None:
         """Has the group compressed, and begins another."""
-        self._compress(self._group[: self._filled])
-        self._group = np.empty(self._group_bytes, np.uint8)
+        self._compress(self._group[: self._filled], _Countdown(1, partial(self._free.put, self._group)))
+        self._group = self._empty_group()
         self._filled = 0
 
-    def _compress(self, data: NDArray[np.uint8], left: _Countdown | None = None) -> None:
+    def _empty_group(self) -> NDArray[np.uint8]:
+        """Room for a group: there is as much as groups are under way."""
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            return np.empty(self._group_bytes, np.uint8)
+
+    def _compress(self, data: NDArray[np.uint8], left: _Countdown) -> None:
         """Has some data compressed, once not too many groups wait; left: hears when they have been read."""
         if len(self._waiting) == self._most_waiting:
             self._write_first()
         blocks = self._pool.submit(self._codec.compress, data, self._level)
-        if left:
-            blocks.add_done_callback(left)
+        blocks.add_done_callback(left)
         self._waiting.append(blocks)
 
     def _write_first(self) -> None:
