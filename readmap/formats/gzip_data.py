@@ -26,10 +26,9 @@ Result = TypeVar("Result")
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_HEADER = struct.Struct("<4s 6x H 2s H H")
 BLOCK_BYTES = 1 << 16
-# Inflated bytes of a member come in pieces of this size at most: still in the cache when they are copied to where
-# they belong.
-PIECE_BYTES = 1 << 20
-PIECES_AHEAD = 8
+# Inflated bytes of a member come in pieces of this size at most: of a megabyte, each would be fresh memory.
+PIECE_BYTES = 1 << 19
+PIECES_AHEAD = 16
 READ_BYTES = 1 << 17
 # The least input a member starts with: isal 1.9 forgets what it knows of a header that its input cuts, and the
 # extra field alone may have 65,535 bytes.
