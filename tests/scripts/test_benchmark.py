@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -185,6 +186,43 @@ def test_scale_tells_the_share_of_easy_reads(backends: str, tmp_path: Path) -> N
     assert {row["set"] for row in report["kernels"]} == {"given"}
     assert all(row["verdict"] is None for row in report["bars"])
     assert not list(tmp_path.glob("out.*"))
+
+
+def test_bam_is_made_of_lanes(backends: str, tmp_path: Path) -> None:
+    reference, _, _ = write_pairs(tmp_path)
+    words = ("--device", backends, "-t", "2", "--runs", "1", "--pairs", "400")
+    done = run(tmp_path, "bam", "--reference", reference, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["checked"] is True
+    rows = {row["output"]: row for row in report["commands"]}
+    assert list(rows) == [
+        "sorted",
+        "unsorted",
+        "sorted, libdeflate",
+        "sorted in 5G",
+        "sorted CRAM",
+        "sorted, of one member",
+    ]
+    assert {row["reads"] for row in rows.values()} == {800}
+    assert rows["sorted, libdeflate"]["codec"] == "libdeflate"
+    assert rows["sorted CRAM"]["codec"] is None
+    assert not list(tmp_path.glob("out.*"))
+
+
+def test_distinct_pairs(script: Any, tmp_path: Path) -> None:
+    """Both forms hold the same records, of which mates are named alike and most have a perfect place."""
+    from benchmarks import distinct
+
+    reference, _, _ = write_pairs(tmp_path)
+    lanes = distinct.write_lanes(Path(reference), tmp_path, 2, 300, 2)
+    contents = [[gzip.decompress(file.read_bytes()) for file in lane.blocked] for lane in lanes]
+    assert contents == [[gzip.decompress(file.read_bytes()) for file in lane.one_member] for lane in lanes]
+    first, second = (text.decode().splitlines() for text in contents[0])
+    assert first[::4] == second[::4] != contents[1][0].decode().splitlines()[::4]
+    assert len({*first[1::4]}) == len(first) // 4 == lanes[0].pairs == 300
+    letters = "".join(line for line in Path(reference).read_text().splitlines() if line[0] != ">")
+    assert sum(bases in letters for bases in first[1::4]) > 60
 
 
 def test_bars_of_an_index(script: Any) -> None:

@@ -1,0 +1,128 @@
+"""Pairs of reads, no two of one fragment, in lanes of gzip: repeated ones would sort and compress as no sample does."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from isal import isal_zlib
+from numpy.typing import NDArray
+
+from readmap.bam.blocks import block_codec
+from readmap.formats.bgzf import END_OF_FILE, LEVEL
+
+LENGTH, INSERT, DEVIATION = 150, 400, 60
+PAIRS = 100_000  # that a process makes at a time
+VARIANTS, ERRORS = 0.001, 0.002  # of the bases: of the sample, and of the sequencer
+DIGITS = 9  # of a read's number
+ONE_MEMBER_LEVEL, GZIP = 1, 31  # isal's level, and zlib's number for gzip
+
+Letters = NDArray[np.uint8]
+
+COMPLEMENT = np.arange(256, dtype=np.uint8)
+COMPLEMENT[list(b"ACGTacgt")] = list(b"TGCAtgca")
+OTHER = np.frombuffer(b"ACGT", np.uint8)
+# Phred 37 in most places, as a sequencer of today has them.
+QUALITIES = np.frombuffer(b"F" * 225 + b":" * 20 + b"," * 11, np.uint8)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Files of a lane, of so many pairs: gzip in blocks, and the same in one member."""
+
+    pairs: int
+    blocked: tuple[Path, Path]
+    one_member: tuple[Path, Path]
+
+
+def letters_of(reference: Path) -> Letters:
+    """The letters of a FASTA file, as of a sample: with differences."""
+    with open(reference, "rb") as lines:
+        letters = np.frombuffer(b"".join(line.rstrip() for line in lines if not line.startswith(b">")), np.uint8).copy()
+    changed(letters, VARIANTS, np.random.default_rng(1))
+    return letters
+
+
+def changed(letters: Letters, share: float, draw: np.random.Generator) -> None:
+    """Draw some of the letters anew."""
+    count = int(len(letters) * share)
+    letters[draw.integers(0, len(letters), count)] = OTHER[draw.integers(0, len(OTHER), count)]
+
+
+def texts(letters: Letters, pairs: int, number: int) -> tuple[Letters, Letters]:
+    """FASTQ of both mates of so many pairs; number: of the part, which decides them."""
+    draw = np.random.default_rng([2, number])
+    inserts = np.clip(draw.normal(INSERT, DEVIATION, pairs), LENGTH, 2 * INSERT).astype(np.int64)
+    starts = draw.integers(0, len(letters) - 2 * INSERT, pairs)
+    steps = np.arange(LENGTH)
+    first, second = letters[starts[:, None] + steps], COMPLEMENT[letters[(starts + inserts - 1)[:, None] - steps]]
+    swapped = draw.integers(0, 2, pairs) == 1
+    first[swapped], second[swapped] = second[swapped], first[swapped]
+    names = np.char.zfill((number * PAIRS + np.arange(pairs)).astype(f"S{DIGITS}"), DIGITS)
+    return fastq(names, first, draw), fastq(names, second, draw)
+
+
+def fastq(names: NDArray[np.bytes_], bases: Letters, draw: np.random.Generator) -> Letters:
+    """The records of reads, with errors."""
+    changed(bases.reshape(-1), ERRORS, draw)
+    count = len(bases)
+
+    def same(text: bytes) -> Letters:
+        return np.tile(np.frombuffer(text, np.uint8), (count, 1))
+
+    named = names.view(np.uint8).reshape(count, DIGITS)
+    qualities = QUALITIES[draw.integers(0, len(QUALITIES), bases.shape)]
+    return np.concatenate([same(b"@r"), named, same(b"\n"), bases, same(b"\n+\n"), qualities, same(b"\n")], axis=1)
+
+
+_letters = np.empty(0, np.uint8)  # of the process, which its children share
+
+
+def _part(pairs: int, number: int) -> tuple[list[bytes], list[bytes]]:
+    """A part of both files, as it is and in blocks."""
+    mates = [text.reshape(-1) for text in texts(_letters, pairs, number)]
+    return [text.tobytes() for text in mates], [bytes(block_codec().compress(text, LEVEL)[0]) for text in mates]
+
+
+def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes: int) -> list[Lane]:
+    """Lanes of so many pairs each, or of a few more; files that are there from an earlier run are kept."""
+    global _letters
+    parts, part = -(-pairs // PAIRS), min(pairs, PAIRS)
+
+    def named(lane: int, form: str) -> tuple[Path, Path]:
+        return folder / f"lane{lane}.{form}.1.fq.gz", folder / f"lane{lane}.{form}.2.fq.gz"
+
+    made = [Lane(parts * part, named(lane, "blocks"), named(lane, "member")) for lane in range(1, lanes + 1)]
+    if all(file.exists() for lane in made for file in (*lane.blocked, *lane.one_member)):
+        return made
+    _letters = letters_of(reference)
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        for number, lane in enumerate(made):
+            numbers = range(number * parts, (number + 1) * parts)
+            _write(lane, pool.imap(partial(_part, part), numbers))
+    _letters = np.empty(0, np.uint8)
+    return made
+
+
+def _write(lane: Lane, parts: Iterator[tuple[list[bytes], list[bytes]]]) -> None:
+    """Write the parts of a lane to its files."""
+    with ExitStack() as stack:
+
+        def opened(files: tuple[Path, Path]) -> list[BinaryIO]:
+            return [stack.enter_context(open(file, "wb")) for file in files]
+
+        blocked, one_member = opened(lane.blocked), opened(lane.one_member)
+        members = [isal_zlib.compressobj(ONE_MEMBER_LEVEL, isal_zlib.DEFLATED, GZIP) for _ in one_member]
+        for plain, blocks in parts:
+            for mate in range(2):
+                blocked[mate].write(blocks[mate])
+                one_member[mate].write(members[mate].compress(plain[mate]))
+        for mate in range(2):
+            blocked[mate].write(END_OF_FILE)
+            one_member[mate].write(members[mate].flush())
