@@ -78,8 +78,8 @@ def backends(request: pytest.FixtureRequest) -> str:
 def shared() -> pathlib.Path:
     """The folder of real genomes and reads, which is no part of the repository."""
     folder = pathlib.Path(os.environ.get("READMAP_SHARED", ROOT.parent / "shared"))
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there; READMAP_SHARED names another folder")
+    if not (folder / "data").is_dir():
+        pytest.skip(f"{folder}/data is not there; READMAP_SHARED names another folder")
     return folder
 
 
