@@ -88,9 +88,9 @@ class _Room:
             statuses=self._statuses.data.ptr,
             stream=self._stream.ptr,
         )
-        ends, total = blocks_of(held, self._members[: count * self._stride], made, self._header, self._blocks, backend)
         if backend.to_host(self._statuses[:count]).any():
             raise BackendError("nvCOMP could not compress a block: --codec libdeflate does without it")
+        ends, total = blocks_of(held, self._members[: count * self._stride], made, self._header, self._blocks, backend)
         return ends, self._blocks[:total]
 
 
