@@ -1,5 +1,5 @@
 // Members of gzip, as a device's library makes them -> blocks of BGZF.
-#include "common/portable.cuh"
+#include "bam/copying.cuh"
 
 const i64 MEMBER_HEADER = 10, TRAILER = 8, STORED = 5;
 
@@ -21,10 +21,6 @@ KERNEL void measure_blocks(i64 begin, i64 end, const i64* member_bytes OF(items)
         i64 bytes = bytes_of(item, size, block_bytes), compressed = compressed_bytes(member_bytes[item], bytes);
         lengths[item] = header_bytes + 2 + (compressed ? compressed : STORED + bytes) + TRAILER;
     }
-}
-
-HOST_DEVICE void copy_by_group(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
-    for (i64 i = group_lane(); i < length; i += GROUP_WIDTH) target[i] = source[i];
 }
 
 // An item is a member, of which a group writes the block; member i begins at i * stride. ends: where the blocks end.

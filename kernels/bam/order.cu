@@ -1,6 +1,7 @@
 // Records of BAM by their places: a key for each, and the records again in the order of the keys.
 #include "common/bam_fields.cuh"
 #include "common/flags.cuh"
+#include "bam/copying.cuh"
 
 // Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
@@ -25,10 +26,6 @@ KERNEL void key_records(i64 begin, i64 end, const u8* bytes OF(some), const i64*
 KERNEL void order_lengths(i64 begin, i64 end, const i64* lengths OF(records), const u32* order OF(items),
                           i64* new_lengths OF(items), i64 records) {
     FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]];
-}
-
-HOST_DEVICE void copy_by_group(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
-    for (i64 i = group_lane(); i < length; i += GROUP_WIDTH) target[i] = source[i];
 }
 
 // An item is a record of the new order, which a group copies. starts: where the records lie; ends: where the copies end.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 
 import numpy as np
 import pytest
 
 from readmap.backend import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, compress
+from readmap.formats.gzip_data import inflate
 from readmap.reads import blocks
 from readmap.reads.blocks import block_inflater
 
@@ -59,6 +61,16 @@ def test_what_is_no_block() -> None:
     assert inflated(right + b"\0") is None
     assert inflated(right[:-4] + b"\xff\xff\xff\xff") is None
     assert inflated(gzip.compress(b"A" * (1 << 17))) is None  # more than a block may hold
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
+    """However much more blocks hold than they take, and however many are empty."""
+    data = b"".join([block(b"A" * BLOCK_BYTES)] * 300 + [END_OF_FILE] * 20_000 + [block(b"end"), END_OF_FILE])
+    file = io.BytesIO(data)
+    pieces = [bytes(piece) for piece in inflate(file, "zeros", file.read(18), threads, block_inflater)]
+    assert b"".join(pieces) == b"A" * (300 * BLOCK_BYTES) + b"end"
+    assert max(map(len, pieces)) <= 4 << 20
 
 
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:

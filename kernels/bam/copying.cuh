@@ -1,0 +1,7 @@
+// Bytes that a group copies together.
+#pragma once
+#include "common/portable.cuh"
+
+HOST_DEVICE void copy_by_group(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
+    for (i64 i = group_lane(); i < length; i += GROUP_WIDTH) target[i] = source[i];
+}
