@@ -34,3 +34,8 @@ KERNEL void fill_sums(i64 begin, i64 end, const i64* counts OF(size), const i64*
         }
     }
 }
+
+// An item is a row of as many sums as the others have: the last one.
+KERNEL void last_sums(i64 begin, i64 end, const i64* ends OF(some), i64* lasts OF(items), i64 row_size) {
+    FOR_EACH(row, begin, end) lasts[row] = ends[(row + 1) * row_size - 1];
+}

@@ -47,6 +47,7 @@ class Kernel:
 
 _SUM = Kernel("common/prefix_sum", "sum_blocks", grouped=True)
 _FILL = Kernel("common/prefix_sum", "fill_sums", grouped=True)
+_LASTS = Kernel("common/prefix_sum", "last_sums")
 _SUM_BLOCK = constant("common/prefix_sum.cu", "BLOCK")
 
 
@@ -201,6 +202,12 @@ class Backend(abc.ABC):
         """The inclusive prefix sum of int64 counts, and their total."""
         ends = self.prefix_sums(counts)
         return ends, int(self.to_host(ends[-1:])[0]) if len(counts) else 0
+
+    def row_ends(self, counts: Array, rows: int) -> tuple[Array, list[int]]:
+        """The inclusive prefix sum of int64 counts, at least one a row, and what it is at the end of each row."""
+        ends, lasts = self.prefix_sums(counts), self.empty(rows, np.int64)
+        self.launch(_LASTS, rows, ends=ends, lasts=lasts, row_size=len(counts) // rows)
+        return ends, self.to_host(lasts).tolist()
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
@@ -169,14 +168,9 @@ class Batch:
         self.launch(_COPY, len(slots), context, selected=slots, copies=rows)
 
 
-def first_of(lengths: NDArray[np.int32], least: int) -> int:
-    """The first of the lengths, which ascend, that is so much; for a number of another type all would be copied."""
-    return int(np.searchsorted(lengths, np.int32(min(least, np.iinfo(np.int32).max))))
-
-
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
     least = -(-context.scoring.min_score // context.scoring.match)
-    too_short = first_of(queries.host_lengths, least)
+    too_short = queries.steps.first_of(least)
     absent = int(np.count_nonzero(absent_reads(reads, context.backend)))
     return Counters(
         reads=reads.count - absent,

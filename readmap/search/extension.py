@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
 from readmap.search.context import Context
@@ -64,27 +64,19 @@ def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool 
     backend, reads = context.backend, len(slots)
     counts, shared = backend.empty(len(BANDS) * reads, np.int64), {"count": reads, "without": 0 if long_gaps else WIDE}
     batch.launch(_COUNT, reads, context, selected=slots, counts=counts, **shared)
-    ends, total = backend.ends(counts)
-    batch.work.scored += total
-    tasks, task_slots = backend.empty(total, np.int64), backend.empty(total, np.int32)
+    ends, lasts = backend.row_ends(counts, len(BANDS))
+    batch.work.scored += lasts[-1]
+    tasks, task_slots = backend.empty(lasts[-1], np.int64), backend.empty(lasts[-1], np.int32)
     batch.launch(_LIST, reads, context, selected=slots, ends=ends, tasks=tasks, task_slots=task_slots, **shared)
-    for kind, first, last in _by_kind(ends, reads, total, backend):
-        _score(tasks[first:last], task_slots[first:last], kind, batch.windows.rows, batch, context)
+    for kind, part in _by_kind(lasts):
+        _score(tasks[part], task_slots[part], kind, batch.windows.rows, batch, context)
 
 
-def _by_kind(ends: Array, reads: int, total: int, backend: Backend) -> Iterator[tuple[int, int, int]]:
-    """The kinds of bands of which there are some, and where in their list these begin and end.
-
-    ends: prefix sums of their counts by kind and read.
-    """
-    first = 0
-    for row, kind in enumerate(BANDS, start=1):
-        if first == total:
-            return
-        last = int(backend.to_host(ends[row * reads - 1 : row * reads])[0])
+def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:
+    """The kinds of bands of which there are some, and where in their list these are; lasts: where each kind's end."""
+    for kind, first, last in zip(BANDS, [0, *lasts], lasts, strict=False):
         if first < last:
-            yield kind, first, last
-        first = last
+            yield kind, slice(first, last)
 
 
 def score_rows(rows: Array, slots: Array, bands: Array, batch: Batch, context: Context) -> None:
@@ -130,12 +122,12 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     batch.launch(_LAY, plan.count, context, **shared)
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
-    ends, total = backend.ends(counts)
-    batch.work.traced += total
-    traced, lengths = backend.empty(total, np.int64), backend.empty(total, np.int32)
+    ends, lasts = backend.row_ends(counts, len(BANDS))
+    batch.work.traced += lasts[-1]
+    traced, lengths = backend.empty(lasts[-1], np.int64), backend.empty(lasts[-1], np.int32)
     batch.launch(_LIST_TRACED, reads, context, plan=plan, ends=ends, traced=traced, lengths=lengths, reads=reads)
-    for kind, first, last in _by_kind(ends, reads, total, backend):
-        _trace(BANDS[kind], traced[first:last], lengths[first:last], shared, batch, context)
+    for kind, part in _by_kind(lasts):
+        _trace(BANDS[kind], traced[part], lengths[part], shared, batch, context)
     return extensions
 
 

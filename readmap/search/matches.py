@@ -121,7 +121,7 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
 def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     """Matches of each record, int64 on the host."""
     to_host = context.backend.to_host
-    by_slot = np.zeros(len(queries.host_lengths), np.int64)
+    by_slot = np.zeros(queries.steps.count, np.int64)
     by_slot[to_host(matches.selected)] = by_read(matches, context)
     return by_slot[to_host(queries.slot_of)]
 

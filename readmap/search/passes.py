@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from readmap.backend import Array, Backend
 from readmap.backend.marks import list_marked
-from readmap.search.batch import Batch, first_of
+from readmap.search.batch import Batch
 from readmap.search.parameters import Effort
 
 
@@ -33,12 +33,12 @@ class Selection:
 
 def select(effort: Effort, batch: Batch, backend: Backend) -> Iterator[Selection]:
     """The reads that a pass takes, by the stride of their length; slots are ordered by length."""
-    lengths = batch.queries.host_lengths
-    begin = first_of(lengths, effort.shortest_seed)
-    while begin < len(lengths):
-        stride = effort.stride_of(int(lengths[begin]))
-        following = _next_length(int(lengths[begin]), stride, effort, batch.queries.longest)
-        end = begin + first_of(lengths[begin:], following)
+    steps = batch.queries.steps
+    begin = steps.first_of(effort.shortest_seed)
+    while begin < steps.count:
+        length = steps.length_of(begin)
+        stride = effort.stride_of(length)
+        end = steps.first_of(_next_length(length, stride, effort, steps.longest))
         slots = list_marked(batch.placements.unsettled[begin:end], effort.takes, backend, begin)
         if len(slots):
             yield Selection(slots, stride, effort)

@@ -302,7 +302,12 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
     assert order == sorted(range(len(sequences)), key=lambda record: len(sequences[record]))
     assert [order[slot] for slot in backend.to_host(queries.slot_of).tolist()] == list(range(len(sequences)))
     assert queries.longest == max(map(len, sequences))
-    assert queries.host_lengths.tolist() == backend.to_host(queries.lengths).tolist()
+    lengths = [len(sequences[record]) for record in order]
+    assert backend.to_host(queries.lengths).tolist() == lengths
+    assert [queries.steps.length_of(slot) for slot in range(len(order))] == lengths
+    assert all(
+        queries.steps.first_of(least) == sum(one < least for one in lengths) for least in range(queries.longest + 2)
+    )
     assert queries.replaced == sum(letter in "RYKMSWBDHV" for bases in sequences for letter in bases.upper())
     flags = backend.to_host(queries.flags).tolist()
     for slot, record in enumerate(order):
@@ -310,7 +315,6 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
         first = canonical(bases)
         in_block = range(slot - slot % backend.lanes, min(slot - slot % backend.lanes + backend.lanes, len(order)))
         words = -(-max(len(sequences[order[other]]) for other in in_block) // 32) + 1
-        assert queries.host_lengths[slot] == len(bases)
         assert flags[slot] == FLIPPED * (first != bases) + AMBIGUOUS * ("N" in bases)
         for orientation, letters in enumerate((first, reverse_complement(first))):
             assert plane(queries, slot, orientation, backend) == pack(letters, words)
@@ -396,4 +400,4 @@ def test_reads_in_front_of_a_bad_one_are_packed(backends: str) -> None:
     backend = open_backend(backends)
     reads = reads_of(b"@a\nACGTACG\n+\nIIIIIII\n@b\nAC\n+\nII\nc\nAA\n+\nII\n", backend)
     assert reads.count == 2
-    assert pack_queries(reads, backend).host_lengths.tolist() == [2, 7]
+    assert pack_queries(reads, backend).steps.lengths.tolist() == [2, 7]

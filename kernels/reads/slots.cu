@@ -1,0 +1,45 @@
+// Slots of reads, ordered by length: what is sorted, and what follows from it for the blocks whose words are interleaved.
+#include "common/portable.cuh"
+
+const i64 BLOCK = 1024;
+
+// An item is a block of records. keys: their lengths. differing: the bits of the lengths that are not those of the first.
+KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),
+                        u32* differing OF(1), i64 size) {
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK, size);
+        u32 own = 0;
+        for (i64 record = block * BLOCK + group_lane(); record < last; record += GROUP_WIDTH) {
+            keys[record] = (u64)lengths[record];
+            records[record] = (u32)record;
+            own |= (u32)(lengths[record] ^ lengths[0]);
+        }
+        if (own) atomic_or(differing, own);
+    }
+}
+
+// An item is a slot; order[slot] is its record, keys[slot] its bases. steps: 1 where a greater length begins. sizes: 0,
+// then the words of each block: `planes` of as many a slot as the block's longest read needs, and `pads` more.
+KERNEL void lay_slots(i64 begin, i64 end, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
+                      i32* slot_of OF(items), u8* steps OF(items), i64* sizes OF((items - 1 >> lane_bits) + 2),
+                      i64 size, i32 lane_bits, i32 planes, i32 pads) {
+    i64 lanes = (i64)1 << lane_bits;
+    FOR_EACH(slot, begin, end) {
+        i32 length = (i32)keys[slot];
+        lengths[slot] = length;
+        slot_of[order[slot]] = (i32)slot;
+        steps[slot] = slot == 0 || keys[slot] != keys[slot - 1];
+        if (slot == 0) sizes[0] = 0;
+        if (slot + 1 == size || (slot + 1 & (lanes - 1)) == 0)
+            sizes[(slot >> lane_bits) + 1] = planes * ((length + 31) / 32 + pads) * lanes;
+    }
+}
+
+// An item is a slot at which a greater length begins: the slot, and that length.
+KERNEL void tell_steps(i64 begin, i64 end, const i32* slots OF(items), const i32* lengths OF(some),
+                       i32* told OF(2 * items)) {
+    FOR_EACH(step, begin, end) {
+        told[2 * step] = slots[step];
+        told[2 * step + 1] = lengths[slots[step]];
+    }
+}
