@@ -1,7 +1,7 @@
 // Records of BAM by their places: a key for each, and the records again in the order of the keys.
 #include "common/bam_fields.cuh"
 #include "common/flags.cuh"
-#include "bam/copying.cuh"
+#include "common/copying.cuh"
 
 // Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {

@@ -17,7 +17,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 BUFFER_BYTES, BUFFERS = 2 << 20, 2
 
 #: What is smaller goes the direct way.
-LEAST_BYTES = 1 << 20
+LEAST_BYTES = 8 << 20
 
 #: Threads: one alone copies to or from its buffers slower than the link.
 CARRIERS = 12

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend.base import Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, PYTHON_CODEC, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, PYTHON_CODEC, Blocks, Bytes, Codec
 
 _COMPRESS = Kernel("bam/blocks", "compress_blocks")
 
@@ -23,7 +24,7 @@ def block_codec() -> Codec:
         return PYTHON_CODEC
     header = np.frombuffer(HEADER_BEGIN, np.uint8)
 
-    def compress_blocks(data: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], list[int]]:
+    def compress_part(data: Bytes, level: int) -> tuple[Bytes, list[int]]:
         count = -(-len(data) // BLOCK_BYTES)
         blocks = np.empty(count * MOST_BLOCK_BYTES + ROOM_BEHIND, np.uint8)
         sizes = np.empty(count, np.int64)
@@ -34,4 +35,8 @@ def block_codec() -> Codec:
             raise MemoryError("to compress")
         return blocks[: int(sizes.sum())], sizes.tolist()
 
-    return Codec("libdeflate", compress_blocks)
+    def compress(parts: Sequence[Bytes], level: int) -> Blocks:
+        made = [compress_part(part, level) for part in parts]
+        return Blocks([data for data, _ in made], [size for _, sizes in made for size in sizes])
+
+    return Codec("libdeflate", compress)

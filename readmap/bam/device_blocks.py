@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.buffers import SLACK
 from readmap.backend.cuda import CudaBackend
 from readmap.backend.nvcomp import Nvcomp, NvcompError, nvcomp
 from readmap.errors import BackendError
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Blocks, Bytes, Codec
 
 _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members", "write_blocks", grouped=True)
 
 #: Blocks that are made together, and how many times that is under way: the library takes thousands of them for the time
 #: of one, and what is copied and what is computed overlap.
-BLOCKS, THREADS = 1024, 4
+BLOCKS, THREADS = 512, 8
 
 #: nvCOMP's algorithms, by libdeflate's level from which on they make about as small files. The next one's bytes differ
 #: from call to call.
@@ -39,7 +39,7 @@ def device_codec(backend: Backend, level: int) -> Codec:
         rooms = _Rooms(library, next(made for least, made in ALGORITHMS.items() if level >= least), backend)
     except (NvcompError, backend.memory_error) as error:
         raise BackendError(f"--codec nvcomp: {error}") from error
-    return Codec("nvcomp", rooms.compress, BLOCKS, THREADS)
+    return Codec("nvcomp", rooms.compress, BLOCKS, THREADS, backend.host_buffer)
 
 
 class _Room:
@@ -62,19 +62,24 @@ class _Room:
         self._stream = backend.xp.cuda.Stream(non_blocking=True)
         backend.synchronize()
 
-    def compress(self, data: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], list[int]]:
-        """The blocks of the data, and the bytes of each."""
+    def compress(self, parts: Sequence[Bytes], buffer: Callable[[int], Bytes]) -> tuple[Bytes, list[int]]:
+        """The blocks of the parts at the beginning of a buffer of the host, and the bytes of each."""
         with self._backend.device, self._stream:
-            ends, blocks = self._made(data)
-            return self._backend.to_host(blocks), np.diff(self._backend.to_host(ends), prepend=0).tolist()
+            ends, blocks = self._made(parts)
+            made = buffer(len(blocks))
+            blocks.get(out=made[: len(blocks)])
+            return made, np.diff(self._backend.to_host(ends), prepend=0).tolist()
 
-    def _made(self, data: NDArray[np.uint8]) -> tuple[Array, Array]:
+    def _made(self, parts: Sequence[Bytes]) -> tuple[Array, Array]:
         """Where the blocks end, and these."""
-        backend, count = self._backend, -(-len(data) // BLOCK_BYTES)
-        held, made = self._data[: len(data)], self._member_bytes[:count]
-        held.set(data)
+        size, backend = 0, self._backend
+        for part in parts:
+            self._data[size : size + len(part)].set(part)
+            size += len(part)
+        count = -(-size // BLOCK_BYTES)
+        held, made = self._data[:size], self._member_bytes[:count]
         lengths = np.full(count, BLOCK_BYTES, np.uint64)
-        lengths[-1] = len(data) - (count - 1) * BLOCK_BYTES
+        lengths[-1] = size - (count - 1) * BLOCK_BYTES
         on_device = backend.to_device(lengths)
         self._library.compress(
             count,
@@ -114,22 +119,28 @@ def blocks_of(
 
 
 class _Rooms:
-    """Rooms that threads take in turns."""
+    """Rooms that threads take in turns, and buffers of the host for what is made in them."""
 
     def __init__(self, library: Nvcomp, algorithm: int, backend: CudaBackend) -> None:
         self._free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
         for _ in range(THREADS):
             self._free.put(_Room(library, algorithm, backend))
+        self._allocate = backend.host_buffer
+        self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 
-    @contextmanager
-    def _room(self) -> Iterator[_Room]:
+    def compress(self, parts: Sequence[Bytes], level: int) -> Blocks:
+        """As a Codec's; the level is that of all."""
         room = self._free.get()
         try:
-            yield room
+            made, sizes = room.compress(parts, self._buffer)
         finally:
             self._free.put(room)
+        return Blocks([made[: sum(sizes)]], sizes, partial(self._buffers.put, made))
 
-    def compress(self, data: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], list[int]]:
-        """As a Codec's; the level is that of all."""
-        with self._room() as room:
-            return room.compress(data)
+    def _buffer(self, nbytes: int) -> Bytes:
+        """One that has been read, where it is large enough; there are about as many as groups are under way."""
+        try:
+            buffer = self._buffers.get_nowait()
+        except queue.Empty:
+            buffer = np.empty(0, np.uint8)
+        return buffer if len(buffer) >= nbytes else self._allocate(nbytes + nbytes // SLACK)

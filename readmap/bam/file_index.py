@@ -64,16 +64,48 @@ class _Chunks:
     ends: Places
 
 
-class FileIndex:
-    """The index of a file that is being written; it hears of all records in order."""
+def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places, ends: Places) -> _Chunks:
+    """Those of records, or of chunks, in order: what follow each other and have one bin."""
+    firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
+    lasts = np.append(firsts, len(bins))[1:] - 1
+    return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
 
-    def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int, backend: CpuBackend) -> None:
+
+@dataclass(frozen=True)
+class Seen:
+    """What the index is to hear of some records; places are those of their uncompressed bytes, from the first one on.
+
+    Attributes:
+        chunks: as they follow each other.
+        windows, reached: int64, windows, and places where records begin that reach them.
+        contigs: int32, those that there are, in order; spans: int64 [contigs, 2], where the records of each begin and
+            end; counts: int64 [contigs, 2], how many of these are mapped and are not.
+        unplaced: records without a contig. size: bytes of all.
+    """
+
+    chunks: _Chunks
+    windows: Places
+    reached: Places
+    contigs: NDArray[np.int32]
+    spans: Places
+    counts: Places
+    unplaced: int
+    size: int
+
+
+class FileIndex:
+    """The index of a file that is being written; it hears of all records in order.
+
+    What is to be heard of them threads see at once.
+    """
+
+    def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int) -> None:
         """lengths: of the contigs. header_bytes: in front of the records, before compression."""
         self._form = form
         self._lengths = lengths
         self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
-        self._backend = backend
+        self._backend = CpuBackend(1)
         # Places are those of the uncompressed bytes until `write`.
         self._chunks: list[_Chunks] = []
         starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
@@ -83,8 +115,8 @@ class FileIndex:
         self._meta[:, 0] = NOWHERE
         self._unplaced = 0
 
-    def add(self, records: NDArray[np.uint8], ends: Places) -> None:
-        """The next records: their bytes, and where each ends."""
+    def see(self, records: NDArray[np.uint8], ends: Places) -> Seen:
+        """What there is to hear of some records: their bytes, and where each ends."""
         count = len(ends)
         contigs, bins, firsts, lasts = (np.empty(count, np.int32) for _ in range(4))
         is_mapped = np.empty(count, np.uint8)
@@ -92,12 +124,29 @@ class FileIndex:
         found = {"contigs": contigs, "bins": bins, "first_windows": firsts, "last_windows": lasts}
         shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
         self._backend.launch(_FIND, count, bytes=records, starts=starts, is_mapped=is_mapped, **found, **shape)
-        placed = int(np.searchsorted(contigs == -1, True))  # those without a contig are the last ones
-        self._unplaced += count - placed
-        self._place(contigs[:placed], bins[:placed], starts[:placed] + self._end, ends[:placed] + self._end)
-        self._reach(contigs[:placed], firsts[:placed], lasts[:placed], starts[:placed] + self._end)
-        self._count(contigs[:placed], is_mapped[:placed], starts[:placed] + self._end, ends[:placed] + self._end)
-        self._end += int(ends[-1])
+        placed = slice(int(np.searchsorted(contigs == -1, True)))  # those without a contig are the last ones
+        contigs, starts, inner_ends = contigs[placed], starts[placed], ends[placed]
+        chunks = _chunks(contigs, bins[placed], starts, inner_ends)
+        windows, reached = self._reached(contigs, firsts[placed], lasts[placed], starts)
+        borders = np.flatnonzero(np.diff(contigs, prepend=-1, append=-1))
+        groups, behind = borders[:-1], borders[1:]
+        mapped = np.diff(np.concatenate([[0], np.cumsum(is_mapped[placed], dtype=np.int64)])[borders])
+        counts = np.stack([mapped, behind - groups - mapped], axis=1)
+        spans = np.stack([starts[groups], inner_ends[behind - 1]], axis=1)
+        unplaced, size = count - len(contigs), int(ends[-1])
+        return Seen(chunks, windows, reached, contigs[groups], spans, counts, unplaced, size)
+
+    def add(self, seen: Seen) -> None:
+        """Hear of the next records."""
+        chunks, end = seen.chunks, self._end
+        self._chunks.append(_Chunks(chunks.contigs, chunks.bins, chunks.begins + end, chunks.ends + end))
+        np.minimum.at(self._windows, seen.windows, seen.reached + end)
+        rows = seen.contigs
+        self._meta[rows, 0] = np.minimum(self._meta[rows, 0], seen.spans[:, 0] + end)
+        self._meta[rows, 1] = seen.spans[:, 1] + end
+        self._meta[rows, 2:] += seen.counts
+        self._unplaced += seen.unplaced
+        self._end += seen.size
 
     def write(self, block_sizes: Sequence[int]) -> bytes:
         """The file of the index; block_sizes: compressed bytes of each block of the file but the one that ends it."""
@@ -132,41 +181,25 @@ class FileIndex:
             parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
         return b"".join([*parts, struct.pack("<Q", self._unplaced)])
 
-    def _place(self, contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places, ends: Places) -> None:
-        """Records that follow each other and have one bin are a chunk."""
-        if not len(bins):
-            return
-        firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
-        lasts = np.append(firsts[1:], len(bins)) - 1
-        self._chunks.append(_Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts]))
-
-    def _reach(
+    def _reached(
         self, contigs: NDArray[np.int32], firsts: NDArray[np.int32], lasts: NDArray[np.int32], begins: Places
-    ) -> None:
-        """The windows that records reach, from the first to the last one of each."""
-        starts = self._window_starts[contigs]
-        windows = firsts + starts
-        new = np.flatnonzero(np.diff(windows, prepend=-1))
-        np.minimum.at(self._windows, windows[new], begins[new])
+    ) -> tuple[Places, Places]:
+        """Windows that records reach, from the first to the last one of each, and where those begin.
+
+        Of records that begin in one window there is one.
+        """
+        first_windows = firsts + self._window_starts[contigs]
+        new = np.flatnonzero(np.diff(first_windows, prepend=-1))
+        windows, reached = [first_windows[new]], [begins[new]]
         longer = np.flatnonzero(lasts > firsts)
         step = 1
         while len(longer):
-            reached = np.minimum(windows[longer] + step, self._window_starts[contigs[longer] + 1] - 1)
-            np.minimum.at(self._windows, reached, begins[longer])
+            last_windows = self._window_starts[contigs[longer] + 1] - 1
+            windows.append(np.minimum(first_windows[longer] + step, last_windows))
+            reached.append(begins[longer])
             step += 1
             longer = longer[lasts[longer] >= firsts[longer] + step]
-
-    def _count(self, contigs: NDArray[np.int32], is_mapped: NDArray[np.uint8], begins: Places, ends: Places) -> None:
-        if not len(contigs):
-            return
-        firsts = np.flatnonzero(np.diff(contigs, prepend=-1))
-        lasts = np.append(firsts[1:], len(contigs)) - 1
-        rows = contigs[firsts]
-        self._meta[rows, 0] = np.minimum(self._meta[rows, 0], begins[firsts])
-        self._meta[rows, 1] = ends[lasts]
-        mapped = np.add.reduceat(is_mapped.astype(np.int64), firsts)
-        self._meta[rows, 2] += mapped
-        self._meta[rows, 3] += lasts - firsts + 1 - mapped
+        return np.concatenate(windows), np.concatenate(reached)
 
     def _joined(self) -> _Chunks:
         """All chunks; one that a piece of records ends goes on in the next one."""
@@ -175,9 +208,7 @@ class FileIndex:
             none = np.empty(0, np.int32)
             return _Chunks(none, none, np.empty(0, np.int64), np.empty(0, np.int64))
         contigs, bins, begins, ends = (np.concatenate(column) for column in zip(*columns, strict=True))
-        firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
-        lasts = np.append(firsts[1:], len(bins)) - 1
-        return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
+        return _chunks(contigs, bins, begins, ends)
 
     def _filled_windows(self) -> Places:
         """The first record of each window; one that none reaches has what the next one has, if any is behind it."""

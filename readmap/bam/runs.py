@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +30,19 @@ from readmap.formats.faults import naming
 Keys = NDArray[np.uint64]
 Places = NDArray[np.int64]
 Number = TypeVar("Number", np.uint64, np.int64)
+Seen = TypeVar("Seen")
+
+#: What is asked for of some records, by the thread that merges them: their bytes, and where each ends.
+Look = Callable[[Bytes, Places], Seen]
 
 #: Records between two of a run that may begin a piece.
 STEP = 256
 
 #: Bytes of records that are merged together, by one thread. With less memory pieces are a part of it.
-MOST_PIECE, LEAST_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 32
+MOST_PIECE, LEAST_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
 
-#: Threads that merge, a piece each, and buffers beside theirs: for pieces that are being written.
-MERGERS, WRITTEN = 4, 2
+#: Threads that merge at most, a piece each, and buffers beside theirs: for pieces that are being written.
+MERGERS, WRITTEN = 12, 10
 
 #: A key and an end.
 SIDE_BYTES = 16
@@ -49,32 +53,31 @@ class Run:
     """Records in order.
 
     Attributes:
-        keys: uint64 [records], ascending. ends: int64 [records], where each ends, from the run's first byte on.
+        keys: uint64 [records], ascending. borders: int64 [records + 1], where each begins, and the last one ends, from
+            the run's first byte on.
         begin: where its first byte lies in the memory of all runs, or in its file.
         file: its path; None in memory.
     """
 
     keys: Keys
-    ends: Places
+    borders: Places
     begin: int
     file: Path | None = None
 
-    def start(self, record: int) -> int:
-        """Where a record begins, or what is behind the last one."""
-        return int(self.ends[record - 1]) if record else 0
-
 
 @dataclass(frozen=True)
-class Piece:
+class Piece(Generic[Seen]):
     """Records in order, of all runs together.
 
     Attributes:
         buffer: whose first bytes are theirs, to be released. keys: of each. ends: int64, where each ends.
+        seen: what was asked for of them.
     """
 
     buffer: Buffer
     keys: Keys
     ends: Places
+    seen: Seen
 
     @property
     def bytes(self) -> Bytes:
@@ -85,8 +88,17 @@ class Piece:
 class Runs:
     """Runs that are added one by one and then merged. What memory does not hold goes to files of a folder."""
 
-    def __init__(self, memory: int, folder: Callable[[], Path], backend: CpuBackend) -> None:
-        """memory: most bytes of the runs in memory. folder: where files are made; asked for when the first one is."""
+    def __init__(
+        self,
+        memory: int,
+        folder: Callable[[], Path],
+        backend: CpuBackend,
+        buffer: Callable[[int], Bytes] | None = None,
+    ) -> None:
+        """memory: most bytes of the runs in memory. folder: where files are made; asked for when the first one is.
+
+        buffer: allocates uint8 [nbytes] for pieces; None takes the backend's.
+        """
         self.spilled_bytes = 0
         self._most = memory
         self._memory = Memory()
@@ -94,11 +106,12 @@ class Runs:
         self._folder = folder
         self._backend = backend
         self._copiers = ThreadPoolExecutor(backend.threads, "readmap-runs")
-        self._mergers = ThreadPoolExecutor(min(MERGERS, backend.threads), "readmap-merge")
+        self._most_merged = min(MERGERS, backend.threads)
+        self._mergers = ThreadPoolExecutor(self._most_merged, "readmap-merge")
         # A merger computes alone: threads that share a piece wait for each other more than they compute.
         self._alone = CpuBackend(1)
-        self._pieces = BufferPool(backend.host_buffer, 0, MERGERS + WRITTEN)
-        self._gathered = BufferPool(backend.host_buffer, 0, MERGERS)
+        self._pieces = BufferPool(buffer or backend.host_buffer, 0, self._most_merged + WRITTEN)
+        self._gathered = BufferPool(backend.host_buffer, 0, self._most_merged)
         self._runs: list[Run] = []
         self._used = self._filled = 0
         self._scratch: Path | None = None
@@ -120,7 +133,7 @@ class Runs:
                 self._spill()
                 if not self._memory.grow(size, self._most):
                     raise MemoryError(f"{size:,} bytes of records that are sorted together")
-            self._runs.append(Run(keys, ends, self._used))
+            self._runs.append(Run(keys, np.concatenate([[0], ends]), self._used))
             self._used, self._filled = self._used + size, self._used
 
     def fill(self, data: Bytes) -> None:
@@ -144,24 +157,23 @@ class Runs:
             return
         self._scratch = self._scratch or self._folder()
         path = self._scratch / f"{len(self._runs) - len(held)}.run"
-        keys, ends, size = [], [], 0
+        keys, borders, size = [], [np.zeros(1, np.int64)], 0
         with naming(str(path)), open(path, "xb", buffering=0) as file:
-            for piece in self._merged(held):
+            for piece in self._merged(held, _nothing):
                 _write(piece.bytes, file)
                 keys.append(piece.keys)
-                ends.append(piece.ends + size)
+                borders.append(piece.ends + size)
                 size += int(piece.ends[-1])
                 piece.buffer.release()
-        mapped = Run(
-            _in_file(path, "keys", np.concatenate(keys)), _in_file(path, "ends", np.concatenate(ends)), 0, path
-        )
+        sides = _in_file(path, "keys", np.concatenate(keys)), _in_file(path, "borders", np.concatenate(borders))
+        mapped = Run(*sides, 0, path)
         self._runs = [*(run for run in self._runs if run.file is not None), mapped]
         self.spilled_bytes += size
         self._used = 0
 
-    def merged(self) -> Iterator[Piece]:
+    def merged(self, look: Look[Seen]) -> Iterator[Piece[Seen]]:
         """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile."""
-        return self._merged(self._runs)
+        return self._merged(self._runs, look)
 
     def close(self) -> None:
         """End the threads, and let go of the memory; another thread that adds to it ends at its next piece."""
@@ -177,33 +189,31 @@ class Runs:
     def _in_memory(self) -> int:
         return sum(len(run.keys) for run in self._runs if run.file is None)
 
-    def _merged(self, runs: list[Run]) -> Iterator[Piece]:
+    def _merged(self, runs: list[Run], look: Look[Seen]) -> Iterator[Piece[Seen]]:
         if not runs:
             return
         begins = np.zeros(len(runs), np.int64)
-        coming: deque[Future[Piece]] = deque()
+        coming: deque[Future[Piece[Seen]]] = deque()
         for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
             if (cut > begins).any():
-                coming.append(self._mergers.submit(self._piece, runs, begins, cut))
+                coming.append(self._mergers.submit(self._piece, runs, begins, cut, look))
             begins = cut
-            if len(coming) > MERGERS:
+            if len(coming) > self._most_merged:
                 yield coming.popleft().result()
         while coming:
             yield coming.popleft().result()
 
-    def _piece(self, runs: list[Run], begins: Places, ends: Places) -> Piece:
+    def _piece(self, runs: list[Run], begins: Places, ends: Places, look: Look[Seen]) -> Piece[Seen]:
         """Some records of each run, merged."""
         parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
-        keys = np.concatenate([run.keys[begin:end] for run, begin, end in parts])
-        lengths = np.concatenate([np.diff(run.ends[begin:end], prepend=run.start(begin)) for run, begin, end in parts])
-        keys, order = self._in_order(keys)
+        keys, order = self._in_order(np.concatenate([run.keys[begin:end] for run, begin, end in parts]))
+        starts = np.concatenate([run.borders[begin:end] for run, begin, end in parts])
+        lengths = np.concatenate([run.borders[begin + 1 : end + 1] for run, begin, end in parts]) - starts
         with self._source(parts) as (source, offsets):
-            starts = np.concatenate(
-                [run.ends[begin:end] + offset for (run, begin, end), offset in zip(parts, offsets, strict=True)]
-            )
+            starts += np.repeat(offsets, [end - begin for _, begin, end in parts])
             buffer = self._pieces.take(int(lengths.sum()))
-            placed = gather_into(buffer.data, source, starts - lengths, lengths, order, self._alone)
-        return Piece(buffer, keys, placed)
+            placed = gather_into(buffer.data, source, starts, lengths, order, self._alone)
+        return Piece(buffer, keys, placed, look(buffer.data[: placed[-1]], placed))
 
     @contextlib.contextmanager
     def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[tuple[Bytes, list[int]]]:
@@ -211,7 +221,7 @@ class Runs:
         if all(run.file is None for run, _, _ in parts):
             yield self._memory.bytes, [run.begin for run, _, _ in parts]
             return
-        bounds = [(run.start(begin), int(run.ends[end - 1])) for run, begin, end in parts]
+        bounds = [(int(run.borders[begin]), int(run.borders[end])) for run, begin, end in parts]
         buffer = self._gathered.take(sum(end - begin for begin, end in bounds))
         try:
             offsets, at = [], 0
@@ -245,6 +255,10 @@ class Runs:
 
         for _ in self._copiers.map(copy, range(0, len(source), size)):
             pass
+
+
+def _nothing(*_: object) -> None:
+    """What is seen of records that nobody asks for."""
 
 
 def _in_file(path: Path, name: str, values: NDArray[Number]) -> NDArray[Number]:
@@ -282,7 +296,7 @@ def _cuts(runs: list[Run], most: int) -> Iterator[Places]:
     keys = np.concatenate([run.keys[at] for run, at in zip(runs, numbers, strict=True)])
     owners = np.repeat(np.arange(len(runs)), [len(at) for at in numbers])
     sizes = np.concatenate(
-        [np.diff([*(run.start(int(i)) for i in at), int(run.ends[-1])]) for run, at in zip(runs, numbers, strict=True)]
+        [np.diff(run.borders[np.append(at, len(run.keys))]) for run, at in zip(runs, numbers, strict=True)]
     )
     within = np.concatenate(numbers)
     order = np.lexsort((within, owners, keys))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.bam.runs import Keys, Piece, Places, Runs
+from readmap.bam.runs import Keys, Places, Runs
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
@@ -56,7 +55,7 @@ class SortedOutput(ByteSink):
         self._is_finished = False
         self._index_output: ByteSink | None = None
         with contextlib.ExitStack() as resources:
-            self._runs = Runs(memory, self._folder, backend)
+            self._runs = Runs(memory, self._folder, backend, index.bam.buffer if index else None)
             resources.callback(self._runs.close)
             if index is not None:
                 plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
@@ -85,16 +84,11 @@ class SortedOutput(ByteSink):
         """Writes all records in order, the index too. Raises OSError that names the output, or a file of records."""
         if self._is_finished:
             return
-        index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes, self._backend)
-        with ThreadPoolExecutor(1, "readmap-index") as indexing:
-            indexed = []
-            for piece in self._runs.merged():
-                if index:
-                    piece.buffer.hold()
-                    indexed.append(indexing.submit(_add, index, piece))
-                self._output.lend(piece.bytes, piece.buffer.release)
-            for one in indexed:
-                one.result()
+        index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
+        for piece in self._runs.merged(index.see if index else _nothing):
+            if index and piece.seen:
+                index.add(piece.seen)
+            self._output.lend(piece.bytes, piece.buffer.release)
         self._output.finish()
         if index and self._index and self._index_output:
             self._index_output.write(index.write(self._index.bam.block_sizes))
@@ -125,9 +119,5 @@ class SortedOutput(ByteSink):
         return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))
 
 
-def _add(index: FileIndex, piece: Piece) -> None:
-    """Tell an index of a piece, which is released."""
-    try:
-        index.add(piece.bytes, piece.ends)
-    finally:
-        piece.buffer.release()
+def _nothing(*_: object) -> None:
+    """What is seen of records that have no index."""

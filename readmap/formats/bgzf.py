@@ -8,7 +8,7 @@ import queue
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -27,7 +27,8 @@ LEVEL = 1
 # bgzip's: a block, stored if need be, has less than 64 KiB with its header and trailer.
 BLOCK_BYTES = 65_280
 
-# What a thread takes at a time: whole blocks, so that the groups do not show in the file.
+# What a thread takes at a time: whole blocks, so that the groups do not show in the file. What is copied is held in
+# buffers of as many.
 GROUP_BLOCKS = 16
 
 # Groups under way for each thread: the one in work, and the next, so that no thread waits for the caller.
@@ -44,17 +45,33 @@ GZIP_HEADER_BYTES, TRAILER_BYTES = 10, 8
 STORED = struct.Struct("<B H H")
 
 
+Bytes = NDArray[np.uint8]
+
+
+class Blocks(NamedTuple):
+    """Blocks of BGZF.
+
+    data: their bytes, in pieces. sizes: the bytes of each. done: to be called when the pieces have been read.
+    """
+
+    data: Sequence[bytes | Bytes]
+    sizes: list[int]
+    done: Callable[[], None] = lambda: None
+
+
 class Codec(NamedTuple):
     """What makes blocks.
 
-    name: for reports. compress: the blocks of some data, one behind the other, and the bytes of each; the level is
-    libdeflate's. blocks: of a group, which is compressed together. threads: most that compress; None for all.
+    name: for reports. compress: the blocks of some parts, which follow each other; all but the last of a stream are as
+    long as whole blocks. The level is libdeflate's. blocks: of a group, which is compressed together. threads: most
+    that compress; None for all. buffer: memory, uint8 [nbytes], from which it reads fastest.
     """
 
     name: str
-    compress: Callable[[NDArray[np.uint8], int], tuple[bytes | NDArray[np.uint8], list[int]]]
+    compress: Callable[[Sequence[Bytes], int], Blocks]
     blocks: int = GROUP_BLOCKS
     threads: int | None = None
+    buffer: Callable[[int], Bytes] = lambda nbytes: np.empty(nbytes, np.uint8)
 
 
 class BgzfOutput(ByteSink):
@@ -64,6 +81,7 @@ class BgzfOutput(ByteSink):
     takes about 3 MB of memory.
     name: what messages call it: the other output's name.
     block_sizes: bytes of each block that has been written.
+    buffer: allocates memory, uint8 [nbytes], from which what is lent is read fastest.
     """
 
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, codec: Codec | None = None) -> None:
@@ -76,18 +94,24 @@ class BgzfOutput(ByteSink):
         self._output = output
         self._level = level
         self._codec = codec or PYTHON_CODEC
+        self.buffer = self._codec.buffer
         threads = min(threads, self._codec.threads or threads)
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
-        self._waiting: deque[Future[tuple[bytes | NDArray[np.uint8], list[int]]]] = deque()
+        # A thread of its own writes, in order, while others compress.
+        self._writer = ThreadPoolExecutor(1, "readmap-blocks")
+        self._waiting: deque[Future[None]] = deque()
+        self._has_failed = False
         self._most_waiting = GROUPS_A_THREAD * threads
         self._group_bytes = self._codec.blocks * BLOCK_BYTES
-        # Those that have been read: fresh memory takes longer than what is copied into it.
-        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
-        self._group = self._empty_group()
+        # Whole blocks that are compressed next, and who is to hear when they have been read.
+        self._group: list[tuple[Bytes, Callable[[], None]]] = []
+        # Buffers that have been read: fresh memory takes longer than what is copied into it.
+        self._free: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
+        self._copied = self._empty_buffer()
         self._filled = 0
         self._is_ended = False
 
-    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+    def write(self, data: memoryview | bytes | Bytes) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
 
         Raises what the other output's write raises, then or later; then it is still to be aborted.
@@ -97,24 +121,30 @@ class BgzfOutput(ByteSink):
         # A copy, by numpy, as it lets the compressing threads run meanwhile: without it they would have to finish
         # with the caller's data, and be idle, at the end of every piece.
         data = np.frombuffer(data, np.uint8)
-        copied = 0
-        while copied < len(data):
-            count = min(len(data) - copied, self._group_bytes - self._filled)
-            self._group[self._filled : self._filled + count] = data[copied : copied + count]
+        while len(data):
+            count = min(len(data), len(self._copied) - self._filled)
+            self._copied[self._filled : self._filled + count] = data[:count]
             self._filled += count
-            copied += count
-            if self._filled == self._group_bytes:
-                self._compress_group()
+            data = data[count:]
+            if self._filled == len(self._copied):
+                self._add_copied()
 
-    def lend(self, data: NDArray[np.uint8], done: Callable[[], None]) -> None:
-        """As `write`, without a copy: the bytes stay as they are until `done` is called. Raises what `write` does."""
-        head = min((self._group_bytes - self._filled) % self._group_bytes, len(data))
+    def lend(self, data: Bytes, done: Callable[[], None]) -> None:
+        """As `write`, almost without a copy: the bytes stay as they are until `done` is called, without another write.
+
+        Raises what `write` does.
+        """
+        head = min(-self._filled % BLOCK_BYTES, len(data))
         self.write(data[:head])
-        ends = range(head + self._group_bytes, len(data) + 1, self._group_bytes)
-        left = _Countdown(len(ends) + 1, done)
-        for end in ends:
-            self._compress(data[end - self._group_bytes : end], left)
-        self.write(data[ends[-1] if ends else head :])
+        whole = head + (len(data) - head) // BLOCK_BYTES * BLOCK_BYTES
+        if whole > head and self._filled:
+            self._add_copied()
+        begins = range(head - self._room_taken(), whole, self._group_bytes) if whole > head else range(0)
+        left = _Countdown(len(begins) + 1, done)
+        for begin in begins:
+            self._add(data[max(begin, head) : min(begin + self._group_bytes, whole)], left)
+        self._compress_group()
+        self.write(data[whole:])
         left()
 
     def finish(self) -> None:
@@ -124,9 +154,10 @@ class BgzfOutput(ByteSink):
         """
         if not self._is_ended:
             if self._filled:
-                self._compress_group()
+                self._add_copied()
+            self._compress_group()
             while self._waiting:
-                self._write_first()
+                self._waiting.popleft().result()
             self._output.write(END_OF_FILE)
             self._end()
         self._output.finish()
@@ -141,35 +172,56 @@ class BgzfOutput(ByteSink):
         self._end()
         self._output.abort()
 
-    def _compress_group(self) -> None:
-        """Has the group compressed, and begins another."""
-        self._compress(self._group[: self._filled], _Countdown(1, partial(self._free.put, self._group)))
-        self._group = self._empty_group()
+    def _add_copied(self) -> None:
+        """Add what has been copied to the group."""
+        self._add(self._copied[: self._filled], partial(self._free.put, self._copied))
+        self._copied = self._empty_buffer()
         self._filled = 0
 
-    def _empty_group(self) -> NDArray[np.uint8]:
-        """Room for a group: there is as much as groups are under way."""
+    def _empty_buffer(self) -> Bytes:
+        """There are about as many as groups are under way."""
         try:
             return self._free.get_nowait()
         except queue.Empty:
-            return np.empty(self._group_bytes, np.uint8)
+            return np.empty(GROUP_BLOCKS * BLOCK_BYTES, np.uint8)
 
-    def _compress(self, data: NDArray[np.uint8], left: _Countdown) -> None:
-        """Has some data compressed, once not too many groups wait; left: hears when they have been read."""
+    def _add(self, data: Bytes, done: Callable[[], None]) -> None:
+        """Add some data to the group, which is compressed as soon as it is whole."""
+        self._group.append((data, done))
+        if self._room_taken() >= self._group_bytes:
+            self._compress_group()
+
+    def _room_taken(self) -> int:
+        return sum(len(data) for data, _ in self._group)
+
+    def _compress_group(self) -> None:
+        """Have the group compressed, once not too many others wait."""
+        if not self._group:
+            return
+        group, self._group = self._group, []
         if len(self._waiting) == self._most_waiting:
-            self._write_first()
-        blocks = self._pool.submit(self._codec.compress, data, self._level)
-        blocks.add_done_callback(left)
-        self._waiting.append(blocks)
+            self._waiting.popleft().result()
+        blocks = self._pool.submit(self._codec.compress, [data for data, _ in group], self._level)
+        for _, done in group:
+            blocks.add_done_callback(partial(_call, done))
+        self._waiting.append(self._writer.submit(self._write, blocks))
 
-    def _write_first(self) -> None:
-        # By the caller's thread, so that errors are raised there.
-        data, sizes = self._waiting.popleft().result()
-        self.block_sizes += sizes
-        self._output.write(data)
+    def _write(self, coming: Future[Blocks]) -> None:
+        """Write blocks behind those before; nothing once that has failed, which the caller hears of."""
+        blocks = coming.result()
+        if self._has_failed:
+            return
+        self._has_failed = True
+        for data in blocks.data:
+            self._output.write(data)
+        self.block_sizes += blocks.sizes
+        self._has_failed = False
+        blocks.done()
 
     def _end(self) -> None:
         self._is_ended = True
+        # Who reads a pipe may never read on.
+        self._writer.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -180,7 +232,7 @@ class _Countdown:
         self._count, self._done = count, done
         self._lock = threading.Lock()
 
-    def __call__(self, *_: object) -> None:
+    def __call__(self) -> None:
         with self._lock:
             self._count -= 1
             is_last = not self._count
@@ -188,15 +240,18 @@ class _Countdown:
             self._done()
 
 
-def compress(data: NDArray[np.uint8], level: int) -> tuple[bytes, list[int]]:
-    """The blocks of the data, one behind the other, and the bytes of each."""
-    parts: list[bytes | bytearray | memoryview] = []
-    sizes = []
-    for start in range(0, len(data), BLOCK_BYTES):
-        block = _block(data[start : start + BLOCK_BYTES].data, level)
-        parts += block
-        sizes.append(sum(map(len, block)))
-    return b"".join(parts), sizes
+def _call(done: Callable[[], None], _: object) -> None:
+    done()
+
+
+def compress(parts: Sequence[Bytes], level: int) -> Blocks:
+    """The blocks of the parts, as a Codec's."""
+    blocks = [
+        _block(part[start : start + BLOCK_BYTES].data, level)
+        for part in parts
+        for start in range(0, len(part), BLOCK_BYTES)
+    ]
+    return Blocks([b"".join(map(b"".join, blocks))], [sum(map(len, block)) for block in blocks])
 
 
 def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]:

@@ -11,9 +11,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
+import numpy as np
 from isal import igzip_lib
+from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.bgzf import END_OF_FILE
@@ -33,10 +35,9 @@ READ_BYTES = 1 << 17
 # The least input a member starts with: isal 1.9 forgets what it knows of a header that its input cuts, and the
 # extra field alone may have 65,535 bytes.
 HEADER_BYTES = 80_000
-# Compressed bytes that one thread takes at a time, about 30 blocks.
-GROUP_BYTES = 1 << 19
-# And no more blocks, which may hold much more than they take: what is inflated ahead is bounded.
-GROUP_BLOCKS = 64
+# Blocks that one thread takes at a time: no more, since what is inflated ahead is bounded; and fewer where these have
+# more compressed bytes than this a block.
+GROUP_BLOCKS, USUAL_BYTES = 64, 1 << 13
 # Without an Inflater more threads wait for each other's interpreter lock between blocks: on 16 cores 2.9 GB/s with 4,
 # 2.4 with 16.
 MOST_THREADS = 4
@@ -44,8 +45,17 @@ MOST_THREADS = 4
 IsalError = cast(type[Exception], igzip_lib.IsalError)
 
 
-#: The contents of some blocks, given as a group of _BlockGroups is; None where one of them is corrupt.
-Inflater = Callable[[bytes, list[int]], memoryview | None]
+class Inflater(NamedTuple):
+    """What inflates blocks.
+
+    inflate: the contents of some blocks, given as a group of _BlockGroups is; None where one of them is corrupt.
+    blocks: most that are inflated together. threads: most that inflate; None for all.
+    """
+
+    inflate: Callable[[bytes, list[int]], memoryview | None]
+    blocks: int = GROUP_BLOCKS
+    threads: int | None = None
+
 
 #: Opens one where there are blocks; None where there is none.
 Opener = Callable[[], Inflater | None]
@@ -72,7 +82,7 @@ def inflate(
     """
     if _block_length(head, 0):
         inflater = open_inflater()
-        most = threads if inflater else min(threads, MOST_THREADS)
+        most = min(threads, (inflater.threads or threads) if inflater else MOST_THREADS)
         return _inflate_blocks(file, name, head, most, inflater)
     members = _inflate_members(file, name, head, 0)
     return members if threads == 1 else _one_ahead(members)
@@ -136,7 +146,7 @@ def _inflate_blocks(
 ) -> Generator[Piece, None, None]:
     """The contents of blocked gzip. From where it is no longer in whole blocks, it is inflated as any gzip."""
     done = 0
-    groups = _BlockGroups(file, data)
+    groups = _BlockGroups(file, data, inflater.blocks if inflater else GROUP_BLOCKS)
     ahead = 1 if threads == 1 else 2 * threads
     inflate_group = partial(_inflate_group, inflater)
     with contextlib.closing(_ahead(inflate_group, groups, threads, ahead)) as results:
@@ -159,16 +169,18 @@ class _BlockGroups:
     is_marked: whether the last block is that which ends a file.
     """
 
-    def __init__(self, file: File, data: bytes) -> None:
+    def __init__(self, file: File, data: bytes, blocks: int) -> None:
+        """data: read already. blocks: most of a group."""
         self.rest = data
+        self._blocks = blocks
         self.is_marked = False
         self._file = file
 
     def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:
         while True:
-            data = self.rest + read_up_to(self._file, max(GROUP_BYTES - len(self.rest), 0))
+            data = self.rest + read_up_to(self._file, max(group_bytes(self._blocks) - len(self.rest), 0))
             ends = [0]
-            while len(ends) <= GROUP_BLOCKS and (length := _block_length(data, ends[-1])):
+            while len(ends) <= self._blocks and (length := _block_length(data, ends[-1])):
                 if ends[-1] + length > len(data):
                     break
                 ends.append(ends[-1] + length)
@@ -177,6 +189,17 @@ class _BlockGroups:
                 return
             self.is_marked = data[ends[-2] : ends[-1]] == END_OF_FILE
             yield data, ends
+
+
+def group_bytes(blocks: int) -> int:
+    """Compressed bytes of groups of so many blocks at most, but for what was read before."""
+    return blocks * USUAL_BYTES
+
+
+def told_bytes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each block says at its end that it holds, int64 [blocks], no more than it may; they are given as a group."""
+    told: NDArray[np.uint32] = data[ends[1:, None] - np.arange(4, 0, -1)].view("<u4")
+    return np.minimum(told, BLOCK_BYTES).astype(np.int64).reshape(-1)
 
 
 def _block_length(data: bytes, start: int) -> int:
@@ -191,7 +214,7 @@ def _block_length(data: bytes, start: int) -> int:
 def _inflate_group(inflater: Inflater | None, group: tuple[bytes, list[int]]) -> tuple[list[Piece], str]:
     """The contents of the blocks up to the first corrupt one, without empty ones, and what is wrong with it or ''."""
     data, ends = group
-    if inflater and (contents := inflater(data, ends)) is not None:
+    if inflater and (contents := inflater.inflate(data, ends)) is not None:
         return [contents] if contents else [], ""
     view = memoryview(data)
     pieces: list[Piece] = []

@@ -18,7 +18,7 @@ TMPFS = 0x01021994
 #: Below this many threads, and for fewer bytes, write(2) is as fast: 1.9 to 3.0 GB/s, whatever the threads, since Linux
 #: lets only one into a file. Into pages that are mapped four threads copied 2.8 to 3.7 GB/s, eight 4.1.
 LEAST_THREADS, MOST_THREADS = 4, 8
-LEAST_BYTES = 4 << 20
+LEAST_BYTES = 16 << 20
 
 
 def is_memory_disk(descriptor: int) -> bool:

@@ -17,7 +17,7 @@ from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
-from readmap.formats.gzip_data import GZIP_MAGIC, inflate, read_up_to
+from readmap.formats.gzip_data import GZIP_MAGIC, Opener, inflate, read_up_to
 from readmap.formats.samtools_input import SamtoolsInput
 from readmap.reads import bam
 from readmap.reads.alignment_chunks import AlignmentChunk
@@ -49,8 +49,11 @@ class AlignmentReads:
     header: the lines of its header.
     """
 
-    def __init__(self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool) -> None:
+    def __init__(
+        self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool, open_inflater: Opener
+    ) -> None:
         """file: closed in the end. start: what has been read of it. threads: the most that inflate, or that parse.
+        open_inflater: as open_reads has it.
 
         Raises DataError where the header cannot be read.
         """
@@ -63,7 +66,7 @@ class AlignmentReads:
             if self._samtools:
                 start = read_up_to(self._samtools, START_BYTES)
             inflated = self._samtools or file
-            self._source = PieceSource(name, inflate(inflated, name, start, threads, block_inflater), inflated)
+            self._source = PieceSource(name, inflate(inflated, name, start, threads, open_inflater), inflated)
             self._contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             if self._samtools:
@@ -190,18 +193,21 @@ class AlignmentReads:
         )
 
 
-def open_reads(path: str, threads: int = 1, collate: bool = False) -> ByteSource | AlignmentReads:
+def open_reads(
+    path: str, threads: int = 1, collate: bool = False, open_inflater: Opener = block_inflater
+) -> ByteSource | AlignmentReads:
     """The bytes of a file of reads, as open_bytes gives them; of BAM and CRAM AlignmentReads, still to be started.
 
-    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM.
+    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM. open_inflater: of what
+    inflates blocked gzip.
     Raises OSError where it cannot be read, DataError as AlignmentReads does.
     """
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
         if _holds_alignments(start):
-            return AlignmentReads(file, name, start, threads, collate)
-        return bytes_behind(file, name, start, threads, block_inflater)
+            return AlignmentReads(file, name, start, threads, collate, open_inflater)
+        return bytes_behind(file, name, start, threads, open_inflater)
     except BaseException:
         file.close()
         raise

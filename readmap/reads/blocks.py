@@ -7,7 +7,7 @@ import numpy as np
 from readmap.backend.base import Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.gzip_data import BLOCK_BYTES, Inflater
+from readmap.formats.gzip_data import Inflater, told_bytes
 
 _INFLATE = Kernel("reads/blocks", "inflate_blocks")
 
@@ -20,12 +20,11 @@ def block_inflater() -> Inflater | None:
 
     def inflate_blocks(data: bytes, ends: list[int]) -> memoryview | None:
         compressed, borders = np.frombuffer(data, np.uint8), np.array(ends)
-        # What each says at its end that it holds; where that is too little, it is corrupt.
-        told = compressed[borders[1:, None] - np.arange(4, 0, -1)].view("<u4")
-        contents, made = np.empty(int(np.minimum(told, BLOCK_BYTES).sum()), np.uint8), np.empty(1, np.int64)
+        # Where what they tell is too little, they are corrupt.
+        contents, made = np.empty(int(told_bytes(compressed, borders).sum()), np.uint8), np.empty(1, np.int64)
         given = {"data": compressed, "ends": borders, "contents": contents, "made": made}
         shape = {"size": len(data), "count": len(ends) - 1, "room": len(contents)}
         backend.launch(_INFLATE, 1, **given, **shape, library=held)
         return contents[: made[0]].data if made[0] >= 0 else None
 
-    return inflate_blocks
+    return Inflater(inflate_blocks)

@@ -87,7 +87,9 @@ _letters = np.empty(0, np.uint8)  # of the process, which its children share
 def _part(pairs: int, number: int) -> tuple[list[bytes], list[bytes]]:
     """A part of both files, as it is and in blocks."""
     mates = [text.reshape(-1) for text in texts(_letters, pairs, number)]
-    return [text.tobytes() for text in mates], [bytes(block_codec().compress(text, LEVEL)[0]) for text in mates]
+    return [text.tobytes() for text in mates], [
+        b"".join(map(bytes, block_codec().compress([text], LEVEL).data)) for text in mates
+    ]
 
 
 def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes: int) -> list[Lane]:

@@ -208,7 +208,7 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
 
     monkeypatch.setattr(stream._Writer, "put", spy)
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
-    assert {".run", ".keys", ".ends"} <= seen
+    assert {".run", ".keys", ".borders"} <= seen
     assert names_in(tmp_path / "scratch") == []
     assert records_of(tmp_path / "out.bam") == records_of(folder / "expected.bam")
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -19,7 +19,7 @@ import pysam
 import pytest
 
 from readmap.formats import bgzf
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BLOCKS, BgzfOutput, Codec, compress
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BLOCKS, BgzfOutput, Blocks, Codec, compress
 from readmap.formats.output import open_output
 
 GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
@@ -253,10 +253,10 @@ def test_what_is_not_committed_leaves_nothing(tmp_path: pathlib.Path, error: typ
 def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Semaphore(0)
 
-    def slowly(data: np.ndarray, level: int) -> tuple[bytes, list[int]]:
+    def slowly(parts: Sequence[np.ndarray], level: int) -> Blocks:
         begun.release()
         time.sleep(0.5)
-        return compress(data, level)
+        return compress(parts, level)
 
     monkeypatch.setattr(bgzf, "GROUPS_A_THREAD", 20)
     output = BgzfOutput(Memory(), 1, codec=Codec("slow", slowly))

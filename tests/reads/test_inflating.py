@@ -22,13 +22,13 @@ def group(*parts: bytes) -> tuple[bytes, list[int]]:
 
 
 def block(data: bytes) -> bytes:
-    return bytes(compress(np.frombuffer(data, np.uint8), 1)[0])
+    return b"".join(map(bytes, compress([np.frombuffer(data, np.uint8)], 1).data))
 
 
 def inflated(*parts: bytes) -> bytes | None:
-    inflate = block_inflater()
-    assert inflate is not None
-    contents = inflate(*group(*parts))
+    inflater = block_inflater()
+    assert inflater is not None
+    contents = inflater.inflate(*group(*parts))
     return None if contents is None else bytes(contents)
 
 
