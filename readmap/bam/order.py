@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -17,20 +19,33 @@ _LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "g
 PLACE_BITS = 32
 
 
+class SortOrder(StrEnum):
+    """In which records are sorted, as @HD names it."""
+
+    COORDINATE = "coordinate"
+    QUERYNAME = "queryname"
+
+
 @dataclass(frozen=True)
 class SortedRecords:
     """Records of BAM in order, on a device.
 
     Attributes:
         bytes: uint8, one record behind the other.
-        keys: uint64 [records], ascending, by which they are in order: contig, position + 1, strand, from the high bits
-            to the lowest; what has no contig is behind the last one.
+        keys: ascending, by which they are in order. Of coordinates uint64 [records]: contig, position + 1, strand, from
+            the high bits to the lowest; what has no contig is behind the last one. Of names uint8 [records, bytes].
         ends: int64 [records], where each ends.
     """
 
     bytes: Array
     keys: Array
     ends: Array
+
+
+def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:
+    """The keys on the host, [records]; those of bytes as NumPy's bytes, which compare as these."""
+    keys = backend.to_host(run.keys)
+    return keys if keys.ndim == 1 else keys.view(f"S{keys.shape[1]}").reshape(-1)
 
 
 def sort_records(records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend) -> SortedRecords:

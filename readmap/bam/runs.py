@@ -27,9 +27,9 @@ from readmap.bam.memory import Memory
 from readmap.bam.order import gather_into
 from readmap.formats.faults import naming
 
-Keys = NDArray[np.uint64]
+#: uint64, or NumPy's bytes.
+Keys = NDArray[Any]
 Places = NDArray[np.int64]
-Number = TypeVar("Number", np.uint64, np.int64)
 Seen = TypeVar("Seen")
 
 #: What is asked for of some records, by the thread that merges them: their bytes, and where each ends.
@@ -44,8 +44,8 @@ MOST_PIECE, LEAST_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
 #: Threads that merge at most, a piece each, and buffers beside theirs: for pieces that are being written.
 MERGERS, WRITTEN = 12, 10
 
-#: A key and an end.
-SIDE_BYTES = 16
+#: Of the place where a record ends.
+PLACE_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Run:
     """Records in order.
 
     Attributes:
-        keys: uint64 [records], ascending. borders: int64 [records + 1], where each begins, and the last one ends, from
+        keys: of each, ascending. borders: int64 [records + 1], where each begins, and the last one ends, from
             the run's first byte on.
         begin: where its first byte lies in the memory of all runs, or in its file.
         file: its path; None in memory.
@@ -128,7 +128,8 @@ class Runs:
             return
         size = int(ends[-1])
         with self._open():
-            needed, sides = self._used + size, SIDE_BYTES * (len(keys) + self._in_memory())
+            needed = self._used + size
+            sides = (keys.itemsize + PLACE_BYTES) * (len(keys) + self._in_memory())
             if needed + sides > self._most or not self._memory.grow(needed, self._most):
                 self._spill()
                 if not self._memory.grow(size, self._most):
@@ -239,6 +240,9 @@ class Runs:
 
     def _in_order(self, keys: Keys) -> tuple[Keys, NDArray[np.uint32]]:
         """The keys in order, and their numbers beside them; equal ones as they stand, by runs."""
+        if keys.dtype != np.uint64:
+            order = np.argsort(keys, kind="stable")
+            return keys[order], order.astype(np.uint32)
         low, count = keys.min(), len(keys)
         bits = int(keys.max() - low).bit_length()
         numbers = np.arange(count, dtype=np.uint32)
@@ -261,7 +265,7 @@ def _nothing(*_: object) -> None:
     """What is seen of records that nobody asks for."""
 
 
-def _in_file(path: Path, name: str, values: NDArray[Number]) -> NDArray[Number]:
+def _in_file(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
     """The values in a file beside a run's, mapped."""
     side = path.with_suffix(f".{name}")
     with naming(str(side)), open(side, "xb", buffering=0) as file:

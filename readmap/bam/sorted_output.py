@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.runs import Keys, Places, Runs
@@ -43,9 +45,17 @@ class SortedOutput(ByteSink):
     name: what messages call it: the other output's name.
     """
 
-    def __init__(self, output: ByteSink, memory: int, index: BamIndex | None, backend: CpuBackend) -> None:
+    def __init__(
+        self,
+        output: ByteSink,
+        memory: int,
+        index: BamIndex | None,
+        backend: CpuBackend,
+        buffer: Callable[[int], Bytes] | None = None,
+    ) -> None:
         """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
-        else beside the output. index: of the output, where it is to have one."""
+        else beside the output. index: of the output, where it is to have one. buffer: memory, uint8 [nbytes], from
+        which the output reads fastest."""
         self.name = output.name
         self._output = output
         self._index = index
@@ -55,7 +65,7 @@ class SortedOutput(ByteSink):
         self._is_finished = False
         self._index_output: ByteSink | None = None
         with contextlib.ExitStack() as resources:
-            self._runs = Runs(memory, self._folder, backend, index.bam.buffer if index else None)
+            self._runs = Runs(memory, self._folder, backend, buffer)
             resources.callback(self._runs.close)
             if index is not None:
                 plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
@@ -98,10 +108,9 @@ class SortedOutput(ByteSink):
     def commit(self) -> None:
         """Writes all records, and gives the output, then its index, their names. Raises OSError as `finish` does."""
         self.finish()
-        if self._index_output:
-            for ending in INDEX_ENDINGS:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.name + ending)
+        for ending in INDEX_ENDINGS:  # of what the output replaces
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.name + ending)
         self._output.commit()
         if self._index_output:
             self._index_output.commit()

@@ -77,10 +77,11 @@ def parse_header_lines(option: str) -> list[str]:
 
 
 def _in_order(line: str, order: str) -> str:
-    """An @HD line that says in which order the records are."""
+    """An @HD line that says in which order the records are; names are in that of `samtools sort -n`."""
     fields = [f"SO:{order}" if field.startswith("SO:") else field for field in line.split("\t")]
     fields = [field for field in fields if not field.startswith(("GO:", "SS:"))]
-    return "\t".join(fields if f"SO:{order}" in fields else [*fields, f"SO:{order}"])
+    fields = fields if f"SO:{order}" in fields else [*fields, f"SO:{order}"]
+    return "\t".join([*fields, "SS:queryname:natural"] if order == "queryname" else fields)
 
 
 def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from readmap.bam.order import sort_records
+from readmap.bam.name_order import sort_by_name
+from readmap.bam.order import SortOrder, sort_records
 from readmap.reads.parsing import Reads
 from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
@@ -196,14 +197,18 @@ class Mapping:
     def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
         """The records of a batch, and its reads without a place where those are wanted."""
         records = format_records(alignments, batch, self._style, self._context)
-        if self._style.in_order:
-            contigs, backend = len(self._context.index.contig_names.offsets) - 1, self._context.backend
-            run = sort_records(records.bytes, records.lengths, records.ends, contigs, backend)
+        backend = self._context.backend
+        if self._style.order:
+            given = records.bytes, records.lengths, records.ends
+            if self._style.order is SortOrder.QUERYNAME:
+                run = sort_by_name(*given, backend)
+            else:
+                run = sort_records(*given, len(self._context.index.contig_names.offsets) - 1, backend)
             blocks = [stream.Block(run.bytes, RECORDS, run)]
         else:
             blocks = [stream.Block(records.bytes, RECORDS)]
         if self._style.unmapped:
-            unmapped = format_unmapped(alignments, batch.reads, self._context.backend)
+            unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(stream.Block(unmapped, UNMAPPED_READS))
         return blocks

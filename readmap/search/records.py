@@ -8,6 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.bam.order import SortOrder
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.search.alignments import Alignments
@@ -27,7 +28,7 @@ class Style:
         read_groups: of the reads of each lane.
         program: the ID of readmap's @PG in the header.
         comments: whether what stands behind a read's name is tags, to be appended.
-        in_order: whether binary records are brought in the order of their places, batch by batch.
+        order: in which binary records are brought, batch by batch; None for that of the reads.
         unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
 
@@ -35,7 +36,7 @@ class Style:
     read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
     program: str = PROGRAM
     comments: bool = False
-    in_order: bool = False
+    order: SortOrder | None = None
     unmapped: bool = False
 
 

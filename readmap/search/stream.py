@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from readmap.backend import Array, Backend
 from readmap.backend.buffers import Buffer, BufferPool
-from readmap.bam.order import SortedRecords
+from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.runs import Keys, Places
 from readmap.bam.sorted_output import SortedOutput
 from readmap.errors import DataError
@@ -139,7 +139,7 @@ def run(
 
         def write(block: Block) -> None:
             if block.run is not None:
-                writer.begin_run(backend.to_host(block.run.keys), backend.to_host(block.run.ends), block.output)
+                writer.begin_run(host_keys(block.run, backend), backend.to_host(block.run.ends), block.output)
             for begin in range(0, len(block.bytes), OUTPUT_BYTES):
                 part = block.bytes[begin : begin + OUTPUT_BYTES]
                 waited = time.perf_counter()

@@ -22,8 +22,14 @@ def draw_run(number: int, count: int) -> tuple[list[int], list[bytes]]:
     return keys.tolist(), [b"%d.%d." % (number, i) + b"x" * int(DRAW.integers(0, 200)) for i in range(count)]
 
 
-def add(runs: Runs, keys: list[int], records: list[bytes]) -> None:
-    runs.add(np.array(keys, np.uint64), np.cumsum([len(record) for record in records]).astype(np.int64))
+def add(runs: Runs, keys: list[int], records: list[bytes], of_bytes: bool = False) -> None:
+    """of_bytes: the keys as NumPy's bytes, of other lengths a run."""
+    made = (
+        np.array(keys, np.uint64)
+        if not of_bytes
+        else np.array([b"\1\0%02d" % key for key in keys], f"S{8 + len(keys) % 3}")
+    )
+    runs.add(made, np.cumsum([len(record) for record in records]).astype(np.int64))
     data = np.frombuffer(b"".join(records), np.uint8)
     for begin in range(0, len(data), 1000):
         runs.fill(data[begin : begin + 1000])
@@ -40,20 +46,21 @@ def folder_in(parent: Path) -> Callable[[], Path]:
     return make
 
 
+@pytest.mark.parametrize("of_bytes", [False, True])
 @pytest.mark.parametrize("most", [1, 20_000, 1 << 30])
 @pytest.mark.parametrize("counts", [[0], [1], [300], [100, 0, 400, 1, 250, 250]])
-def test_merged_in_order(tmp_path: Path, most: int, counts: list[int]) -> None:
+def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes: bool) -> None:
     runs = Runs(most, folder_in(tmp_path), CpuBackend(2))
     expected: list[tuple[int, int, bytes]] = []
     for number, count in enumerate(counts):
         keys, records = draw_run(number, count)
-        add(runs, keys, records)
+        add(runs, keys, records, of_bytes)
         expected += [(key, number, record) for key, record in zip(keys, records, strict=True)]
     expected.sort(key=lambda one: one[:2])
     found, keys_found = b"", list[int]()
     for piece in runs.merged(lambda *_: None):
         found += piece.bytes.tobytes()
-        keys_found += piece.keys.tolist()
+        keys_found += [int(key[2:]) if of_bytes else key for key in piece.keys.tolist()]
         piece.buffer.release()
     assert found == b"".join(record for _, _, record in expected)
     assert keys_found == [key for key, _, _ in expected]

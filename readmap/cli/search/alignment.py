@@ -22,9 +22,6 @@ from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.records import Style
 from readmap.version import __version__
 
-#: The order of sorted records, as @HD names it.
-COORDINATE = "coordinate"
-
 #: The first MAPQ of each bin of the summary's histogram.
 BINS = (0, 1, 10, 20, 30, 40, 50, 60)
 
@@ -40,16 +37,16 @@ class AlignmentMode:
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
-        self._style = Style(form, groups, in_order=output.sort, unmapped=output.unmapped is not None)
+        self._style = Style(form, groups, order=output.order, unmapped=output.unmapped is not None)
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
-        style, order = self._style, COORDINATE if self._style.in_order else None
+        style = self._style
         groups = dict.fromkeys(group.line.decode() for group in style.read_groups if group.line)
-        return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], order)
+        return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], style.order)
 
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""

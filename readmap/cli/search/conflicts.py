@@ -6,6 +6,7 @@ import os
 
 import typer
 
+from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.common.output import COMPRESSED
@@ -55,8 +56,9 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
         (["read_groups"], is_table, "only SAM, BAM and CRAM have read groups"),
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
-        (["sort_memory", "index_format"], not output.sort, "only with --sort"),
+        (["sort_memory", "sort_order", "index_format"], not output.sort, "only with --sort"),
         (["level", "codec"], not (output.path or "").endswith(COMPRESSED), "only for BAM, .gz and .bgz"),
+        (["index_format"], output.order is SortOrder.QUERYNAME, "not with --sort-order queryname, which has no index"),
         (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
         (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),

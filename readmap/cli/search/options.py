@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from readmap.backend.machine import available_memory
 from readmap.bam.file_index import IndexFormat
+from readmap.bam.order import SortOrder
 from readmap.cli.common import resources
 from readmap.cli.common.options import (
     LARGEST_SCORE,
@@ -119,6 +120,12 @@ class OutputOptions:
         "FILE",
     )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
+    sort_order: str | None = choice(
+        "--sort-order",
+        "What --sort sorts by: coordinate, or queryname, as samtools sort -n has it, without an index (default: "
+        "coordinate).",
+        SortOrder,
+    )
     sort_memory: str | None = size(
         "--sort-memory",
         "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
@@ -163,6 +170,11 @@ class OutputOptions:
     def form(self) -> IndexFormat | None:
         """The index that is asked for."""
         return IndexFormat(self.index_format) if self.index_format else None
+
+    @property
+    def order(self) -> SortOrder | None:
+        """In which records are sorted; None where they are not."""
+        return SortOrder(self.sort_order or SortOrder.COORDINATE) if self.sort else None
 
     @property
     def bytes_to_sort(self) -> int | None:

@@ -11,6 +11,7 @@ from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.blocks import block_codec
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
 from readmap.cli.common.output import BAM_ENDING, Compression, open_blocks, open_plain
 from readmap.cli.common.wording import in_bytes, printable
@@ -63,7 +64,9 @@ def open_outputs(
     What has not been committed in the end is aborted.
     """
     with contextlib.ExitStack() as stack:
-        sink = open_sink(options.path, reference, threads, options.bytes_to_sort, options.form, compression)
+        sink = open_sink(
+            options.path, reference, threads, options.bytes_to_sort, options.form, compression, options.order
+        )
         outputs = {"output": stack.enter_context(sink)}
         if options.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, threads, compression))
@@ -99,25 +102,29 @@ def open_sink(
     memory: int | None,
     form: IndexFormat | None = None,
     compression: Compression | None = None,
+    order: SortOrder | None = SortOrder.COORDINATE,
 ) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
+    order: of what is sorted; that of names has no index.
     Raises UsageError where a contig is too long for it.
     """
     if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
         return open_plain(path, threads, compression)
-    index: BamIndex | None = None
+    index, buffer, is_indexed = None, None, memory is not None and order is SortOrder.COORDINATE
     with contextlib.ExitStack() as opened:
         if path.endswith(CRAM_ENDING):
             letters = _letters(reference)
-            output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, memory is not None)
+            output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, is_indexed)
         else:
-            made = _index_form(form, reference.contigs)
+            made = _index_form(form, reference.contigs) if is_indexed else None
             output = bam = open_blocks(path, threads, compression or Compression())
-            index = BamIndex([contig.length for contig in reference.contigs], made, bam)
+            buffer = bam.buffer
+            if made:
+                index = BamIndex([contig.length for contig in reference.contigs], made, bam)
         opened.enter_context(output)
-        sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads))
+        sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads), buffer)
         opened.pop_all()
     return sink
 

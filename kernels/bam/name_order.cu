@@ -1,0 +1,82 @@
+// Records of BAM by their names, as samtools sort -n compares them: numbers in names by what they say; then a template's
+// first segment before its last one, and secondary and supplementary ones behind the others. Each gets a key of bytes that
+// compare in that order, one after the other: of a number the digit 0, how many digits follow, and these, without zeros in
+// front; all else of the name as it is; a zero; and the flags. Zeros fill the key up. Eight bytes are a word, the first in the high bits.
+#include "common/bam_fields.cuh"
+#include "common/flags.cuh"
+
+HOST_DEVICE bool is_digit(u8 letter) { return letter >= '0' && letter <= '9'; }
+
+// What becomes of a key's bytes: counted, or put into words that lie `stride` behind each other.
+struct KeyWriter {
+    u64* words;
+    i64 stride, count;
+
+    HOST_DEVICE void put(u8 byte) {
+        if (words) words[count / 8 * stride] |= (u64)byte << (56 - 8 * (count & 7));
+        ++count;
+    }
+    HOST_DEVICE void put_name(const u8* name, i64 length) {
+        for (i64 i = 0; i < length;) {
+            if (!is_digit(name[i])) {
+                put(name[i++]);
+                continue;
+            }
+            while (i < length && name[i] == '0') ++i;
+            i64 end = i;
+            while (end < length && is_digit(name[end])) ++end;
+            put('0');
+            put((u8)(end - i));
+            while (i < end) put(name[i++]);
+        }
+    }
+};
+
+// First or last segment, secondary, supplementary, from the high bits to the lowest.
+HOST_DEVICE u8 segment_key(i64 flag) {
+    return (u8)((flag & (FIRST_MATE | SECOND_MATE)) | (flag & SECONDARY ? 8 : 0) | (flag & SUPPLEMENTARY ? 1 : 0));
+}
+
+// An item is an entry; most: bytes of the longest key. ends: the inclusive
+// prefix sum of the lengths, which are 0 where an entry has no record.
+KERNEL void measure_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
+                          const i64* ends OF(items), i32* most OF(1)) {
+    FOR_EACH(entry, begin, end) {
+        if (!lengths[entry]) continue;
+        BamFields record = {bytes + ends[entry] - lengths[entry]};
+        KeyWriter key = {0, 0, 0};
+        key.put_name(record.bytes + FIELDS, record.name_length() - 1);
+        if ((i32)key.count + 2 > *most) atomic_max(most, (i32)key.count + 2);
+    }
+}
+
+// An item is an entry; words: of its key, `entries` behind each other. What has no record gets a key behind all others.
+KERNEL void key_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
+                      const i64* ends OF(items), u64* words OF(count* items), u32* numbers OF(items),
+                      u8* is_record OF(items), i64 entries, i64 count) {
+    FOR_EACH(entry, begin, end) {
+        is_record[entry] = lengths[entry] > 0;
+        numbers[entry] = (u32)entry;
+        for (i64 word = 0; word < count; ++word) words[word * entries + entry] = is_record[entry] ? 0 : ~0ull;
+        if (!is_record[entry]) continue;
+        BamFields record = {bytes + ends[entry] - lengths[entry]};
+        KeyWriter key = {words + entry, entries, 0};
+        key.put_name(record.bytes + FIELDS, record.name_length() - 1);
+        key.put(0);
+        key.put(segment_key(record.flag()));
+    }
+}
+
+// An item is a record of an order: a word of its key.
+KERNEL void take_words(i64 begin, i64 end, const u64* words OF(entries), const u32* order OF(items),
+                       u64* keys OF(items), i64 entries) {
+    FOR_EACH(item, begin, end) keys[item] = words[order[item]];
+}
+
+// An item is a record of an order: all bytes of its key.
+KERNEL void write_keys(i64 begin, i64 end, const u64* words OF(count* entries), const u32* order OF(items),
+                       u8* keys OF(8 * count * items), i64 entries, i64 count) {
+    FOR_EACH(item, begin, end)
+        for (i64 i = 0; i < 8 * count; ++i)
+            keys[8 * count * item + i] = (u8)(words[i / 8 * entries + order[item]] >> (56 - 8 * (i & 7)));
+}
