@@ -14,7 +14,7 @@ import numpy as np
 
 from readmap.errors import DataError
 from readmap.formats.faults import NamedFile, naming
-from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, Opener, Piece, inflate, no_inflater, read_up_to
+from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
 
 # Below this, handing slices of a read to threads costs more than it saves.
 PARALLEL_READ_BYTES = 8 << 20
@@ -64,18 +64,18 @@ class ByteSource(ABC):
         self.close()
 
 
-def open_bytes(path: str | ByteSource, threads: int = 1, open_inflater: Opener = no_inflater) -> ByteSource:
+def open_bytes(path: str | ByteSource, threads: int = 1, inflaters: Inflaters = NO_INFLATERS) -> ByteSource:
     """The bytes of the file at `path`, or of standard input where it is "-". gzip is known by its magic, and inflated.
 
-    path: a source that is already open is returned as it is. threads: how many read a plain file or inflate blocked
-    gzip; of other gzip one inflates ahead if there are several. open_inflater: as `inflate` takes it. Raises OSError
+    path: a source that is already open is returned as it is. threads: how many read a plain file or inflate
+    gzip. inflaters: as `inflate` takes it. Raises OSError
     where the file cannot be opened or read.
     """
     if isinstance(path, ByteSource):
         return path
     file, name = open_file(path)
     try:
-        return bytes_behind(file, name, read_up_to(file, BLOCK_HEADER.size), threads, open_inflater)
+        return bytes_behind(file, name, read_up_to(file, BLOCK_HEADER.size), threads, inflaters)
     except BaseException:
         file.close()
         raise
@@ -91,11 +91,11 @@ def open_file(path: str) -> tuple[io.FileIO, str]:
 
 
 def bytes_behind(
-    file: io.FileIO, name: str, head: bytes, threads: int, open_inflater: Opener = no_inflater
+    file: io.FileIO, name: str, head: bytes, threads: int, inflaters: Inflaters = NO_INFLATERS
 ) -> ByteSource:
     """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read."""
     if head.startswith(GZIP_MAGIC):
-        return PieceSource(name, inflate(file, name, head, threads, open_inflater), file)
+        return PieceSource(name, inflate(file, name, head, threads, inflaters), file)
     return _PlainSource(file, name, head, threads)
 
 

@@ -23,7 +23,7 @@ from readmap.index.suffix_array import (
     table_bases,
 )
 from readmap.index.suffix_tree import EDGE_BYTES, TREE_BYTES, build_suffix_tree, refuse_large
-from readmap.reads.blocks import block_inflater
+from readmap.reads.inflating import HOST_INFLATERS
 
 #: Called with the name of a stage, how much of it is done, and how much it is: bytes of the file, of an unknown number
 #: (0), and suffixes that are sorted. Of other stages only the beginning is heard, with 0 and 0.
@@ -68,7 +68,7 @@ def build_index(
     """
     wanted, tell = Structure(structure), progress or (lambda stage, done, whole: None)
     backend = open_backend(device, threads, gpu_memory)
-    with open_bytes(str(fasta), backend.threads, block_inflater) as source:
+    with open_bytes(str(fasta), backend.threads, HOST_INFLATERS) as source:
         reference = read_reference(source, backend, lambda done: tell("read", done, 0))
     if wanted.has_tree:
         refuse_large(reference.length)

@@ -17,13 +17,13 @@ from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
-from readmap.formats.gzip_data import GZIP_MAGIC, Opener, inflate, read_up_to
+from readmap.formats.gzip_data import GZIP_MAGIC, Inflaters, inflate, read_up_to
 from readmap.formats.samtools_input import SamtoolsInput
 from readmap.reads import bam
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.bam import KeptTags, Records, examine
-from readmap.reads.blocks import block_inflater
 from readmap.reads.chunks import BUFFERS
+from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.mated_texts import MatedTexts
 from readmap.reads.mates import WINDOW
 
@@ -50,10 +50,10 @@ class AlignmentReads:
     """
 
     def __init__(
-        self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool, open_inflater: Opener
+        self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool, inflaters: Inflaters
     ) -> None:
         """file: closed in the end. start: what has been read of it. threads: the most that inflate, or that parse.
-        open_inflater: as open_reads has it.
+        inflaters: as open_reads has them.
 
         Raises DataError where the header cannot be read.
         """
@@ -66,7 +66,7 @@ class AlignmentReads:
             if self._samtools:
                 start = read_up_to(self._samtools, START_BYTES)
             inflated = self._samtools or file
-            self._source = PieceSource(name, inflate(inflated, name, start, threads, open_inflater), inflated)
+            self._source = PieceSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
             self._contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             if self._samtools:
@@ -194,20 +194,20 @@ class AlignmentReads:
 
 
 def open_reads(
-    path: str, threads: int = 1, collate: bool = False, open_inflater: Opener = block_inflater
+    path: str, threads: int = 1, collate: bool = False, inflaters: Inflaters = HOST_INFLATERS
 ) -> ByteSource | AlignmentReads:
     """The bytes of a file of reads, as open_bytes gives them; of BAM and CRAM AlignmentReads, still to be started.
 
-    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM. open_inflater: of what
-    inflates blocked gzip.
+    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM. inflaters: what inflates
+    the file.
     Raises OSError where it cannot be read, DataError as AlignmentReads does.
     """
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
         if _holds_alignments(start):
-            return AlignmentReads(file, name, start, threads, collate, open_inflater)
-        return bytes_behind(file, name, start, threads, open_inflater)
+            return AlignmentReads(file, name, start, threads, collate, inflaters)
+        return bytes_behind(file, name, start, threads, inflaters)
     except BaseException:
         file.close()
         raise

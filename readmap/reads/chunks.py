@@ -32,9 +32,9 @@ from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.blocks import block_inflater
 from readmap.reads.cutting import find_records
 from readmap.reads.fasta_reads import two_line_records
+from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
 
 Bytes = NDArray[np.uint8]
@@ -175,7 +175,7 @@ def read_chunks(
         for lane, one in enumerate(layouts):
             with contextlib.ExitStack() as stack:
                 named = list(itertools.islice(following, one.files))
-                sources = [stack.enter_context(open_bytes(path, threads, block_inflater)) for path in named]
+                sources = [stack.enter_context(open_bytes(path, threads, HOST_INFLATERS)) for path in named]
                 starts = [read_start(source) for source in sources]
                 if any(starts):
                     for chunk in _Cutter(sources, starts, one, pool, batch_reads, warn).chunks():

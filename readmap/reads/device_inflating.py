@@ -22,7 +22,7 @@ BLOCKS, THREADS = 1024, 3
 BESIDE = 1 << 16
 
 
-def inflater_for(backend: Backend) -> Opener:
+def device_inflater(backend: Backend) -> Opener:
     """What opens the inflater of all files: on the device where nvCOMP is there, and where not, of the host."""
     library = nvcomp() if isinstance(backend, CudaBackend) else None
     made: list[Inflater | None] = []

@@ -19,8 +19,8 @@ from readmap.formats.fasta import BLOCK_BYTES, read_records
 from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.blocks import block_inflater
 from readmap.reads.chunks import Chunk, read_chunks
+from readmap.reads.inflating import HOST_INFLATERS
 
 CHUNK_BYTES = 16 << 20
 
@@ -125,7 +125,7 @@ def read_sequences(
     Raises DataError where the file is neither, is empty, or has a record without a name, a broken one, or one with a
     character that is no letter of the alphabet; and OSError from reading.
     """
-    with open_bytes(path, threads, block_inflater) as source:
+    with open_bytes(path, threads, HOST_INFLATERS) as source:
         start, whole = peek(source)
         with whole:
             if start.startswith(b"@") and alphabet is Alphabet.NUCLEOTIDES:
@@ -138,7 +138,7 @@ def read_guessed(
     path: str, threads: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[Sequences, Alphabet]:
     """The records as `read_sequences` gives them, and their alphabet, guessed from the file's first megabyte."""
-    with open_bytes(path, threads, block_inflater) as source:
+    with open_bytes(path, threads, HOST_INFLATERS) as source:
         start, whole = peek(source)
         alphabet = guess_alphabet(start)
         return read_sequences(whole, threads, alphabet, progress), alphabet

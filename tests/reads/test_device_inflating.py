@@ -14,7 +14,7 @@ from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
 from readmap.formats.bgzf import END_OF_FILE, compress
 from readmap.formats.gzip_data import BLOCK_BYTES, told_bytes
-from readmap.reads.device_inflating import inflater_for, join_contents
+from readmap.reads.device_inflating import device_inflater, join_contents
 
 DRAW = np.random.default_rng(11)
 LETTERS = (1, 4, 40, 256)
@@ -68,7 +68,7 @@ def test_contents(backends: str, size: int, fault: str | None) -> None:
 
 def test_no_device_inflates_by_the_host() -> None:
     data = drawn(100_000, 4)
-    inflater = inflater_for(open_backend("cpu"))()
+    inflater = device_inflater(open_backend("cpu"))()
     assert inflater is not None
     assert inflater.inflate(*blocks_of(data)) == data.data
 
@@ -77,7 +77,7 @@ def test_no_device_inflates_by_the_host() -> None:
 def test_a_device_inflates() -> None:
     if library.nvcomp() is None:
         pytest.skip("nvCOMP is not installed")
-    inflater = inflater_for(open_backend("cuda"))()
+    inflater = device_inflater(open_backend("cuda"))()
     assert inflater is not None
     assert inflater.threads == 3
     for size, letters in itertools.product((1, 65_279, 65_280, 65_281, 20_000_000), LETTERS):
@@ -90,7 +90,7 @@ def test_a_device_inflates() -> None:
 def test_a_device_notices_what_is_corrupt() -> None:
     if library.nvcomp() is None:
         pytest.skip("nvCOMP is not installed")
-    inflater = inflater_for(open_backend("cuda"))()
+    inflater = device_inflater(open_backend("cuda"))()
     assert inflater is not None
     for letters in LETTERS:
         data = drawn(1_000_000, letters)

@@ -13,6 +13,7 @@ from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, compress
 from readmap.formats.gzip_data import inflate
 from readmap.reads import blocks
 from readmap.reads.blocks import block_inflater
+from readmap.reads.inflating import HOST_INFLATERS
 
 DRAW = np.random.default_rng(6)
 
@@ -68,7 +69,7 @@ def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
     """However much more blocks hold than they take, and however many are empty."""
     data = b"".join([block(b"A" * BLOCK_BYTES)] * 300 + [END_OF_FILE] * 20_000 + [block(b"end"), END_OF_FILE])
     file = io.BytesIO(data)
-    pieces = [bytes(piece) for piece in inflate(file, "zeros", file.read(18), threads, block_inflater)]
+    pieces = [bytes(piece) for piece in inflate(file, "zeros", file.read(18), threads, HOST_INFLATERS)]
     assert b"".join(pieces) == b"A" * (300 * BLOCK_BYTES) + b"end"
     assert max(map(len, pieces)) <= 4 << 20
 

@@ -28,7 +28,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
-from readmap.reads.device_inflating import inflater_for
+from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
 
 EXAMPLES = r"""[bold]Examples[/]
@@ -63,7 +63,7 @@ def search(context: typer.Context, options: Options) -> None:
     with (
         Report(context.obj, options.report) as report,
         open_outputs(options.output, index.reference, options.resources.workers, compression) as outputs,
-        open_all(options, lanes, layouts, header, inflater_for(backend)) as reads,
+        open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         refuse_for_single(context, reads.paired)
         _warn(path, index, options.index, report)

@@ -10,7 +10,7 @@ from readmap.cli.search.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource
-from readmap.formats.gzip_data import Opener
+from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
@@ -69,18 +69,17 @@ class OpenReads:
 
 @contextlib.contextmanager
 def open_all(
-    options: Options, lanes: Sequence[Lane], layouts: list[Layout], header: list[str], open_inflater: Opener
+    options: Options, lanes: Sequence[Lane], layouts: list[Layout], header: list[str], inflaters: Inflaters
 ) -> Iterator[OpenReads]:
     """The files of reads, open. In the end what runs for alignments is ended, and what has not been taken is closed.
 
-    layouts: those of the lanes, or of the options. header: lines of the options. open_inflater: of what inflates
-    blocked gzip.
+    layouts: those of the lanes, or of the options. header: lines of the options. inflaters: what inflates the files.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
     reads, tags = OpenReads(layouts, [], options.tags.comments), options.tags.keep_tags
     with contextlib.ExitStack() as alignments, reads._unread:
         for path in files_of(lanes, options):
-            source = open_reads(path, options.resources.workers, options.pairs.collate, open_inflater)
+            source = open_reads(path, options.resources.workers, options.pairs.collate, inflaters)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
                 reads.alignments = alignments.enter_context(source)
