@@ -55,6 +55,8 @@ VALID = (
     _plain(f"info {INDEX} --check"),
     _plain(f"info {WIDE} --check"),
     _search("reads.fq -C"),
+    _search("blocked.fq.gz"),
+    _search("r1.fq r2.fq --sort --sort-order queryname", output="out.bam"),
     _search("reads.fq -A 33"),
     _search("reads.fq -a", "small"),
     _search("r1.fq r2.fq --unmapped no.fq", output="out.bam"),
@@ -130,6 +132,7 @@ def write_inputs(folder: Path) -> None:
     for name, texts in (("reads.fq", reads), ("r1.fq", [a for a, _ in pairs]), ("r2.fq", [b for _, b in pairs])):
         lines = [b"@r%d RX:Z:ACGT\n%b\n+\n%b\n" % (i, bases, b"I" * len(bases)) for i, bases in enumerate(texts)]
         (folder / name).write_bytes(b"".join(lines))
+    pysam.tabix_compress(str(folder / "reads.fq"), str(folder / "blocked.fq.gz"))
     files = [str(folder / name) for name in ("r1.fq", "r2.fq", "reads.bam")]
     pysam.samtools.fqimport("-1", files[0], "-2", files[1], "-o", files[2])
 

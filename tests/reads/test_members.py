@@ -102,9 +102,7 @@ def by_parts(path: Path, threads: int = 4) -> bytes:
 
 @pytest.mark.parametrize("threads", [1, 3, 8])
 @pytest.mark.parametrize("writer", ["zlib 1", "zlib 6", "isal 1", "fixed codes", "flushes"])
-def test_nothing_is_left_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, threads: int
-) -> None:
+def test_nothing_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, threads: int) -> None:
     path = tmp_path / "file.gz"
     if writer == "isal 1":  # whose blocks are longer
         monkeypatch.setattr(members, "PART_BYTES", 300_000)
