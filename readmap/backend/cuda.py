@@ -33,7 +33,7 @@ class CudaBackend(Backend):
     traced_lanes = 1
     most_table_bases = 15
     scratch_bytes = 1 << 30
-    chunk_bytes = 128 << 20
+    chunk_bytes = 256 << 20
     chunks_at_once = 2
     host_bytes = 384 << 20
 

@@ -71,27 +71,10 @@ def gather(records: Array, starts: Array, lengths: Array, order: Array, backend:
 
     starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted.
     """
-    ends, total = _ends(lengths, order, backend)
-    gathered = backend.empty(total, np.uint8)
-    _gather(gathered, records, starts, lengths, order, ends, backend)
-    return gathered, ends
-
-
-def gather_into(target: Array, records: Array, starts: Array, lengths: Array, order: Array, backend: Backend) -> Array:
-    """The same at the beginning of bytes that hold them; where each ends."""
-    ends, _ = _ends(lengths, order, backend)
-    _gather(target, records, starts, lengths, order, ends, backend)
-    return ends
-
-
-def _ends(lengths: Array, order: Array, backend: Backend) -> tuple[Array, int]:
     new_lengths = backend.empty(len(order), np.int64)
     backend.launch(_LENGTHS, len(order), lengths=lengths, order=order, new_lengths=new_lengths, records=len(lengths))
-    return backend.ends(new_lengths)
-
-
-def _gather(
-    target: Array, records: Array, starts: Array, lengths: Array, order: Array, ends: Array, backend: Backend
-) -> None:
+    ends, total = backend.ends(new_lengths)
+    gathered = backend.empty(total, np.uint8)
     places = {"starts": starts, "lengths": lengths, "order": order, "ends": ends, "records": len(lengths)}
-    backend.launch(_GATHER, len(order), bytes=records, sorted=target, **places)
+    backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, **places)
+    return gathered, ends

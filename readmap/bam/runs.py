@@ -20,11 +20,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend.base import Kernel
 from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.sorting import sort_pairs
 from readmap.bam.memory import Memory
-from readmap.bam.order import gather_into
 from readmap.formats.faults import naming
 
 #: uint64, or NumPy's bytes.
@@ -34,6 +33,8 @@ Seen = TypeVar("Seen")
 
 #: What is asked for of some records, by the thread that merges them: their bytes, and where each ends.
 Look = Callable[[Bytes, Places], Seen]
+
+_MERGE = Kernel("bam/merging", "merge_records")
 
 #: Records between two of a run that may begin a piece.
 STEP = 256
@@ -207,48 +208,54 @@ class Runs:
     def _piece(self, runs: list[Run], begins: Places, ends: Places, look: Look[Seen]) -> Piece[Seen]:
         """Some records of each run, merged."""
         parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
-        keys, order = self._in_order(np.concatenate([run.keys[begin:end] for run, begin, end in parts]))
-        starts = np.concatenate([run.borders[begin:end] for run, begin, end in parts])
-        lengths = np.concatenate([run.borders[begin + 1 : end + 1] for run, begin, end in parts]) - starts
-        with self._source(parts) as (source, offsets):
-            starts += np.repeat(offsets, [end - begin for _, begin, end in parts])
-            buffer = self._pieces.take(int(lengths.sum()))
-            placed = gather_into(buffer.data, source, starts, lengths, order, self._alone)
-        return Piece(buffer, keys, placed, look(buffer.data[: placed[-1]], placed))
+        # Runs of names have keys of other sizes.
+        dtype = np.result_type(*(run.keys for run, _, _ in parts))
+        held = [np.ascontiguousarray(run.keys[begin:end], dtype) for run, begin, end in parts]
+        records, key_bytes = sum(map(len, held)), dtype.itemsize
+        size = sum(int(run.borders[end] - run.borders[begin]) for run, begin, end in parts)
+        keys, placed = np.empty(records, dtype), np.empty(records, np.int64)
+        with self._source(parts) as bytes_begin:
+            buffer = self._pieces.take(size)
+            self._alone.launch(
+                _MERGE,
+                1,
+                next_keys=np.array([one.ctypes.data for one in held], np.uint64),
+                next_borders=np.array([_address(run.borders, begin) for run, begin, _ in parts], np.uint64),
+                last_keys=np.array([one.ctypes.data + one.nbytes for one in held], np.uint64),
+                bytes_begin=np.array(bytes_begin, np.uint64),
+                heap=np.empty(len(parts), np.int32),
+                merged=buffer.data[:size],
+                keys=keys.view(np.uint8),
+                ends=placed,
+                parts=len(parts),
+                room=size,
+                records=records,
+                key_bytes=key_bytes,
+                are_numbers=int(dtype == np.uint64),
+            )
+        return Piece(buffer, keys, placed, look(buffer.data[:size], placed))
 
     @contextlib.contextmanager
-    def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[tuple[Bytes, list[int]]]:
-        """Bytes that hold the parts of all runs, and what is to be added to a place in a run for that in them."""
+    def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[list[int]]:
+        """Addresses from which the bytes of each run are counted; those of the parts are in memory."""
         if all(run.file is None for run, _, _ in parts):
-            yield self._memory.bytes, [run.begin for run, _, _ in parts]
+            yield [_address(self._memory.bytes, run.begin) for run, _, _ in parts]
             return
         bounds = [(int(run.borders[begin]), int(run.borders[end])) for run, begin, end in parts]
         buffer = self._gathered.take(sum(end - begin for begin, end in bounds))
         try:
-            offsets, at = [], 0
+            addresses, at = [], 0
             for (run, _, _), (begin, end) in zip(parts, bounds, strict=True):
                 target = buffer.data[at : at + end - begin]
                 if run.file is not None:
                     _read(run.file, begin, target)
                 else:
                     target[:] = self._memory.bytes[run.begin + begin : run.begin + end]
-                offsets.append(at - begin)
+                addresses.append((_address(buffer.data, at) - begin) % (1 << 64))
                 at += end - begin
-            yield buffer.data, offsets
+            yield addresses
         finally:
             buffer.release()
-
-    def _in_order(self, keys: Keys) -> tuple[Keys, NDArray[np.uint32]]:
-        """The keys in order, and their numbers beside them; equal ones as they stand, by runs."""
-        if keys.dtype != np.uint64:
-            order = np.argsort(keys, kind="stable")
-            return keys[order], order.astype(np.uint32)
-        low, count = keys.min(), len(keys)
-        bits = int(keys.max() - low).bit_length()
-        numbers = np.arange(count, dtype=np.uint32)
-        scratch = np.empty(count, np.uint64), np.empty(count, np.uint32)
-        found, order = sort_pairs(keys - low, numbers, *scratch, bits, self._alone)
-        return found + low, order
 
     def _copy(self, source: Bytes, target: Bytes) -> None:
         """Copy bytes to others, of the same number, by all threads."""
@@ -259,6 +266,11 @@ class Runs:
 
         for _ in self._copiers.map(copy, range(0, len(source), size)):
             pass
+
+
+def _address(values: NDArray[Any], at: int) -> int:
+    """Where one of some values, or what is behind them, lies."""
+    return int(values.ctypes.data) + at * values.itemsize
 
 
 def _nothing(*_: object) -> None:

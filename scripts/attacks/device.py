@@ -37,7 +37,7 @@ PLACE = re.compile(r"^=========\s+at (.+)$", re.MULTILINE)
 
 #: Modules that commands run on the host alone, whatever the device.
 ON_HOST = {"bam/blocks", "bam/places", "index/codes", "index/fasta", "reads/bam", "reads/blocks", "reads/cut"}
-ON_HOST |= {"reads/parts"}
+ON_HOST |= {"bam/merging", "reads/parts"}
 
 
 class Case(NamedTuple):
