@@ -1,15 +1,16 @@
-// Deflate (RFC 1951) from the middle of a stream: what a block copies from in front of the place where inflating began is
-// not known yet, and becomes a marker. The host alone inflates so, a part a thread; see parts.cu.
+// Deflate (RFC 1951), by a group whose lanes all decode the same and copy together; the first one makes the codes.
+//
+// It may begin in the middle of a stream: what a block copies from in front of there is not known yet, and becomes a marker.
+// See parts.cu; where all is known, symbols are bytes, see members.cu.
 #pragma once
 #include "common/portable.cuh"
 
 const i32 WINDOW_BYTES = 1 << 15;  // how far back a copy reaches
 const i32 LITERALS = 256;          // symbols below are bytes; LITERALS + i is byte i of the window in front
 
-const i32 CODE_BITS = 15, TABLE_BITS = 12;  // of the longest code; and of those that one look-up decodes
+const i32 CODE_BITS = 15, TABLE_BITS = 10;  // of the longest code; and of those that one look-up decodes
 const i32 LITERAL_CODES = 288, DISTANCE_CODES = 32, LENGTH_CODES = 19;
 const i32 END_OF_BLOCK = 256;
-const i32 MOST_AT_ONCE = 6 + 258;  // symbols: of three look-ups, and of the longest copy
 
 // Bits of some bytes, the lowest of each byte first. Behind the end they are 0.
 struct Bits {
@@ -18,6 +19,7 @@ struct Bits {
     u64 held;
     i32 count;  // bits that are held
 
+    Bits() = default;
     HOST_DEVICE Bits(const u8* bytes, i64 size, i64 bit) : bytes(bytes), size(size), next(bit / 8), held(0), count(0) {
         fill();
         drop((i32)(bit & 7));
@@ -79,12 +81,11 @@ struct Code {
         }
         return true;
     }
-    // Let entries hold two bytes where their codes are short.
+    // Let entries hold two bytes where their codes are short. That of what is behind a code has a lower number, or is its
+    // own: it has one byte yet.
     HOST_DEVICE void join() {
-        u32 single[1 << TABLE_BITS];
-        for (i32 at = 0; at < 1 << TABLE_BITS; ++at) single[at] = table[at];
-        for (i32 at = 0; at < 1 << TABLE_BITS; ++at) {
-            u32 first = single[at], second = single[at >> (first & 255)], both = (first & 255) + (second & 255);
+        for (i32 at = (1 << TABLE_BITS) - 1; at >= 0; --at) {
+            u32 first = table[at], second = table[at >> (first & 255)], both = (first & 255) + (second & 255);
             bool are_bytes = (first & 255) && (second & 255) && first >> 8 < LITERALS && second >> 8 < LITERALS;
             if (are_bytes && both <= TABLE_BITS) table[at] = PAIR | (second >> 8) << 16 | first >> 8 << 8 | both;
         }
@@ -163,19 +164,30 @@ struct Codes {
 
 enum BlockEnd { BLOCK_IS_WHOLE, BLOCK_HAS_NO_ROOM, BLOCK_IS_CORRUPT };
 
-// What is inflated.
-struct Symbols {
-    u16* made;
+// What is inflated: bytes, or bytes and markers of what is in front.
+template <class T> struct Symbols {
+    T* made;
     i64 count, room;
     i32 farthest;  // the lowest byte of the window that is asked for; WINDOW_BYTES for none
 
+    HOST_DEVICE void put(u32 byte) {
+        if (group_lane() == 0) made[count] = (T)byte;
+        ++count;
+    }
     HOST_DEVICE void copy(i64 distance, i32 length) {
-        for (; length && distance > count; --length) {
+        for (; sizeof(T) > 1 && length && distance > count; --length) {
             i32 place = (i32)(WINDOW_BYTES + count - distance);
             farthest = minimum(farthest, place);
-            made[count++] = (u16)(LITERALS + place);
+            put((u32)(LITERALS + place));
         }
-        for (; length; --length, ++count) made[count] = made[count - distance];
+        group_sync();
+        if (GROUP_WIDTH == 1)
+            for (i32 i = 0; i < length; ++i) made[count + i] = made[count + i - distance];
+        else
+            for (i32 i = group_lane(); i < length; i += GROUP_WIDTH)
+                made[count + i] = made[count - distance + (i < distance ? i : i % distance)];
+        group_sync();
+        count += length;
     }
     HOST_DEVICE BlockEnd take_stored(Bits& bits) {
         bits.drop((i32)(bits.count & 7));
@@ -184,7 +196,9 @@ struct Symbols {
         if (length != (complement ^ 0xFFFF) || bits.place() / 8 + length > bits.size) return BLOCK_IS_CORRUPT;
         if (count + length > room) return BLOCK_HAS_NO_ROOM;
         const u8* bytes = bits.bytes + bits.place() / 8;
-        for (i32 i = 0; i < length; ++i) made[count++] = bytes[i];
+        for (i32 i = group_lane(); i < length; i += GROUP_WIDTH) made[count + i] = bytes[i];
+        group_sync();
+        count += length;
         bits = Bits(bits.bytes, bits.size, bits.place() + 8 * length);
         return BLOCK_IS_WHOLE;
     }
@@ -196,23 +210,25 @@ struct Symbols {
         const u16 distances[] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
                                  33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
                                  1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-        while (count + MOST_AT_ONCE <= room) {
+        while (true) {
             bits.fill();
             if (bits.is_beyond()) return BLOCK_IS_CORRUPT;
-            // Three of them have 36 bits at most, and what is behind these 20 more.
+            // Three of them have 45 bits at most.
             i32 symbol = 0;
             for (i32 i = 0; i < 3; ++i) {
                 u32 entry = codes.literals.table[bits.peek(TABLE_BITS)];
                 bits.drop((i32)(entry & 255));
                 if (entry & PAIR) {
-                    made[count] = (u16)(entry >> 8 & 255), made[count + 1] = (u16)(entry >> 16 & 255);
-                    count += 2;
+                    if (count + 2 > room) return BLOCK_HAS_NO_ROOM;
+                    put(entry >> 8 & 255);
+                    put(entry >> 16 & 255);
                     continue;
                 }
                 symbol = entry & 255 ? (i32)(entry >> 8) : codes.literals.long_symbol(bits);
                 if (symbol < 0) return BLOCK_IS_CORRUPT;
                 if (symbol >= LITERALS) break;
-                made[count++] = (u16)symbol;
+                if (count == room) return BLOCK_HAS_NO_ROOM;
+                put((u32)symbol);
             }
             if (symbol < LITERALS) continue;
             if (symbol == END_OF_BLOCK) return bits.is_beyond() ? BLOCK_IS_CORRUPT : BLOCK_IS_WHOLE;
@@ -222,17 +238,21 @@ struct Symbols {
             i32 far = codes.distances.symbol(bits);
             if (far < 0 || far > 29) return BLOCK_IS_CORRUPT;
             i64 distance = distances[far] + bits.take(far < 4 ? 0 : far / 2 - 1);
-            if (distance > count + WINDOW_BYTES) return BLOCK_IS_CORRUPT;
+            if (distance > count + (sizeof(T) > 1 ? WINDOW_BYTES : 0)) return BLOCK_IS_CORRUPT;
+            if (count + length > room) return BLOCK_HAS_NO_ROOM;
             copy(distance, length);
         }
-        return BLOCK_HAS_NO_ROOM;
     }
     // One block, from its kind on.
     HOST_DEVICE BlockEnd take_block(Bits& bits, Codes& codes) {
         bits.fill();
         u32 kind = bits.take(3) >> 1;
         if (kind == 0) return take_stored(bits);
-        if (kind == 3 || !(kind == 1 ? codes.build_fixed() : codes.read(bits))) return BLOCK_IS_CORRUPT;
-        return take_coded(bits, codes);
+        bool is_code = false;
+        group_sync();
+        if (group_lane() == 0) is_code = kind == 1 ? codes.build_fixed() : kind == 2 && codes.read(bits);
+        group_sync();
+        bits = group_take(bits, 0);
+        return group_any(is_code) ? take_coded(bits, codes) : BLOCK_IS_CORRUPT;
     }
 };

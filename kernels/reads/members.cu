@@ -1,7 +1,8 @@
-// Blocks of BGZF, which are members of gzip, as a device's library takes them, and what it makes of them -> their contents.
-#include "common/copying.cuh"
+// Blocks of BGZF, which are members of gzip -> their contents, a group each. What is corrupt is noticed, and does no harm.
+#include "common/crc32.cuh"
+#include "reads/deflate.cuh"
 
-const i64 TRAILER = 8;
+const i64 HEADER = 18, TRAILER = 8;
 
 HOST_DEVICE u32 four_bytes(const u8* bytes) {
     u32 found = 0;
@@ -9,28 +10,29 @@ HOST_DEVICE u32 four_bytes(const u8* bytes) {
     return found;
 }
 
-// An item is a block, data from ends[item] to ends[item + 1], which a group copies to item * stride. sizes: of each.
-KERNEL void lay_members(i64 begin, i64 end, const u8* data OF(size), const i64* ends OF(items + 1),
-                        u8* members OF(room), u64* sizes OF(items), i64 size, i64 room, i64 stride) {
+// An item is a block, data from ends[item] to ends[item + 1]. contents_ends: where the contents of each end, by what the
+// blocks tell. faults: counts those that are not as they tell.
+KERNEL void inflate_members(i64 begin, i64 end, const u8* data OF(size), const i64* ends OF(items + 1),
+                            const i64* contents_ends OF(items), u8* contents OF(room), u64* faults OF(1), i64 size,
+                            i64 room) {
     FOR_EACH_GROUP(item, begin, end) {
-        i64 length = ends[item + 1] - ends[item];
-        copy_by_group(data + ends[item], length, members + item * stride);
-        if (group_lane() == 0) sizes[item] = (u64)length;
-    }
-}
-
-// An item is a block, of which a group copies the contents from item * stride to where they end. made, sums: how many bytes
-// the library made, and their CRC-32, which the end of the block tells too. faults: counts what is not as told.
-KERNEL void join_contents(i64 begin, i64 end, const u8* data OF(size), const i64* ends OF(items + 1),
-                          const u8* inflated OF(room), const i64* contents_ends OF(items), const u64* made OF(items),
-                          const u32* sums OF(items), const i32* statuses OF(items), u8* contents OF(contents_bytes),
-                          u64* faults OF(1), i64 size, i64 room, i64 contents_bytes, i64 stride) {
-    FOR_EACH_GROUP(item, begin, end) {
+        GROUP_ARRAY(Codes, codes, 1);
         i64 start = item ? contents_ends[item - 1] : 0, length = contents_ends[item] - start;
-        const u8* trailer = data + ends[item + 1] - TRAILER;
-        bool is_whole = ends[item + 1] - ends[item] > TRAILER && !statuses[item] && made[item] == (u64)length &&
-                        made[item] == four_bytes(trailer + 4) && sums[item] == four_bytes(trailer);
-        if (is_whole) copy_by_group(inflated + item * stride, length, contents + start);
-        else if (group_lane() == 0) atomic_add(faults, 1);
+        const u8 *block = data + ends[item], *trailer = data + ends[item + 1] - TRAILER;
+        bool is_whole = ends[item + 1] - ends[item] > HEADER + TRAILER, is_last = false;
+        if (is_whole) {
+            Bits bits(block + HEADER, trailer - block - HEADER, 0);
+            Symbols<u8> found = {contents + start, 0, length, 0};
+            while (is_whole && !is_last) {
+                bits.fill();
+                is_last = bits.peek(1);
+                is_whole = found.take_block(bits, *codes) == BLOCK_IS_WHOLE;
+            }
+            group_sync();
+            is_whole = is_whole && found.count == length && four_bytes(trailer + 4) == (u32)length &&
+                       four_bytes(trailer) == crc_by_group(contents + start, length);
+        }
+        if (!is_whole && group_lane() == 0) atomic_add(faults, 1);
+        group_sync();
     }
 }

@@ -5,7 +5,7 @@ enum PartEnd { PART_IS_WHOLE, PART_IS_THE_LAST, PART_HAS_NO_ROOM, PART_IS_CORRUP
 
 // Where a block with codes of its own begins that is not the last one: from `from` to before `to`, -1 where none does. The
 // whole block can be inflated, and another one seems to be behind it.
-HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, Symbols& symbols, Codes& codes) {
+HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, Symbols<u16>& symbols, Codes& codes) {
     for (i64 bit = from; bit < to; ++bit) {
         Bits bits(data, size, bit);
         if (bits.peek(3) != 4 || bits.peek(8) >> 3 > 29) continue;
@@ -22,17 +22,17 @@ HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, Symbols& 
 // they have, the lowest byte of the window that they ask for, and why they end.
 KERNEL void inflate_part(i64 begin, i64 end, const u8* data OF(size), u16* symbols OF(room), i64* told OF(5), i64 size,
                          i64 room, i64 from, i64 to, i32 searches) {
-    FOR_EACH(item, begin, end) {
-        Codes codes;
-        Symbols found = {symbols, 0, room, WINDOW_BYTES};
-        i64 first = searches ? find_block(data, size, from, to, found, codes) : from, place = first, count = 0;
+    FOR_EACH_GROUP(item, begin, end) {
+        GROUP_ARRAY(Codes, codes, 1);
+        Symbols<u16> found = {symbols, 0, room, WINDOW_BYTES};
+        i64 first = searches ? find_block(data, size, from, to, found, *codes) : from, place = first, count = 0;
         i32 farthest = found.farthest = WINDOW_BYTES;
         found.count = 0;
         PartEnd reason = PART_IS_WHOLE;
         while (place >= 0 && place < to && reason == PART_IS_WHOLE) {
             Bits bits(data, size, place);
             bool is_last = bits.peek(1);
-            BlockEnd block = found.take_block(bits, codes);
+            BlockEnd block = found.take_block(bits, *codes);
             if (block == BLOCK_HAS_NO_ROOM) reason = PART_HAS_NO_ROOM;
             if (block == BLOCK_IS_CORRUPT) reason = PART_IS_CORRUPT;
             if (block != BLOCK_IS_WHOLE) break;

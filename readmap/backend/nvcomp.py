@@ -1,4 +1,4 @@
-"""nvCOMP: gzip made and inflated by a GPU, where NVIDIA's library is installed."""
+"""nvCOMP: gzip made by a GPU, where NVIDIA's library is installed."""
 
 from __future__ import annotations
 
@@ -17,33 +17,6 @@ class Options(ctypes.Structure):
     """nvcompBatchedGzipCompressOpts_t. algorithm: 0, the fastest one, to 5, which makes the smallest files."""
 
     _fields_ = [("algorithm", c_int), ("reserved", ctypes.c_char * 60)]
-
-
-class InflateOptions(ctypes.Structure):
-    """nvcompBatchedGzipDecompressOpts_t: by kernels, of the naive algorithm, which is the quicker one up to 64 KiB."""
-
-    _fields_ = [("backend", c_int), ("algorithm", c_int), ("sorts", c_int), ("reserved", ctypes.c_char * 52)]
-
-
-class ChecksumOptions(ctypes.Structure):
-    """nvcompBatchedCRC32Opts_t: what CRC is to be computed, and how."""
-
-    _fields_ = [
-        ("poly", ctypes.c_uint32),
-        ("init", ctypes.c_uint32),
-        ("ref_in", ctypes.c_bool),
-        ("ref_out", ctypes.c_bool),
-        ("xorout", ctypes.c_uint32),
-        ("spec_reserved", ctypes.c_char * 16),
-        ("conf", ctypes.c_char * 32),
-        ("reserved", ctypes.c_char * 64),
-    ]
-
-
-INFLATE = InflateOptions(backend=2)
-
-#: gzip's.
-CRC32 = {"poly": 0x04C11DB7, "init": 0xFFFFFFFF, "ref_in": True, "ref_out": True, "xorout": 0xFFFFFFFF}
 
 
 class Sizes(NamedTuple):
@@ -68,24 +41,6 @@ class Nvcomp:
         self._compress = library.nvcompBatchedGzipCompressAsync
         plain: list[Any] = [c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p]
         self._compress.argtypes = [*plain, Options, c_void_p, c_void_p]
-        self._inflate_scratch = library.nvcompBatchedGzipDecompressGetTempSize
-        self._inflate_scratch.argtypes = [c_size_t, c_size_t, InflateOptions, POINTER(c_size_t), c_size_t, c_void_p]
-        self._inflate = library.nvcompBatchedGzipDecompressAsync
-        plain = [c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p]
-        self._inflate.argtypes = [*plain, InflateOptions, c_void_p, c_void_p]
-        self._configure = library.nvcompBatchedCRC32GetHeuristicConf
-        self._configure.argtypes = [c_void_p, c_size_t, c_void_p, c_size_t, c_void_p]
-        self._checksums = library.nvcompBatchedCRC32Async
-        self._checksums.argtypes = [
-            c_void_p,
-            c_void_p,
-            c_size_t,
-            c_void_p,
-            ChecksumOptions,
-            c_int,
-            c_void_p,
-            c_void_p,
-        ]
 
     def sizes(self, count: int, nbytes: int, algorithm: int) -> Sizes:
         """Of so many members, each of no more than nbytes."""
@@ -116,42 +71,6 @@ class Nvcomp:
         """
         made = members, member_lengths, Options(algorithm), statuses, stream
         _expect(self._compress(starts, lengths, nbytes, count, *scratch, *made))
-
-    def inflate_scratch(self, count: int, nbytes: int) -> int:
-        """Bytes on the device to inflate so many members, each of no more than nbytes of contents."""
-        scratch = c_size_t()
-        _expect(self._inflate_scratch(count, nbytes, INFLATE, byref(scratch), count * nbytes, None))
-        return scratch.value
-
-    def inflate(
-        self,
-        count: int,
-        *,
-        members: int,
-        member_lengths: int,
-        rooms: int,
-        made: int,
-        scratch: tuple[int, int],
-        contents: int,
-        statuses: int,
-        stream: int,
-    ) -> None:
-        """Inflate so many members; the host does not wait for it.
-
-        All are addresses on the device. members, member_lengths: of each, addresses and uint64. contents, rooms, made:
-        of the contents of each, addresses, the bytes that there are, and those that are made, uint64. scratch: its
-        bytes too. statuses: int32 of each, 0 where it is made. stream: a stream's. What is corrupt may be noticed or
-        not, and whatever lies up to 64 KiB beside members and contents may be read.
-        """
-        given = members, member_lengths, rooms, made, count, *scratch, contents, INFLATE, statuses, stream
-        _expect(self._inflate(*given))
-
-    def checksums(self, count: int, nbytes: int, *, contents: int, lengths: int, sums: int, stream: int) -> None:
-        """The CRC-32, uint32, of each of so many contents, of no more than nbytes; arguments as `inflate` has them."""
-        options = ChecksumOptions(**CRC32)
-        conf = byref(options, ChecksumOptions.conf.offset)
-        _expect(self._configure(None, count, conf, nbytes, None))
-        _expect(self._checksums(contents, lengths, count, sums, options, 0, None, stream))
 
 
 def _expect(status: int) -> None:

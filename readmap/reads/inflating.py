@@ -12,8 +12,9 @@ HOST_INFLATERS = Inflaters(block_inflater, member_inflater)
 
 def inflaters_for(backend: Backend) -> Inflaters:
     """Those of the host, but for blocks where the backend is a GPU's."""
-    if backend.memory() is None:
+    if backend.name == "cpu":
         return HOST_INFLATERS
+    from readmap.backend.cuda import CudaBackend
     from readmap.reads.device_inflating import device_inflater
 
-    return Inflaters(device_inflater(backend), member_inflater)
+    return Inflaters(device_inflater(backend), member_inflater) if isinstance(backend, CudaBackend) else HOST_INFLATERS

@@ -1,0 +1,36 @@
+// The CRC-32 of gzip: bytes as polynomials of which the lowest bit is the highest power. RFC 1952, section 8.
+#pragma once
+#include "common/portable.cuh"
+
+const u32 CRC_POLYNOMIAL = 0xEDB88320, CRC_ONE = 1u << 31;
+
+HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }
+
+HOST_DEVICE u32 crc_product(u32 one, u32 other) {
+    u32 product = 0;
+    for (u32 power = CRC_ONE; power; power >>= 1, other = crc_times_x(other))
+        if (one & power) product ^= other;
+    return product;
+}
+
+// What so many bytes of 0 behind some others multiply their remainder by.
+HOST_DEVICE u32 crc_shift(i64 bytes) {
+    u32 shift = CRC_ONE, power = CRC_ONE >> 8;
+    for (; bytes; bytes >>= 1, power = crc_product(power, power))
+        if (bytes & 1) shift = crc_product(shift, power);
+    return shift;
+}
+
+// Of bytes that a group reads: each lane some of them, whose remainders add up.
+HOST_DEVICE u32 crc_by_group(const u8* bytes, i64 count) {
+    i64 each = (count + GROUP_WIDTH - 1) / GROUP_WIDTH;
+    i64 first = minimum(group_lane() * each, count), last = minimum(first + each, count);
+    u32 crc = group_lane() == 0 ? ~0u : 0;
+    for (i64 i = first; i < last; ++i) {
+        crc ^= bytes[i];
+        for (i32 bit = 0; bit < 8; ++bit) crc = crc_times_x(crc);
+    }
+    crc = crc_product(crc, crc_shift(count - last));
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) crc ^= group_take(crc, group_lane() ^ step);
+    return ~crc;
+}
