@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,7 +22,9 @@ LENGTH, INSERT, DEVIATION = 150, 400, 60
 PAIRS = 100_000  # that a process makes at a time
 VARIANTS, ERRORS = 0.001, 0.002  # of the bases: of the sample, and of the sequencer
 DIGITS = 9  # of a read's number
-ONE_MEMBER_LEVEL, GZIP = 1, 31  # isal's level, and zlib's number for gzip
+ONE_MEMBER_LEVEL, RAW = 1, -15  # isal's level, and zlib's number for deflate without a header
+GZIP_HEADER = bytes.fromhex("1f8b0800 00000000 00ff")
+LAST_BLOCK = bytes.fromhex("0300")  # an empty one, of fixed codes
 
 Letters = NDArray[np.uint8]
 
@@ -84,12 +87,26 @@ def fastq(names: NDArray[np.bytes_], bases: Letters, draw: np.random.Generator) 
 _letters = np.empty(0, np.uint8)  # of the process, which its children share
 
 
-def _part(pairs: int, number: int) -> tuple[list[bytes], list[bytes]]:
-    """A part of both files, as it is and in blocks."""
-    mates = [text.reshape(-1) for text in texts(_letters, pairs, number)]
-    return [text.tobytes() for text in mates], [
-        b"".join(map(bytes, block_codec().compress([text], LEVEL).data)) for text in mates
-    ]
+@dataclass(frozen=True)
+class _Text:
+    """A part of a file: its blocks, its stretch of the one member, and the checksum and the bytes of what both hold."""
+
+    blocks: bytes
+    stretch: bytes
+    checksum: int
+    size: int
+
+
+def _part(pairs: int, number: int) -> list[_Text]:
+    """A part of both files."""
+    return [_text(mate.reshape(-1)) for mate in texts(_letters, pairs, number)]
+
+
+def _text(text: Letters) -> _Text:
+    made = isal_zlib.compressobj(ONE_MEMBER_LEVEL, isal_zlib.DEFLATED, RAW)
+    stretch = made.compress(text) + made.flush(isal_zlib.Z_FULL_FLUSH)
+    blocks = b"".join(map(bytes, block_codec().compress([text], LEVEL).data))
+    return _Text(blocks, stretch, isal_zlib.crc32(text), len(text))
 
 
 def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes: int) -> list[Lane]:
@@ -112,19 +129,24 @@ def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes
     return made
 
 
-def _write(lane: Lane, parts: Iterator[tuple[list[bytes], list[bytes]]]) -> None:
-    """Write the parts of a lane to its files."""
+def _write(lane: Lane, parts: Iterator[list[_Text]]) -> None:
+    """Write the parts of a lane to its files: in blocks, and as stretches of one member."""
     with ExitStack() as stack:
 
         def opened(files: tuple[Path, Path]) -> list[BinaryIO]:
             return [stack.enter_context(open(file, "wb")) for file in files]
 
         blocked, one_member = opened(lane.blocked), opened(lane.one_member)
-        members = [isal_zlib.compressobj(ONE_MEMBER_LEVEL, isal_zlib.DEFLATED, GZIP) for _ in one_member]
-        for plain, blocks in parts:
-            for mate in range(2):
-                blocked[mate].write(blocks[mate])
-                one_member[mate].write(members[mate].compress(plain[mate]))
+        checksums, sizes = [0, 0], [0, 0]
+        for file in one_member:
+            file.write(GZIP_HEADER)
+        for part in parts:
+            for mate, text in enumerate(part):
+                blocked[mate].write(text.blocks)
+                one_member[mate].write(text.stretch)
+                checksums[mate] = isal_zlib.crc32_combine(checksums[mate], text.checksum, text.size)
+                sizes[mate] += text.size
         for mate in range(2):
             blocked[mate].write(END_OF_FILE)
-            one_member[mate].write(members[mate].flush())
+            trailer = struct.pack("<I I", checksums[mate], sizes[mate] & 0xFFFFFFFF)
+            one_member[mate].write(LAST_BLOCK + trailer)
