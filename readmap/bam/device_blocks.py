@@ -18,9 +18,9 @@ from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Blocks, Bytes, Codec
 
 _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members", "write_blocks", grouped=True)
 
-#: Blocks that are made together, and how many times that is under way: the library takes thousands of them for the time
-#: of one, and what is copied and what is computed overlap.
-BLOCKS, THREADS = 512, 8
+#: Blocks that are made together, and how many times that is under way: the library takes hundreds of them for the time
+#: of one, so that a piece that is lent, of 32 MiB and what is left of the one before, is to be one group.
+BLOCKS, THREADS = 576, 8
 
 #: nvCOMP's algorithms, by libdeflate's level from which on they make about as small files. The next one's bytes differ
 #: from call to call.
