@@ -22,21 +22,21 @@ _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members"
 #: of one, so that a piece that is lent, of 32 MiB and what is left of the one before, is to be one group.
 BLOCKS, THREADS = 576, 8
 
-#: nvCOMP's algorithms, by libdeflate's level from which on they make about as small files. The next one's bytes differ
+#: nvCOMP's, which makes files as small as libdeflate's first levels do. The bytes of those that make smaller files differ
 #: from call to call.
-ALGORITHMS = {6: 4, 1: 2}
+ALGORITHM = 2
 
 #: Of what a library asks for, as CUDA's allocations are.
 ALIGNED = 256
 
 
-def device_codec(backend: Backend, level: int) -> Codec:
+def device_codec(backend: Backend) -> Codec:
     """What compresses on the device, in memory that it takes at once. Raises BackendError where it cannot."""
     library = nvcomp()
     if not isinstance(backend, CudaBackend) or library is None:
         raise BackendError("--codec nvcomp: expected a GPU and nvidia-libnvcomp, which readmap's CUDA extras bring")
     try:
-        rooms = _Rooms(library, next(made for least, made in ALGORITHMS.items() if level >= least), backend)
+        rooms = _Rooms(library, backend)
     except (NvcompError, backend.memory_error) as error:
         raise BackendError(f"--codec nvcomp: {error}") from error
     return Codec("nvcomp", rooms.compress, BLOCKS, THREADS, backend.host_buffer)
@@ -45,9 +45,9 @@ def device_codec(backend: Backend, level: int) -> Codec:
 class _Room:
     """Arrays on the device for a group of blocks."""
 
-    def __init__(self, library: Nvcomp, algorithm: int, backend: CudaBackend) -> None:
-        self._library, self._algorithm, self._backend = library, algorithm, backend
-        sizes = library.sizes(BLOCKS, BLOCK_BYTES, algorithm)
+    def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
+        self._library, self._backend = library, backend
+        sizes = library.sizes(BLOCKS, BLOCK_BYTES, ALGORITHM)
         self._stride = -(-sizes.member // ALIGNED) * ALIGNED
         self._data = backend.empty(BLOCKS * BLOCK_BYTES, np.uint8)
         self._members = backend.empty(BLOCKS * self._stride, np.uint8)
@@ -84,7 +84,7 @@ class _Room:
         self._library.compress(
             count,
             BLOCK_BYTES,
-            self._algorithm,
+            ALGORITHM,
             starts=self._starts.data.ptr,
             lengths=on_device.data.ptr,
             scratch=(self._scratch.data.ptr, len(self._scratch)),
@@ -121,15 +121,15 @@ def blocks_of(
 class _Rooms:
     """Rooms that threads take in turns, and buffers of the host for what is made in them."""
 
-    def __init__(self, library: Nvcomp, algorithm: int, backend: CudaBackend) -> None:
+    def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
         self._free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
         for _ in range(THREADS):
-            self._free.put(_Room(library, algorithm, backend))
+            self._free.put(_Room(library, backend))
         self._allocate = backend.host_buffer
         self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 
     def compress(self, parts: Sequence[Bytes], level: int) -> Blocks:
-        """As a Codec's; the level is that of all."""
+        """As a Codec's; there is but one level."""
         room = self._free.get()
         try:
             made, sizes = room.compress(parts, self._buffer)

@@ -149,6 +149,7 @@ def test_levels_differ_in_size_alone(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "9.bam").stat().st_size < (tmp_path / "1.bam").stat().st_size
     assert search_in(folder, str(tmp_path / "out.sam"), "--level", "9") == 2
     assert search_in(folder, str(tmp_path / "out.cram"), "--level", "9") == 2
+    assert search_in(folder, str(tmp_path / "out.bam"), "--level", "6", "--codec", "nvcomp") == 2
 
 
 def test_codecs_on_the_cpu(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,16 @@ from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.common.output import COMPRESSED
-from readmap.cli.search.options import ExactOptions, Options, PairOptions, RecordOptions, ScoringOptions, TagOptions
+from readmap.cli.search.options import (
+    SMALLER_LEVEL,
+    CodecName,
+    ExactOptions,
+    Options,
+    PairOptions,
+    RecordOptions,
+    ScoringOptions,
+    TagOptions,
+)
 from readmap.search.exact import Format
 
 
@@ -58,6 +67,11 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
         (["sort_memory", "sort_order", "index_format"], not output.sort, "only with --sort"),
         (["level", "codec"], not (output.path or "").endswith(COMPRESSED), "only for BAM, .gz and .bgz"),
+        (
+            ["level"],
+            output.codec == CodecName.NVCOMP and (output.level or 1) >= SMALLER_LEVEL,
+            f"not from {SMALLER_LEVEL} on with --codec nvcomp, whose smaller files differ from run to run",
+        ),
         (["index_format"], output.order is SortOrder.QUERYNAME, "not with --sort-order queryname, which has no index"),
         (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),

@@ -39,6 +39,9 @@ LARGEST_MATCH = 33
 #: Formats by the endings of names; CRAM is made of BAM.
 ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
 
+#: The level from which on files are smaller than nvCOMP's.
+SMALLER_LEVEL = 6
+
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
@@ -137,7 +140,7 @@ class OutputOptions:
     codec: str = choice(
         "--codec",
         "What compresses BAM and .gz: libdeflate, to the same bytes everywhere; nvcomp, on the GPU, to others; or "
-        "auto, nvcomp where it is, below level 6 (default: auto).",
+        f"auto, nvcomp where it is, below level {SMALLER_LEVEL} (default: auto).",
         CodecName,
         default=CodecName.AUTO,
     )

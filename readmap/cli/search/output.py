@@ -15,7 +15,7 @@ from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
 from readmap.cli.common.output import BAM_ENDING, Compression, open_blocks, open_plain
 from readmap.cli.common.wording import in_bytes, printable
-from readmap.cli.search.options import CodecName, OutputOptions
+from readmap.cli.search.options import SMALLER_LEVEL, CodecName, OutputOptions
 from readmap.errors import BackendError, UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
@@ -28,9 +28,6 @@ from readmap.index.reference import Reference
 COMPRESSED_SHARE, BAM_SHARE = 3.0, 1.15
 PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 
-#: The level from which on threads compress in less time than nvCOMP: 16 M reads to BAM at level 6 take 37 s on an H200.
-QUICKER_BY_THREADS = 6
-
 #: Letters of the reference that are unpacked at a time.
 UNPACKED_LETTERS = 1 << 24
 
@@ -39,13 +36,13 @@ def compression_of(options: OutputOptions, backend: Backend) -> Compression:
     """How outputs are compressed: on the device where nvCOMP is there, unless a user wants it otherwise."""
 
     def open_codec() -> Codec:
-        is_slow = backend.name == "cpu" or compression.level >= QUICKER_BY_THREADS
-        if options.codec == CodecName.LIBDEFLATE or (options.codec == CodecName.AUTO and is_slow):
+        by_threads = backend.name == "cpu" or compression.level >= SMALLER_LEVEL
+        if options.codec == CodecName.LIBDEFLATE or (options.codec == CodecName.AUTO and by_threads):
             return block_codec()
         from readmap.bam.device_blocks import device_codec
 
         try:
-            return device_codec(backend, compression.level)
+            return device_codec(backend)
         except BackendError:
             if options.codec == CodecName.NVCOMP:
                 raise
