@@ -22,7 +22,7 @@ _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members"
 #: of one, so that a piece that is lent, of 32 MiB and what is left of the one before, is to be one group.
 BLOCKS, THREADS = 576, 8
 
-#: nvCOMP's, which makes files as small as libdeflate's first levels do. The bytes of those that make smaller files differ
+#: nvCOMP's, which makes files as small as libdeflate's first levels do. Those that make smaller ones make other bytes
 #: from call to call.
 ALGORITHM = 2
 
