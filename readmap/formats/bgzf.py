@@ -207,11 +207,11 @@ class BgzfOutput(ByteSink):
         self._waiting.append(self._writer.submit(self._write, blocks))
 
     def _write(self, coming: Future[Blocks]) -> None:
-        """Write blocks behind those before; nothing once that has failed, which the caller hears of."""
-        blocks = coming.result()
-        if self._has_failed:
+        """Write blocks behind those before; nothing once that has failed, which the caller hears of, or has ended."""
+        if self._has_failed or self._is_ended:
             return
         self._has_failed = True
+        blocks = coming.result()
         for data in blocks.data:
             self._output.write(data)
         self.block_sizes += blocks.sizes

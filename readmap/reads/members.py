@@ -34,10 +34,10 @@ _LAST = constant("reads/parts.cu", "PART_IS_THE_LAST")
 
 #: Compressed bytes of a part, and symbols for each of them that there is room for: what has more is inflated in several
 #: steps.
-PART_BYTES, MOST_SYMBOLS = 1 << 20, 16
+PART_BYTES, MOST_SYMBOLS = 1 << 20, 8
 
-#: Threads of a file at most, parts ahead for each, and parts of which the bytes are being made.
-MOST_THREADS, PARTS_AHEAD, RESOLVED_AHEAD = 8, 2, 4
+#: Threads of a file at most, parts beside theirs that are inflated ahead, and parts of which the bytes are being made.
+MOST_THREADS, PARTS_AHEAD, RESOLVED_AHEAD = 8, 4, 4
 
 #: RFC 1952: behind the magic, the method, flags, time, and two bytes more.
 HEADER, TRAILER = struct.Struct("<2s B B 6x"), struct.Struct("<I I")
@@ -80,7 +80,7 @@ class _Threads:
     """Threads that inflate parts, and others that make bytes of them; a context manager, which ends them."""
 
     def __init__(self, backend: CpuBackend, threads: int) -> None:
-        self.ahead = PARTS_AHEAD * threads
+        self.ahead = PARTS_AHEAD + threads
         self._backend = backend
         self._inflaters = ThreadPoolExecutor(threads, "readmap-parts")
         self._resolvers = ThreadPoolExecutor(2, "readmap-resolve")
@@ -100,15 +100,23 @@ class _Threads:
 
     def inflate(self, data: Bytes, begin: int, to: int, searches: bool = False) -> _Part:
         """Blocks from a bit on, or from the first block behind it, until one begins at the bit `to` or behind it."""
-        try:
-            room = self._rooms.get_nowait()
-        except queue.Empty:
-            room = np.empty(MOST_SYMBOLS * PART_BYTES, np.uint16)
+        room = self._room()
         told, shape = np.empty(5, np.int64), {"size": len(data), "room": len(room)}
         given = {"data": data, "symbols": room, "told": told, "from": begin, "to": to, "searches": int(searches)}
         self._backend.launch(_INFLATE, 1, **given, **shape)
         first, end, count, farthest, reason = told.tolist()
         return _Part(room[:count], first, end, farthest, reason == _LAST)
+
+    def _room(self) -> NDArray[np.uint16]:
+        """For the symbols of a part. Raises Unusual where there is no memory: one thread takes less."""
+        try:
+            return self._rooms.get_nowait()
+        except queue.Empty:
+            pass
+        try:
+            return np.empty(MOST_SYMBOLS * PART_BYTES, np.uint16)
+        except MemoryError as error:
+            raise Unusual from error
 
     def drop(self, part: _Part) -> None:
         """The symbols of a part are not needed any more."""

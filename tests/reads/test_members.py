@@ -181,6 +181,15 @@ def test_what_has_no_file_is_inflated_by_one_thread() -> None:
     assert b"".join(map(bytes, inflate(file, "memory", file.read(18), LEAST_THREADS, HOST_INFLATERS))) == TEXT
 
 
+def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(by_zlib(TEXT, 6))
+    monkeypatch.setattr(members, "MOST_SYMBOLS", 1 << 35)
+    with pytest.raises(Unusual):
+        by_parts(path)
+    assert inflated(path) == (TEXT, "")
+
+
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "host_backend", lambda module, threads: None)
     assert member_inflater() is None
