@@ -161,7 +161,7 @@ class Runs:
         path = self._scratch / f"{len(self._runs) - len(held)}.run"
         keys, borders, size = [], [np.zeros(1, np.int64)], 0
         with naming(str(path)), open(path, "xb", buffering=0) as file:
-            for piece in self._merged(held, _nothing):
+            for piece in self._merged(held, nothing):
                 _write(piece.bytes, file)
                 keys.append(piece.keys)
                 borders.append(piece.ends + size)
@@ -273,8 +273,8 @@ def _address(values: NDArray[Any], at: int) -> int:
     return int(values.ctypes.data) + at * values.itemsize
 
 
-def _nothing(*_: object) -> None:
-    """What is seen of records that nobody asks for."""
+def nothing(*_: object) -> None:
+    """What is seen of records of which nobody asks anything."""
 
 
 def _in_file(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:

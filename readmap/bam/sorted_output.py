@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.bam.runs import Keys, Places, Runs
+from readmap.bam.runs import Keys, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
@@ -59,7 +59,6 @@ class SortedOutput(ByteSink):
         self.name = output.name
         self._output = output
         self._index = index
-        self._backend = backend
         self._header_bytes = 0
         self._is_header = True
         self._is_finished = False
@@ -95,7 +94,7 @@ class SortedOutput(ByteSink):
         if self._is_finished:
             return
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
-        for piece in self._runs.merged(index.see if index else _nothing):
+        for piece in self._runs.merged(index.see if index else nothing):
             if index and piece.seen:
                 index.add(piece.seen)
             self._output.lend(piece.bytes, piece.buffer.release)
@@ -126,7 +125,3 @@ class SortedOutput(ByteSink):
         """A new one for files of records, gone in the end."""
         target = os.path.realpath(self.name)
         return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))
-
-
-def _nothing(*_: object) -> None:
-    """What is seen of records that have no index."""

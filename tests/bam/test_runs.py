@@ -11,7 +11,7 @@ from readmap.backend.buffers import ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam import memory
 from readmap.bam.memory import Memory
-from readmap.bam.runs import Runs
+from readmap.bam.runs import Runs, nothing
 
 DRAW = np.random.default_rng(3)
 
@@ -58,7 +58,7 @@ def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes:
         expected += [(key, number, record) for key, record in zip(keys, records, strict=True)]
     expected.sort(key=lambda one: one[:2])
     found, keys_found = b"", list[int]()
-    for piece in runs.merged(lambda *_: None):
+    for piece in runs.merged(nothing):
         found += piece.bytes.tobytes()
         keys_found += [int(key[2:]) if of_bytes else key for key in piece.keys.tolist()]
         piece.buffer.release()
