@@ -52,11 +52,10 @@ KERNEL void measure_names(i64 begin, i64 end, const u8* bytes OF(some), const i6
 
 // An item is an entry; words: of its key, `entries` behind each other. What has no record gets a key behind all others.
 KERNEL void key_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
-                      const i64* ends OF(items), u64* words OF(count* items), u32* numbers OF(items),
-                      u8* is_record OF(items), i64 entries, i64 count) {
+                      const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items), i64 entries,
+                      i64 count) {
     FOR_EACH(entry, begin, end) {
         is_record[entry] = lengths[entry] > 0;
-        numbers[entry] = (u32)entry;
         for (i64 word = 0; word < count; ++word) words[word * entries + entry] = is_record[entry] ? 0 : ~0ull;
         if (!is_record[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
@@ -65,12 +64,6 @@ KERNEL void key_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* l
         key.put(0);
         key.put(segment_key(record.flag()));
     }
-}
-
-// An item is a record of an order: a word of its key.
-KERNEL void take_words(i64 begin, i64 end, const u64* words OF(entries), const u32* order OF(items),
-                       u64* keys OF(items), i64 entries) {
-    FOR_EACH(item, begin, end) keys[item] = words[order[item]];
 }
 
 // An item is a record of an order: all bytes of its key.

@@ -2,6 +2,12 @@
 // in every section, a prefix sum over digits and sections, and a scatter.
 #include "common/digits.cuh"
 
+// An item is a row of an order: its key.
+KERNEL void take_keys(i64 begin, i64 end, const u64* given OF(size), const suffix_t* order OF(items),
+                      u64* keys OF(items), i64 size) {
+    FOR_EACH(item, begin, end) keys[item] = given[order[item]];
+}
+
 // An item is a section. counts: of the sections' keys with digit 0, then of those with digit 1, and so on.
 KERNEL void count_digits(i64 begin, i64 end, const u64* keys OF(size), i64* counts OF(DIGITS* sections), i64 size,
                          i64 sections, i64 section_size, i32 shift) {

@@ -50,26 +50,45 @@ KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(2 * ite
     }
 }
 
+// An item is a slot: 1 where its read has a place, else 0.
+KERNEL void mark_placed(i64 begin, i64 end, const i32* chosen OF(items), u8* marks OF(items)) {
+    FOR_EACH(slot, begin, end) marks[slot] = chosen[slot] >= 0;
+}
+
 // An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
-KERNEL void count_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
-                            Scoring scoring, SeedMatches matches, i64* counts OF(items), i64 first_match) {
+KERNEL void mark_naming(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                        SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, begin, end) {
         Diagonal found;
         i64 slot;
-        counts[item] = walk.find(first_match + item, scoring, found, slot);
+        marks[item] = walk.find(first_match + item, scoring, found, slot);
     }
 }
 
-// ends: the inclusive prefix sum of what count_diagonals gave.
+// An item is one of the matches that name a diagonal, counted from first_match on. places: the diagonals, counted from that
+// on which `shift` bases in front of the reference begin.
 KERNEL void list_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                           SeedMatches matches, const i64* ends OF(items), Diagonal* diagonals OF(diagonals),
-                           i32* slots OF(diagonals), i64 first_match) {
+                           SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
+                           i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
+                           i32 shift) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, begin, end) {
-        i64 place = item ? ends[item - 1] : 0, slot;
-        if (ends[item] == place) continue;
-        walk.find(first_match + item, scoring, diagonals[place], slot);
-        slots[place] = (i32)slot;
+        Diagonal found;
+        i64 slot;
+        walk.find(first_match + naming[item], scoring, found, slot);
+        diagonals[item] = found;
+        slots[item] = (i32)slot;
+        strands[item] = (u64)(slot << 1 | found.orientation);
+        places[item] = (u64)(found.diagonal + shift);
+    }
+}
+
+// An item is a diagonal of an order.
+KERNEL void order_diagonals(i64 begin, i64 end, const u32* order OF(items), const Diagonal* diagonals OF(items),
+                            const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
+    FOR_EACH(item, begin, end) {
+        ordered[item] = diagonals[order[item]];
+        ordered_slots[item] = slots[order[item]];
     }
 }

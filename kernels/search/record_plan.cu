@@ -167,13 +167,56 @@ KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, W
     }
 }
 
-// An item is a place; place_entries: the entry that it gets.
-KERNEL void add_secondaries(i64 begin, i64 end, Queries queries, Scoring scoring, const Window* windows OF(some),
-                            const SecondaryPlace* places OF(items), const i64* place_entries OF(items),
-                            RecordPlan plan) {
+// An item is a record. Where it has but one entry, that is not traced: the only part of a read always proves true.
+KERNEL void trace_several(i64 begin, i64 end, Queries queries, RecordPlan plan) {
+    FOR_EACH(record, begin, end)
+        if (plan.offsets[record + 1] - plan.offsets[record] == 1) plan.bands[plan.offsets[record]] = NO_BAND;
+}
+
+// An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
+// that on which `shift` bases in front of the reference begin.
+KERNEL void key_reported(i64 begin, i64 end, Queries queries, const SecondaryPlace* places OF(some),
+                         const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, begin, end) {
-        const SecondaryPlace& place = places[item];
-        plan.put(place_entries[item], place.slot, queries.lengths[place.slot], windows + place.row, place.row,
-                 SECONDARY_ALIGNMENT, place.owner, 0, 0, scoring.min_score, scoring);
+        const SecondaryPlace& place = places[reported[item]];
+        strands[item] = (u64)((i64)queries.order[place.slot] << 1 | place.orientation);
+        diagonals[item] = (u64)(place.diagonal + shift);
+    }
+}
+
+// The places that are reported, by record.
+struct Reported {
+    const SecondaryPlace* places OF(some);
+    const i32* numbers OF(count);  // of these places
+    const u32* order OF(count);    // of the numbers
+    i64 count;
+
+    HOST_DEVICE const SecondaryPlace& operator[](i64 i) const { return places[numbers[order[i]]]; }
+    // Those of the records before one.
+    HOST_DEVICE i64 before(const Queries& queries, i64 record) const {
+        i64 low = 0, high = count;
+        while (low < high) {
+            i64 middle = (low + high) >> 1;
+            if (queries.order[(*this)[middle].slot] < record) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    }
+};
+
+// An item is a record, or what is behind the last one: where its entries begin when those of places are among them.
+KERNEL void move_entries(i64 begin, i64 end, Queries queries, Reported reported, const i64* own_offsets OF(items),
+                         i64* offsets OF(items)) {
+    FOR_EACH(record, begin, end) offsets[record] = own_offsets[record] + reported.before(queries, record);
+}
+
+// An item is a place of the order: an entry behind its read's own ones. own_offsets: where these begin without places.
+KERNEL void add_secondaries(i64 begin, i64 end, Queries queries, Scoring scoring, const Window* windows OF(some),
+                            Reported reported, const i64* own_offsets OF(some), RecordPlan plan) {
+    FOR_EACH(item, begin, end) {
+        const SecondaryPlace& place = reported[item];
+        i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];
+        plan.put(own_offsets[record + 1] + item, place.slot, queries.lengths[place.slot], windows + place.row,
+                 place.row, SECONDARY_ALIGNMENT, place.owner + before, 0, 0, scoring.min_score, scoring);
     }
 }

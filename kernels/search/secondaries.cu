@@ -124,18 +124,19 @@ KERNEL void count_windows(i64 begin, i64 end, Queries queries, Reference referen
     }
 }
 
-// ends: the inclusive prefix sum of what count_windows gave. bands: the kinds that the windows are to be aligned in.
+// ends: the inclusive prefix sum of what count_windows gave. kinds: 1 << the BandKind that a window is to be aligned in.
 KERNEL void list_windows(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
                          CandidateDiagonals found, const i64* ends OF(items), Window* windows OF(windows),
-                         i32* slots OF(windows), u8* bands OF(windows)) {
+                         i32* slots OF(windows), u8* kinds OF(windows)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, begin, end) {
         i64 place = item ? ends[item - 1] : 0;
         if (ends[item] == place) continue;
         Window window = candidates.joined(item).window;
         i32 slot = found.slots[item];
-        bands[place] = (u8)(window.band ? band_kind(queries.lengths[slot], window.high - window.low) : NO_BAND);
-        window.band = -(i16)bands[place];
+        i32 kind = window.band ? band_kind(queries.lengths[slot], window.high - window.low) : NO_BAND;
+        kinds[place] = (u8)(1 << kind);
+        window.band = (i16)-kind;
         windows[place] = window;
         slots[place] = slot;
     }
@@ -196,4 +197,23 @@ KERNEL void list_places(i64 begin, i64 end, Queries queries, RecordPlan plan, Wi
         places[place] =
             SecondaryPlace{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
     }
+}
+
+// An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
+// number, the strand.
+KERNEL void key_places(i64 begin, i64 end, const SecondaryPlace* places OF(items), u64* losses OF(items),
+                       u64* ties OF(items), u64* strands OF(items)) {
+    FOR_EACH(item, begin, end) {
+        const SecondaryPlace& place = places[item];
+        losses[item] = (u64)place.owner << 32 | (u32)~place.score;
+        ties[item] = place.tie;
+        strands[item] = (u64)place.orientation;
+    }
+}
+
+// An item is a place of the order of those keys; marks: of the places themselves, 1 for the first `most` of each part.
+KERNEL void mark_best(i64 begin, i64 end, const SecondaryPlace* places OF(items), const u32* order OF(items),
+                      u8* marks OF(items), i32 most) {
+    FOR_EACH(item, begin, end)
+        marks[order[item]] = item < most || places[order[item - most]].owner != places[order[item]].owner;
 }

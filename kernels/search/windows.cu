@@ -142,3 +142,12 @@ KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selec
         }
     }
 }
+
+// An item is a row that is a task; slots: of all rows.
+KERNEL void take_tasks(i64 begin, i64 end, const i32* rows OF(items), const i32* slots OF(some), i64* tasks OF(items),
+                       i32* task_slots OF(items)) {
+    FOR_EACH(item, begin, end) {
+        tasks[item] = rows[item];
+        task_slots[item] = slots[rows[item]];
+    }
+}

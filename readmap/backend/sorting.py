@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
+_TAKE = Kernel("common/sort", "take_keys")
 _COUNT = Kernel("common/sort", "count_digits", by_block=True)
 _SCATTER = Kernel("common/sort", "scatter_by_digit", by_block=True)
 _DIGIT_BITS, _DIGITS = constant("common/digits.cuh", "DIGIT_BITS"), constant("common/digits.cuh", "DIGITS")
@@ -44,3 +47,19 @@ def sort_pairs(
         )
         keys, values, other_keys, other_values = other_keys, other_values, keys, values
     return keys, values
+
+
+def order_by(columns: Sequence[tuple[Array, int]], backend: Backend) -> Array:
+    """The numbers of rows, uint32, in the order of their columns, of which the first decides first; equal rows as they
+    stood.
+
+    columns: uint64 [rows], and bits: all of it is below 2^bits.
+    """
+    size = len(columns[0][0])
+    keys, other_keys = (backend.empty(size, np.uint64) for _ in range(2))
+    order, other = backend.to_device(np.arange(size, dtype=np.uint32)), backend.empty(size, np.uint32)
+    for column, bits in reversed(columns):
+        backend.launch(_TAKE, size, given=column, order=order, keys=keys, size=size)
+        _, found = sort_pairs(keys, order, other_keys, other, bits, backend)
+        order, other = (order, other) if found is order else (other, order)
+    return order

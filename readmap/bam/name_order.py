@@ -6,11 +6,11 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.marks import ANY_MARK, count_marked
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.sorting import order_by
 from readmap.bam.order import SortedRecords, gather
 
 _MEASURE, _KEYS = Kernel("bam/name_order", "measure_names"), Kernel("bam/name_order", "key_names")
-_TAKE, _WRITE = Kernel("bam/name_order", "take_words"), Kernel("bam/name_order", "write_keys")
+_WRITE = Kernel("bam/name_order", "write_keys")
 
 WORD_BYTES = 8
 
@@ -24,18 +24,11 @@ def sort_by_name(records: Array, lengths: Array, ends: Array, backend: Backend) 
     most = backend.full(1, 0, np.int32)
     backend.launch(_MEASURE, entries, **given, most=most)
     count = -(-max(int(backend.to_host(most)[0]), 1) // WORD_BYTES)
-    words, order = backend.empty(count * entries, np.uint64), backend.empty(entries, np.uint32)
-    is_record, shape = backend.empty(entries, np.uint8), {"entries": entries, "count": count}
-    backend.launch(_KEYS, entries, **given, words=words, numbers=order, is_record=is_record, **shape)
-    keys, other_keys = (backend.empty(entries, np.uint64) for _ in range(2))
-    other_order = backend.empty(entries, np.uint32)
-    for word in reversed(range(count)):
-        one = words[word * entries : (word + 1) * entries]
-        backend.launch(_TAKE, entries, words=one, order=order, keys=keys, entries=entries)
-        held = order, other_order
-        keys, order = sort_pairs(keys, order, other_keys, other_order, 8 * WORD_BYTES, backend)
-        other_order = held[1] if order is held[0] else held[0]
-    order = order[: count_marked(is_record, ANY_MARK, backend)]
+    words, is_record = backend.empty(count * entries, np.uint64), backend.empty(entries, np.uint8)
+    shape = {"entries": entries, "count": count}
+    backend.launch(_KEYS, entries, **given, words=words, is_record=is_record, **shape)
+    by_word = [(words[word * entries : (word + 1) * entries], 8 * WORD_BYTES) for word in range(count)]
+    order = order_by(by_word, backend)[: count_marked(is_record, ANY_MARK, backend)]
     written = backend.empty(WORD_BYTES * count * len(order), np.uint8)
     backend.launch(_WRITE, len(order), words=words, order=order, keys=written, **shape)
     gathered, new_ends = gather(records, ends - lengths, lengths, order, backend)

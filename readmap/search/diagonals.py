@@ -8,6 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.backend.sorting import order_by
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.parameters import SPLIT
@@ -17,6 +18,9 @@ from readmap.search.seeds import Seeds
 KEPT = constant("search/diagonals.cuh", "KEPT")
 DIAGONAL = row_dtype("search/diagonals.cuh", "Diagonal")
 DIAGONAL_WORDS = DIAGONAL.itemsize // 8
+
+#: Of a word of the reference.
+WORD_BASES = 32
 
 _FIND = Kernel("search/diagonals", "find_diagonals", grouped=True)
 
@@ -63,3 +67,13 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         neighbours=selection.effort.neighbours,
     )
     return found
+
+
+def order_by_place(strands: Array, places: Array, batch: Batch, context: Context) -> Array:
+    """The numbers of diagonals, uint32, by read, orientation and place; equal ones as they stood.
+
+    strands: uint64, twice a read's number and the orientation. places: uint64, diagonals, counted from that on which as
+    many bases lie in front of the reference as the longest read has.
+    """
+    place_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.longest).bit_length()
+    return order_by([(strands, batch.reads.count.bit_length() + 1), (places, place_bits)], context.backend)

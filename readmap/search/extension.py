@@ -10,6 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import list_marked
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.record_plan import RecordPlan
@@ -34,6 +35,7 @@ BANDS = {
 TRACED_TOGETHER = 65_536
 
 _COUNT, _LIST = Kernel("search/windows", "count_tasks"), Kernel("search/windows", "list_tasks")
+_TAKE = Kernel("search/windows", "take_tasks")
 _COUNT_TRACED, _LIST_TRACED = Kernel("search/extension", "count_traced"), Kernel("search/extension", "list_traced")
 _LAY = Kernel("search/extension", "lay_alignments")
 
@@ -79,13 +81,15 @@ def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:
             yield kind, slice(first, last)
 
 
-def score_rows(rows: Array, slots: Array, bands: Array, batch: Batch, context: Context) -> None:
-    """The same for windows of any number a slot; slots: int32 [rows]; bands: uint8 [rows], the kinds that they want."""
+def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: Context) -> None:
+    """The same for windows of any number a slot; slots: int32 [rows]; kinds: uint8 [rows], 1 << that of a band."""
     backend = context.backend
-    host_bands, host_slots = backend.to_host(bands), backend.to_host(slots)
     for kind in BANDS:
-        tasks = np.flatnonzero(host_bands == kind)
-        _score(backend.to_device(tasks), backend.to_device(host_slots[tasks]), kind, rows, batch, context)
+        wanting = list_marked(kinds, 1 << kind, backend)
+        tasks, task_slots = backend.empty(len(wanting), np.int64), backend.empty(len(wanting), np.int32)
+        shared = {"tasks": tasks, "task_slots": task_slots}
+        batch.launch(_TAKE, len(wanting), context, rows=wanting, slots=slots, **shared)
+        _score(tasks, task_slots, kind, rows, batch, context)
 
 
 def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, context: Context) -> None:

@@ -10,20 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
+from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.reads.queries import Queries
 from readmap.search.batch import Batch
 from readmap.search.context import Context
-from readmap.search.diagonals import DIAGONAL, DIAGONAL_WORDS
+from readmap.search.diagonals import DIAGONAL_WORDS, order_by_place
 from readmap.search.parameters import dense_seed
 from readmap.search.seeds import seed_offsets
 
 _FIND, _LIMIT = Kernel("search/matches", "find_matches"), Kernel("search/matches", "limit_matches")
-_COUNT, _LIST = Kernel("search/matches", "count_diagonals"), Kernel("search/matches", "list_diagonals")
+_PLACED, _MARK = Kernel("search/matches", "mark_placed"), Kernel("search/matches", "mark_naming")
+_LIST, _ORDER = Kernel("search/matches", "list_diagonals"), Kernel("search/matches", "order_diagonals")
 
 #: Bases between seeds where whatever shares a base more than a seed is to be found.
 STRIDE = 2
 
-#: Memory that a match may take: a count and its sum, while diagonals are listed.
+#: Memory that a match may take while diagonals are listed: a mark and its number, or what it leads to.
 MATCH_BYTES = 16
 
 
@@ -71,8 +73,9 @@ class Candidates:
 
 def placed_reads(batch: Batch, context: Context) -> Array:
     """The slots of the reads that have a place, int32."""
-    backend = context.backend
-    return backend.to_device(np.flatnonzero(backend.to_host(batch.placements.chosen) >= 0).astype(np.int32))
+    marks = context.backend.empty(batch.reads.count, np.uint8)
+    batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
+    return list_marked(marks, ANY_MARK, context.backend)
 
 
 def find_matches(slots: Array, stride: int, batch: Batch, context: Context, most: int | None = None) -> SeedMatches:
@@ -135,29 +138,36 @@ def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
     """The diagonals that matches name."""
-    backend, total = context.backend, matches.total
-    most = backend.scratch_bytes // MATCH_BYTES
-    stretches = [
-        _list_stretch(matches, first, min(most, total - first), batch, context) for first in range(0, total, most)
-    ]
-    if not stretches:
-        return Candidates(backend.empty((0, DIAGONAL_WORDS), np.int64), backend.empty(0, np.int32))
-    rows, slots = (np.concatenate(arrays) for arrays in zip(*stretches, strict=True))
-    fields = rows.view(DIAGONAL).reshape(-1)
-    # They come by slot and orientation.
-    order = np.lexsort((fields["diagonal"], 2 * slots.astype(np.int64) + fields["orientation"]))
-    return Candidates(backend.to_device(rows[order]), backend.to_device(slots[order]))
-
-
-def _list_stretch(
-    matches: SeedMatches, first: int, count: int, batch: Batch, context: Context
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Rows and slots of the diagonals that the matches [first, first + count) name, on the host."""
-    backend = context.backend
-    shared = {"matches": matches, "first_match": first}
-    counts = backend.empty(count, np.int64)
-    batch.launch(_COUNT, count, context, counts=counts, **shared)
-    ends, total = backend.ends(counts)
+    backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
+    naming = [(first, _naming(matches, first, most, batch, context)) for first in range(0, matches.total, most)]
+    total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.longest
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
-    batch.launch(_LIST, count, context, ends=ends, diagonals=rows, slots=slots, **shared)
-    return backend.to_host(rows), backend.to_host(slots)
+    strands, places = (backend.empty(total, np.uint64) for _ in range(2))
+    end = 0
+    for first, numbers in naming:
+        begin, end = end, end + len(numbers)
+        batch.launch(
+            _LIST,
+            len(numbers),
+            context,
+            matches=matches,
+            naming=numbers,
+            diagonals=rows[begin:end],
+            slots=slots[begin:end],
+            strands=strands[begin:end],
+            places=places[begin:end],
+            first_match=first,
+            shift=shift,
+        )
+    order = order_by_place(strands, places, batch, context)
+    found = Candidates(backend.empty(rows.shape, np.int64), backend.empty(total, np.int32))
+    given = {"order": order, "diagonals": rows, "slots": slots}
+    backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)
+    return found
+
+
+def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
+    """Which of at most so many matches, from one on, name a diagonal, int32, counted from that one."""
+    marks = context.backend.empty(min(most, matches.total - first), np.uint8)
+    batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
+    return list_marked(marks, ANY_MARK, context.backend)

@@ -20,7 +20,7 @@ from readmap.search.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.search.passes import select
 from readmap.search.pieces import settle_reads
 from readmap.search.placement import choose_windows
-from readmap.search.record_plan import RecordPlan, plan_records, traced_where_several
+from readmap.search.record_plan import RecordPlan, plan_records, trace_several
 from readmap.search.rescues import count_rescued, rescue_mates
 from readmap.search.secondaries import add_secondaries
 from readmap.search.seeds import find_seeds
@@ -93,7 +93,8 @@ def _align_all(matches: SeedMatches, inserts: Inserts, batch: Batch, context: Co
 
     The only part of a read always does.
     """
-    plan = traced_where_several(plan_records(batch, context), context.backend)
+    plan = plan_records(batch, context)
+    trace_several(plan, batch, context)
     parts = _align(plan, inserts, batch, context).plan
     candidates = list_candidates(matches, batch, context)
     return _align(add_secondaries(parts, candidates, batch, context), inserts, batch, context)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,9 +10,11 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import row_dtype
 from readmap.search.batch import Batch
 from readmap.search.context import Context
+from readmap.search.diagonals import order_by_place
 
 _COUNT, _LIST = Kernel("search/record_plan", "count_entries"), Kernel("search/record_plan", "list_entries")
-_ADD = Kernel("search/record_plan", "add_secondaries")
+_TRACE_SEVERAL, _KEY = Kernel("search/record_plan", "trace_several"), Kernel("search/record_plan", "key_reported")
+_MOVE, _ADD = Kernel("search/record_plan", "move_entries"), Kernel("search/record_plan", "add_secondaries")
 
 SECONDARY_PLACE = row_dtype("search/record_plan.cuh", "SecondaryPlace")
 PLACE_WORDS = SECONDARY_PLACE.itemsize // 8
@@ -63,40 +64,47 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     return plan
 
 
-def traced_where_several(plan: RecordPlan, backend: Backend) -> RecordPlan:
-    """The same plan, of which the entries of reads with but one are not traced."""
-    counts = np.diff(backend.to_host(plan.offsets))
-    bands = np.where(np.repeat(counts > 1, counts), backend.to_host(plan.bands), np.uint8(0))
-    return replace(plan, bands=backend.to_device(bands))
+def trace_several(plan: RecordPlan, batch: Batch, context: Context) -> None:
+    """Have the entries of reads with but one not traced."""
+    batch.launch(_TRACE_SEVERAL, batch.reads.count, context, plan=plan)
 
 
-def with_secondaries(
-    plan: RecordPlan, places: np.ndarray[Any, Any], rows: Array, batch: Batch, context: Context
-) -> RecordPlan:
-    """A new plan: the reads' own entries and, behind each read's, its places by orientation and diagonal.
+@dataclass(frozen=True)
+class Reported:
+    """Other places of reads' parts, those of a read by orientation and diagonal.
 
-    places: SECONDARY_PLACE on the host, of which the owners are entries of `plan`.
+    Attributes:
+        places: int64 [places, PLACE_WORDS], SECONDARY_PLACE, more than are reported; owners are entries of a plan.
+        numbers: int32 [count], of those that are; order: uint32 [count], in which of these they come.
+        count: how many there are.
+    """
+
+    places: Array
+    numbers: Array
+    order: Array
+    count: int
+
+    @classmethod
+    def of(cls, places: Array, numbers: Array, batch: Batch, context: Context) -> Reported:
+        """The places of some numbers, int32."""
+        count, shift = len(numbers), batch.queries.longest
+        strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
+        keys = {"strands": strands, "diagonals": diagonals, "shift": shift}
+        batch.launch(_KEY, count, context, places=places, reported=numbers, **keys)
+        return cls(places, numbers, order_by_place(strands, diagonals, batch, context), count)
+
+
+def with_secondaries(plan: RecordPlan, reported: Reported, rows: Array, batch: Batch, context: Context) -> RecordPlan:
+    """A new plan: the reads' own entries and, behind each read's, its places; their owners are entries of `plan`.
+
     rows: of windows: those of the batch, and behind them those of the places.
     """
-    backend, queries, reads = context.backend, batch.queries, batch.reads.count
-    own = backend.to_host(plan.offsets)
-    records = backend.to_host(queries.order)[places["slot"]]
-    order = np.lexsort((places["diagonal"], places["orientation"], records))
-    places, records = places[order], records[order]
-    before = np.zeros(reads + 1, np.int64)
-    np.cumsum(np.bincount(records, minlength=reads), out=before[1:])
-    more = _empty_plan(backend.to_device(own + before), plan.count + len(places), rows, backend)
+    backend, reads = context.backend, batch.reads.count
+    offsets, own = backend.empty(reads + 1, np.int64), {"reported": reported, "own_offsets": plan.offsets}
+    batch.launch(_MOVE, reads + 1, context, **own, offsets=offsets)
+    more = _empty_plan(offsets, plan.count + reported.count, rows, backend)
     batch.launch(_LIST, reads, context, plan=more)
-    places["owner"] += before[records].astype(np.int32)
-    batch.launch(
-        _ADD,
-        len(places),
-        context,
-        windows=rows,
-        places=backend.to_device(places.view(np.int64).reshape(-1, PLACE_WORDS)),
-        place_entries=backend.to_device(own[records + 1] + np.arange(len(places))),
-        plan=more,
-    )
+    batch.launch(_ADD, reported.count, context, **own, windows=rows, plan=more)
     return more
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import ANY_MARK, list_marked
+from readmap.backend.sorting import order_by
 from readmap.search.batch import WINDOW_WORDS, Batch
 from readmap.search.context import Context
 from readmap.search.extension import score_rows
 from readmap.search.matches import Candidates
-from readmap.search.record_plan import PLACE_WORDS, SECONDARY_PLACE, RecordPlan, with_secondaries
+from readmap.search.record_plan import PLACE_WORDS, RecordPlan, Reported, with_secondaries
 
 _CHOOSE = Kernel("search/secondaries", "choose_heads")
 _COUNT_WINDOWS = Kernel("search/secondaries", "count_windows")
 _LIST_WINDOWS = Kernel("search/secondaries", "list_windows")
 _COUNT_PLACES, _LIST_PLACES = Kernel("search/secondaries", "count_places"), Kernel("search/secondaries", "list_places")
+_KEY, _MARK = Kernel("search/secondaries", "key_places"), Kernel("search/secondaries", "mark_best")
 
 OPEN = constant("search/secondaries.cu", "OPEN")
 
@@ -43,8 +45,9 @@ class WindowList:
 def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> RecordPlan:
     """The plan with the best other places of each part; plan: of the reads' parts, as they proved."""
     windows = _find_windows(plan, candidates, batch, context)
-    places = _best(_list_places(plan, windows, batch, context), context.reporting.most_secondary)
-    return with_secondaries(plan, places, windows.rows, batch, context)
+    places = _list_places(plan, windows, batch, context)
+    best = _best(places, context.reporting.most_secondary, plan.count, context.backend)
+    return with_secondaries(plan, Reported.of(places, best, batch, context), windows.rows, batch, context)
 
 
 def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> WindowList:
@@ -66,9 +69,9 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
     kept, reads = len(batch.windows.rows), np.arange(batch.reads.count, dtype=np.int32)
     rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
     batch.copy_windows(backend.to_device(reads), rows[:kept], context)
-    found, slots, bands = rows[kept:], backend.empty(total, np.int32), backend.empty(total, np.uint8)
-    batch.launch(_LIST_WINDOWS, count, context, found=candidates, ends=ends, windows=found, slots=slots, bands=bands)
-    score_rows(found, slots, bands, batch, context)
+    found, slots, kinds = rows[kept:], backend.empty(total, np.int32), backend.empty(total, np.uint8)
+    batch.launch(_LIST_WINDOWS, count, context, found=candidates, ends=ends, windows=found, slots=slots, kinds=kinds)
+    score_rows(found, slots, kinds, batch, context)
     return WindowList(rows, batch.windows.counts, slots, kept, total)
 
 
@@ -85,8 +88,8 @@ def _heads(candidates: Candidates, batch: Batch, context: Context) -> Array:
     return heads
 
 
-def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> np.ndarray[Any, Any]:
-    """All windows that are other places of parts, SECONDARY_PLACE [places] on the host, in any order."""
+def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> Array:
+    """All windows that are other places of parts, int64 [places, PLACE_WORDS], in any order."""
     backend, count = context.backend, len(windows.rows)
     shared = {"plan": plan, "windows": windows}
     counts = backend.empty(count, np.int64)
@@ -94,12 +97,15 @@ def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: C
     ends, total = backend.ends(counts)
     places = backend.empty((total, PLACE_WORDS), np.int64)
     batch.launch(_LIST_PLACES, count, context, ends=ends, places=places, **shared)
-    return backend.to_host(places).view(SECONDARY_PLACE).reshape(-1)
+    return places
 
 
-def _best(places: np.ndarray[Any, Any], most: int) -> np.ndarray[Any, Any]:
-    """The best `most` places of each part."""
-    order = np.lexsort((places["orientation"], places["tie"], -places["score"], places["owner"]))
-    owners = places["owner"][order]
-    ranks = np.arange(len(order)) - np.searchsorted(owners, owners)
-    return places[order[ranks < most]]
+def _best(places: Array, most: int, entries: int, backend: Backend) -> Array:
+    """The numbers, int32, of the best `most` places of each part; entries: of the parts."""
+    count = len(places)
+    losses, ties, strands = (backend.empty(count, np.uint64) for _ in range(3))
+    backend.launch(_KEY, count, places=places, losses=losses, ties=ties, strands=strands)
+    order = order_by([(losses, 32 + entries.bit_length()), (ties, 64), (strands, 1)], backend)
+    marks = backend.empty(count, np.uint8)
+    backend.launch(_MARK, count, places=places, order=order, marks=marks, most=most)
+    return list_marked(marks, ANY_MARK, backend)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.sorting import order_by, sort_pairs
 
 #: uint64, or uint32 where they are values.
 Numbers = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]
@@ -56,3 +56,14 @@ def test_any_number_of_threads() -> None:
     orders = [sort(keys, values, 10, open_backend("cpu", threads))[1] for threads in (1, 3, 8)]
     assert np.array_equal(orders[0], orders[1])
     assert np.array_equal(orders[0], orders[2])
+
+
+@pytest.mark.parametrize("size", [0, 1, 5000])
+@pytest.mark.parametrize("bits", [(1, 64), (9, 3), (17, 8, 2)])
+def test_the_first_column_decides_first(backends: str, size: int, bits: tuple[int, ...]) -> None:
+    """Equal rows stay as they stood."""
+    backend, generator = open_backend(backends), np.random.default_rng(17)
+    columns = [generator.integers(0, min(1 << width, 50), size, np.uint64) for width in bits]
+    held = [(backend.to_device(column.copy()), width) for column, width in zip(columns, bits, strict=True)]
+    found = backend.to_host(order_by(held, backend))
+    assert np.array_equal(found, np.lexsort(columns[::-1]))
