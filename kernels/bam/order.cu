@@ -2,6 +2,7 @@
 #include "common/bam_fields.cuh"
 #include "common/flags.cuh"
 #include "common/copying.cuh"
+#include "common/item_record.cuh"
 
 // Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
@@ -35,5 +36,37 @@ KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i
     FOR_EACH_GROUP(item, begin, end) {
         i64 record = order[item], length = lengths[record];
         copy_by_group(bytes + starts[record], length, sorted + ends[item] - length);
+    }
+}
+
+// Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
+// run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
+// `first` on.
+KERNEL void lay_run(i64 begin, i64 end, const u8* bytes OF(some), const u64* keys OF(items), const i64* ends OF(items),
+                    u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items), u32* numbers OF(items),
+                    i64 first) {
+    FOR_EACH(record, begin, end) {
+        i64 start = record ? ends[record - 1] : 0;
+        all_keys[record] = keys[record];
+        addresses[record] = (u64)(bytes + start);
+        lengths[record] = ends[record] - start;
+        numbers[record] = (u32)(first + record);
+    }
+}
+
+// An item is a piece of all records in order: how many are in front of it. Pieces have about piece_bytes.
+KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* cuts OF(items), i64 records,
+                       i64 piece_bytes) {
+    FOR_EACH(piece, begin, end) cuts[piece] = first_above(ends, records, piece * piece_bytes);
+}
+
+// An item is a record of a piece, which a group copies. addresses and lengths: of all records; order: the numbers of the
+// piece's; ends: where they end, which all count from `origin` on.
+KERNEL void gather_piece(i64 begin, i64 end, const u64* addresses OF(records), const i64* lengths OF(records),
+                         const u32* order OF(items), const i64* ends OF(items), u8* piece OF(some), i64 records,
+                         i64 origin) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 record = order[item], length = lengths[record];
+        copy_by_group((const u8*)addresses[record], length, piece + (ends[item] - origin) - length);
     }
 }

@@ -1,4 +1,4 @@
-"""Bytes -> blocks of BGZF that a GPU makes, by nvCOMP; whatever is written comes to it from the host, and goes back."""
+"""Bytes -> blocks of BGZF that a GPU makes, by nvCOMP: of bytes on the device, and of what the host has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def device_codec(backend: Backend) -> Codec:
         rooms = _Rooms(library, backend)
     except (NvcompError, backend.memory_error) as error:
         raise BackendError(f"--codec nvcomp: {error}") from error
-    return Codec("nvcomp", rooms.compress, BLOCKS, THREADS, backend.host_buffer)
+    return Codec("nvcomp", rooms.compress, BLOCKS, THREADS, backend.host_buffer, backend.to_host)
 
 
 class _Room:
@@ -62,7 +62,7 @@ class _Room:
         self._stream = backend.xp.cuda.Stream(non_blocking=True)
         backend.synchronize()
 
-    def compress(self, parts: Sequence[Bytes], buffer: Callable[[int], Bytes]) -> tuple[Bytes, list[int]]:
+    def compress(self, parts: Sequence[Any], buffer: Callable[[int], Bytes]) -> tuple[Bytes, list[int]]:
         """The blocks of the parts at the beginning of a buffer of the host, and the bytes of each."""
         with self._backend.device, self._stream:
             ends, blocks = self._made(parts)
@@ -70,11 +70,15 @@ class _Room:
             blocks.get(out=made[: len(blocks)])
             return made, np.diff(self._backend.to_host(ends), prepend=0).tolist()
 
-    def _made(self, parts: Sequence[Bytes]) -> tuple[Array, Array]:
+    def _made(self, parts: Sequence[Any]) -> tuple[Array, Array]:
         """Where the blocks end, and these."""
         size, backend = 0, self._backend
         for part in parts:
-            self._data[size : size + len(part)].set(part)
+            target = self._data[size : size + len(part)]
+            if isinstance(part, np.ndarray):
+                target.set(part)
+            else:
+                target.data.copy_from_device_async(part.data, part.nbytes)
             size += len(part)
         count = -(-size // BLOCK_BYTES)
         held, made = self._data[:size], self._member_bytes[:count]
@@ -128,7 +132,7 @@ class _Rooms:
         self._allocate = backend.host_buffer
         self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 
-    def compress(self, parts: Sequence[Bytes], level: int) -> Blocks:
+    def compress(self, parts: Sequence[Any], level: int) -> Blocks:
         """As a Codec's; there is but one level."""
         room = self._free.get()
         try:

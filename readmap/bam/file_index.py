@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend.base import Kernel
+from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.cpu import CpuBackend
 from readmap.formats.bgzf import BLOCK_BYTES
 
@@ -115,15 +115,19 @@ class FileIndex:
         self._meta[:, 0] = NOWHERE
         self._unplaced = 0
 
-    def see(self, records: NDArray[np.uint8], ends: Places) -> Seen:
-        """What there is to hear of some records: their bytes, and where each ends."""
-        count = len(ends)
-        contigs, bins, firsts, lasts = (np.empty(count, np.int32) for _ in range(4))
-        is_mapped = np.empty(count, np.uint8)
-        starts = np.concatenate([[0], ends[:-1]])
-        found = {"contigs": contigs, "bins": bins, "first_windows": firsts, "last_windows": lasts}
+    def see(self, records: Array, ends: Places, backend: Backend | None = None) -> Seen:
+        """What there is to hear of some records: their bytes, and where each ends.
+
+        backend: on which the bytes lie; None for the host.
+        """
+        backend, count, starts = backend or self._backend, len(ends), np.concatenate([[0], ends[:-1]])
+        columns = {
+            name: backend.empty(count, np.int32) for name in ("contigs", "bins", "first_windows", "last_windows")
+        }
+        columns["is_mapped"] = backend.empty(count, np.uint8)
         shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
-        self._backend.launch(_FIND, count, bytes=records, starts=starts, is_mapped=is_mapped, **found, **shape)
+        backend.launch(_FIND, count, bytes=records, starts=backend.to_device(starts), **columns, **shape)
+        contigs, bins, firsts, lasts, is_mapped = (backend.to_host(column) for column in columns.values())
         placed = slice(int(np.searchsorted(contigs == -1, True)))  # those without a contig are the last ones
         contigs, starts, inner_ends = contigs[placed], starts[placed], ends[placed]
         chunks = _chunks(contigs, bins[placed], starts, inner_ends)

@@ -66,14 +66,19 @@ def sort_records(records: Array, lengths: Array, ends: Array, contigs: int, back
     return SortedRecords(gathered, keys[:count], new_ends)
 
 
+def order_lengths(lengths: Array, order: Array, backend: Backend) -> Array:
+    """The lengths, int64, of the records that an order, uint32, names."""
+    new_lengths = backend.empty(len(order), np.int64)
+    backend.launch(_LENGTHS, len(order), lengths=lengths, order=order, new_lengths=new_lengths, records=len(lengths))
+    return new_lengths
+
+
 def gather(records: Array, starts: Array, lengths: Array, order: Array, backend: Backend) -> tuple[Array, Array]:
     """Some records behind each other, uint8, and where each ends, int64.
 
     starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted.
     """
-    new_lengths = backend.empty(len(order), np.int64)
-    backend.launch(_LENGTHS, len(order), lengths=lengths, order=order, new_lengths=new_lengths, records=len(lengths))
-    ends, total = backend.ends(new_lengths)
+    ends, total = backend.ends(order_lengths(lengths, order, backend))
     gathered = backend.empty(total, np.uint8)
     places = {"starts": starts, "lengths": lengths, "order": order, "ends": ends, "records": len(lengths)}
     backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, **places)

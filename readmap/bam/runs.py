@@ -85,6 +85,11 @@ class Piece(Generic[Seen]):
         """Of the records, one behind the other."""
         return self.buffer.data[: self.ends[-1]]
 
+    @property
+    def release(self) -> Callable[[], None]:
+        """To be called when the bytes have been read."""
+        return self.buffer.release
+
 
 class Runs:
     """Runs that are added one by one and then merged. What memory does not hold goes to files of a folder."""

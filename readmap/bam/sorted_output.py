@@ -1,20 +1,28 @@
-"""An output whose records are sorted on the way: runs come in, and in the end all of them go out in order."""
+"""An output whose records are sorted on the way: runs come in, and in the end all of them go out in order.
+
+device    | run 0 | run 1 | run 2 |      full: in order to the host's memory, as one run
+memory    | 0, 1 and 2 in order   |      full: merged into one run of a file
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
+from readmap.bam.device_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.bam.runs import Keys, Places, Runs, nothing
+from readmap.bam.order import SortedRecords
+from readmap.bam.runs import Keys, Piece, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
@@ -42,7 +50,7 @@ def scratch_folder(path: str) -> str:
 class SortedOutput(ByteSink):
     """Takes a header, then runs of sorted records, and writes them in order to another output.
 
-    name: what messages call it: the other output's name.
+    name: what messages call it: the other output's name. from_device: whether runs come by `hold`.
     """
 
     def __init__(
@@ -52,11 +60,14 @@ class SortedOutput(ByteSink):
         index: BamIndex | None,
         backend: CpuBackend,
         buffer: Callable[[int], Bytes] | None = None,
+        device: DeviceRuns | None = None,
     ) -> None:
         """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
         else beside the output. index: of the output, where it is to have one. buffer: memory, uint8 [nbytes], from
-        which the output reads fastest."""
-        self.name = output.name
+        which the output reads fastest. device: holds runs before memory does."""
+        self.name, self.from_device = output.name, device is not None
+        self._device = device
+        self._moving: Future[None] | None = None
         self._output = output
         self._index = index
         self._header_bytes = 0
@@ -66,6 +77,11 @@ class SortedOutput(ByteSink):
         with contextlib.ExitStack() as resources:
             self._runs = Runs(memory, self._folder, backend, buffer)
             resources.callback(self._runs.close)
+            if device is not None:
+                resources.callback(device.close)
+                # Mapping goes on while runs leave the device.
+                self._mover = ThreadPoolExecutor(1, "readmap-move")
+                resources.callback(self._mover.shutdown)
             if index is not None:
                 plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
                 # One thread: CSI is blocked gzip, of less than a megabyte.
@@ -81,6 +97,39 @@ class SortedOutput(ByteSink):
         self._is_header = False
         self._runs.add(keys, ends)
 
+    def hold(self, run: SortedRecords, done: Callable[[], None]) -> None:
+        """Take a run on the device; `done` is called when there is room for another one.
+
+        Raises OSError that names a file for which there is no room.
+        """
+        if self._device is None:
+            raise TypeError(f"{self.name} holds nothing on a device")
+        self._is_header = False
+        if len(run.ends) and not self._device.add(run):
+            self._move()
+            self._device.add(run)
+        done()
+
+    def _move(self) -> None:
+        """Have the runs on the device become one of the host, once those before have."""
+        if self._device is not None and (runs := self._device.take()):
+            self._moved()
+            self._moving = self._mover.submit(self._bring, self._device, runs)
+
+    def _moved(self) -> None:
+        """Wait until what leaves the device has left it."""
+        if self._moving is not None:
+            self._moving.result()
+
+    def _bring(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
+        backend = device.backend
+        with backend.own_stream():
+            ordered = device.ordered(runs)
+            self._runs.add(backend.to_host(ordered.keys), backend.to_host(ordered.ends))
+            for piece in device.pieces(ordered, nothing, fetched=True):
+                self._runs.fill(piece.bytes)
+                piece.release()
+
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """The header, before any run, or the next bytes of a run."""
         if not self._is_header:
@@ -94,10 +143,11 @@ class SortedOutput(ByteSink):
         if self._is_finished:
             return
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
-        for piece in self._runs.merged(index.see if index else nothing):
-            if index and piece.seen:
-                index.add(piece.seen)
-            self._output.lend(piece.bytes, piece.buffer.release)
+        with self._pieces(index.see if index else nothing) as pieces:
+            for piece in pieces:
+                if index and piece.seen:
+                    index.add(piece.seen)
+                self._output.lend(piece.bytes, piece.release)
         self._output.finish()
         if index and self._index and self._index_output:
             self._index_output.write(index.write(self._index.bam.block_sizes))
@@ -118,8 +168,25 @@ class SortedOutput(ByteSink):
     def abort(self) -> None:
         """Aborts the other output, and removes the files of records, when no thread makes one any more."""
         self._runs.close()
+        if self._device is not None:
+            self._device.close()
         self._resources.close()
         self._output.abort()
+
+    @contextlib.contextmanager
+    def _pieces(self, look: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
+        """All records in order: from the device, where no others are, else from the host."""
+        device = self._device
+        if device is None:
+            yield self._runs.merged(look)
+        elif self._moving is None:
+            with device.backend.own_stream():
+                ordered = device.ordered(device.take())
+                yield device.pieces(ordered, look, fetched=not self._output.from_device)
+        else:
+            self._move()
+            self._moved()
+            yield self._runs.merged(look)
 
     def _folder(self) -> Path:
         """A new one for files of records, gone in the end."""

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from deflate import gzip_compress
@@ -64,14 +64,16 @@ class Codec(NamedTuple):
 
     name: for reports. compress: the blocks of some parts, which follow each other; all but the last of a stream are as
     long as whole blocks. The level is libdeflate's. blocks: of a group, which is compressed together. threads: most
-    that compress; None for all. buffer: memory, uint8 [nbytes], from which it reads fastest.
+    that compress; None for all. buffer: memory, uint8 [nbytes], from which it reads fastest. fetch: brings bytes from
+    the device; None where the parts are the host's alone.
     """
 
     name: str
-    compress: Callable[[Sequence[Bytes], int], Blocks]
+    compress: Callable[[Sequence[Any], int], Blocks]
     blocks: int = GROUP_BLOCKS
     threads: int | None = None
     buffer: Callable[[int], Bytes] = lambda nbytes: np.empty(nbytes, np.uint8)
+    fetch: Callable[[Any], Bytes] | None = None
 
 
 class BgzfOutput(ByteSink):
@@ -95,6 +97,7 @@ class BgzfOutput(ByteSink):
         self._level = level
         self._codec = codec or PYTHON_CODEC
         self.buffer = self._codec.buffer
+        self.from_device = self._codec.fetch is not None
         threads = min(threads, self._codec.threads or threads)
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
         # A thread of its own writes, in order, while others compress.
@@ -104,7 +107,7 @@ class BgzfOutput(ByteSink):
         self._most_waiting = GROUPS_A_THREAD * threads
         self._group_bytes = self._codec.blocks * BLOCK_BYTES
         # Whole blocks that are compressed next, and who is to hear when they have been read.
-        self._group: list[tuple[Bytes, Callable[[], None]]] = []
+        self._group: list[tuple[Any, Callable[[], None]]] = []
         # Buffers that have been read: fresh memory takes longer than what is copied into it.
         self._free: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
         self._copied = self._empty_buffer()
@@ -129,13 +132,14 @@ class BgzfOutput(ByteSink):
             if self._filled == len(self._copied):
                 self._add_copied()
 
-    def lend(self, data: Bytes, done: Callable[[], None]) -> None:
+    def lend(self, data: Any, done: Callable[[], None]) -> None:
         """As `write`, almost without a copy: the bytes stay as they are until `done` is called, without another write.
 
         Raises what `write` does.
         """
+        fetch = self._codec.fetch or _as_it_is
         head = min(-self._filled % BLOCK_BYTES, len(data))
-        self.write(data[:head])
+        self.write(fetch(data[:head]))
         whole = head + (len(data) - head) // BLOCK_BYTES * BLOCK_BYTES
         if whole > head and self._filled:
             self._add_copied()
@@ -144,7 +148,7 @@ class BgzfOutput(ByteSink):
         for begin in begins:
             self._add(data[max(begin, head) : min(begin + self._group_bytes, whole)], left)
         self._compress_group()
-        self.write(data[whole:])
+        self.write(fetch(data[whole:]))
         left()
 
     def finish(self) -> None:
@@ -185,7 +189,7 @@ class BgzfOutput(ByteSink):
         except queue.Empty:
             return np.empty(GROUP_BLOCKS * BLOCK_BYTES, np.uint8)
 
-    def _add(self, data: Bytes, done: Callable[[], None]) -> None:
+    def _add(self, data: Any, done: Callable[[], None]) -> None:
         """Add some data to the group, which is compressed as soon as it is whole."""
         self._group.append((data, done))
         if self._room_taken() >= self._group_bytes:
@@ -242,6 +246,10 @@ class _Countdown:
 
 def _call(done: Callable[[], None], _: object) -> None:
     done()
+
+
+def _as_it_is(data: Any) -> Any:
+    return data
 
 
 def compress(parts: Sequence[Bytes], level: int) -> Blocks:

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +35,18 @@ class Pending(Protocol):
 class ByteSink(abc.ABC):
     """What results are written to; a context manager that aborts what has not been committed.
 
-    name: what messages call it.
+    name: what messages call it. from_device: whether what is lent may be an array on the device.
     """
 
     name: str
+    from_device: bool = False
 
     @abc.abstractmethod
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
 
-    def lend(self, data: NDArray[np.uint8], done: Callable[[], None]) -> None:
-        """Appends all of `data`, which may be overwritten once `done` has been called."""
+    def lend(self, data: Any, done: Callable[[], None]) -> None:
+        """Appends all of `data`, uint8, which may be overwritten once `done` has been called."""
         self.write(data)
         done()
 

@@ -19,6 +19,7 @@ from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.search import stream
 from readmap.search.turns import Turn
+from readmap.search.writer import Block
 from readmap.strand import Strand
 
 _COUNT = Kernel("search/exact", "count_lines")
@@ -121,7 +122,7 @@ class ExactSearch:
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
         self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
 
-    def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
         """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
         backend, parameters = self._backend, self._parameters
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
@@ -145,7 +146,7 @@ class ExactSearch:
                 turn()
                 self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
             first += count
-            yield stream.Block(out)
+            yield Block(out)
         if not total:
             turn()
             self._add(reads, found)
@@ -161,7 +162,7 @@ class ExactSearch:
         backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
         return out
 
-    def rest(self) -> Iterator[stream.Block]:
+    def rest(self) -> Iterator[Block]:
         """Nothing: no batch is held."""
         return iter(())
 

@@ -20,6 +20,7 @@ from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
 from readmap.search.windows import count_windows
+from readmap.search.writer import Block
 
 #: The outputs of the blocks: records, and reads without a place.
 RECORDS, UNMAPPED_READS = range(2)
@@ -102,7 +103,7 @@ class Mapping:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def blocks(self, reads: Reads, turn: Turn) -> Iterator[stream.Block]:
+    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
         library = self._libraries[reads.lane]
         if library not in self._known or self._learning:  # in this order, see _begin
@@ -126,7 +127,7 @@ class Mapping:
         if enough(learning.observed, context.pairing.insert_size):
             yield from self._learn(learning, turn)
 
-    def rest(self) -> Iterator[stream.Block]:
+    def rest(self) -> Iterator[Block]:
         """The blocks of the batches that are held."""
         if self._learning:
             yield from self._learn(self._learning, only_turn())
@@ -140,7 +141,7 @@ class Mapping:
         self._learning = _Learning(library, is_for_pairs=variants is not None)
         self._known[library] = self._context
 
-    def _learn(self, learning: _Learning, turn: Turn) -> Iterator[stream.Block]:
+    def _learn(self, learning: _Learning, turn: Turn) -> Iterator[Block]:
         """From now on the library is known, and the sample: the blocks of the batches that are held."""
         if not learning.held:
             return
@@ -157,7 +158,7 @@ class Mapping:
         while held:
             yield from self._try(held.pop(0), turn)
 
-    def _try(self, held: _Held, turn: Turn) -> Iterator[stream.Block]:
+    def _try(self, held: _Held, turn: Turn) -> Iterator[Block]:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves."""
         backend, reads, done = self._context.backend, held.reads, 0
         rests: Sequence[Reads] = ()
@@ -183,7 +184,7 @@ class Mapping:
         for rest in rests:
             yield from self._try(_Held(rest, None), turn)
 
-    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[stream.Block]]]:
+    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block]]]:
         """The parts of a batch and their blocks; the batch is not held any more."""
         context = self._known[self._libraries[held.reads.lane]]
         batch = search_again(held.batch, context) if held.batch else search_reads(held.reads, context)
@@ -194,7 +195,7 @@ class Mapping:
             batch.work.windows = batch.work.windows or count_windows(batch, context)
             yield part, blocks
 
-    def _format(self, batch: Batch, alignments: Alignments) -> list[stream.Block]:
+    def _format(self, batch: Batch, alignments: Alignments) -> list[Block]:
         """The records of a batch, and its reads without a place where those are wanted."""
         records = format_records(alignments, batch, self._style, self._context)
         backend = self._context.backend
@@ -204,11 +205,11 @@ class Mapping:
                 run = sort_by_name(*given, backend)
             else:
                 run = sort_records(*given, len(self._context.index.contig_names.offsets) - 1, backend)
-            blocks = [stream.Block(run.bytes, RECORDS, run)]
+            blocks = [Block(run.bytes, RECORDS, run)]
         else:
-            blocks = [stream.Block(records.bytes, RECORDS)]
+            blocks = [Block(records.bytes, RECORDS)]
         if self._style.unmapped:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
-                blocks.append(stream.Block(unmapped, UNMAPPED_READS))
+                blocks.append(Block(unmapped, UNMAPPED_READS))
         return blocks

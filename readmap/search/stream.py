@@ -7,7 +7,6 @@ mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
 
 from __future__ import annotations
 
-import functools
 import queue
 import threading
 import time
@@ -15,11 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from readmap.backend import Array, Backend
-from readmap.backend.buffers import Buffer, BufferPool
-from readmap.bam.order import SortedRecords, host_keys
-from readmap.bam.runs import Keys, Places
-from readmap.bam.sorted_output import SortedOutput
+from readmap.backend import Backend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
@@ -28,6 +23,7 @@ from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.reads.parsing import Reads, expect_tags, find_reads
 from readmap.search.turns import Displaced, Stopped, Turn, Turns
+from readmap.search.writer import Block, Writer
 
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
@@ -36,9 +32,6 @@ AnyChunk = Chunk | AlignmentChunk
 
 #: Buffers beside those of the chunks that are mapped: one is being filled, and one waits.
 BUFFERS = 2
-
-#: Bytes that are written while the next ones come from the device, and buffers for them.
-OUTPUT_BYTES, OUTPUT_BUFFERS = 32 << 20, 4
 
 #: Seconds that an interrupt waits for what other threads compute.
 PATIENCE = 2.0
@@ -69,14 +62,6 @@ class RunSummary:
     def written(self) -> int:
         """Reads whose records have been written."""
         return self.reads
-
-
-class Block(NamedTuple):
-    """Bytes to write, uint8 on the device, and the number of the output that they are for; a run, where it sorts."""
-
-    bytes: Array
-    output: int = 0
-    run: SortedRecords | None = None
 
 
 class DoesNotFit(MemoryError):
@@ -126,7 +111,6 @@ def run(
     summary = work.summary
     began = time.perf_counter()
     chunk_bytes, buffers = fitting_chunk(backend), BUFFERS + backend.chunks_at_once
-    pool = BufferPool(backend.host_buffer, min(chunk_bytes, OUTPUT_BYTES), OUTPUT_BUFFERS)
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads, buffers)
@@ -135,24 +119,22 @@ def run(
         chunks = read_chunks(
             paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, buffers, layout=layout, warn=warn
         )
-    with _Writer(outputs, pool) as writer:
+    with Writer(outputs, backend, chunk_bytes) as writer:
 
         def write(block: Block) -> None:
-            if block.run is not None:
-                writer.begin_run(host_keys(block.run, backend), backend.to_host(block.run.ends), block.output)
-            for begin in range(0, len(block.bytes), OUTPUT_BYTES):
-                part = block.bytes[begin : begin + OUTPUT_BYTES]
-                waited = time.perf_counter()
-                buffer = backend.download(part, pool)
-                pool.grow()
-                summary.waiting["write"] += time.perf_counter() - waited
-                writer.put(buffer, len(part), block.output)
+            writer.write(block)
+            summary.waiting["write"] = writer.waited
             summary.seconds = time.perf_counter() - began
             if progress:
                 progress()
 
         _Mappers(_ahead(chunks), work, backend, write).run()
     summary.seconds = time.perf_counter() - began
+
+
+def working_bytes(backend: Backend) -> int:
+    """Memory of the device that the reads take, on their way through the stages."""
+    return backend.chunks_at_once * fitting_chunk(backend) * WORKING_BYTES
 
 
 def fitting_chunk(backend: Backend) -> int:
@@ -299,55 +281,6 @@ def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     data = backend.upload(chunk.parts)
     reads = replace(find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
     return expect_tags(reads, backend) if comments else reads
-
-
-class _Writer:
-    """A thread that lends buffers to outputs in order; an error of it is raised in the caller's thread."""
-
-    def __init__(self, outputs: Sequence[ByteSink], pool: BufferPool) -> None:
-        """pool: of the buffers; closed where an output fails, which may keep those that it has."""
-        self._outputs = outputs
-        self._pool = pool
-        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
-
-    def __enter__(self) -> _Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._queue.put(None)
-        if kind is not None and not issubclass(kind, Exception):
-            return  # an interrupt does not wait for a slow disk
-        self._thread.join()
-        if self._error is not None and (kind is None or not issubclass(kind, BrokenPipeError)):
-            raise self._error
-
-    def put(self, buffer: Buffer, count: int, output: int) -> None:
-        """Have the first `count` bytes written to an output, and the buffer released then."""
-        self._put(functools.partial(self._outputs[output].lend, buffer.data[:count], buffer.release))
-
-    def begin_run(self, keys: Keys, ends: Places, output: int) -> None:
-        """Have an output that sorts know what is put next."""
-        sink = self._outputs[output]
-        if not isinstance(sink, SortedOutput):
-            raise TypeError(f"{sink.name} sorts nothing")
-        self._put(functools.partial(sink.begin_run, keys, ends))
-
-    def _put(self, step: Callable[[], None]) -> None:
-        if self._error is not None:
-            raise self._error
-        self._queue.put(step)
-
-    def _run(self) -> None:
-        while (step := self._queue.get()) is not None:
-            try:
-                if self._error is None:
-                    step()
-            except BaseException as error:
-                self._error = error
-                self._pool.close()
 
 
 class _Item(NamedTuple):

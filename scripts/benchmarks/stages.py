@@ -44,7 +44,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
         stages, lines = time_chunk(whole, placed, Form.BINARY if binary else Form.TEXT, backend)
         times, seconds = max(1, count // whole.reads), dict[str, float]()
         target.unlink(missing_ok=True)
-        with open_sink(str(target), index.reference, backend.threads, None) as out, timed(seconds, "write", backend):
+        with open_sink(str(target), index.reference, backend, None) as out, timed(seconds, "write", backend):
             for _ in range(times):
                 out.write(lines)
             out.commit()

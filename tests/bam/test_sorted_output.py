@@ -20,13 +20,14 @@ import pytest
 from alignment_files import header_of, names_in, records_of, search_in
 from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 
+from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.cli import main
 from readmap.cli.search.options import OutputOptions
 from readmap.cli.search.output import open_sink, sorting_needs
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.search import stream
+from readmap.search.writer import Writer
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
@@ -167,7 +168,7 @@ def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
     contigs = (Contig("short", 5, "0" * 32), Contig("long", LONGEST_BAI + 1, "1" * 32))
     reference: Any = SimpleNamespace(contigs=contigs)
     with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
-        open_sink(str(tmp_path / "out.bam"), reference, 1, 1 << 20, IndexFormat.BAI)
+        open_sink(str(tmp_path / "out.bam"), reference, CpuBackend(1), 1 << 20, IndexFormat.BAI)
     assert names_in(tmp_path) == []
 
 
@@ -201,13 +202,13 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     seen: set[str] = set()
-    put = stream._Writer.put
+    put = Writer._put
 
-    def spy(self: stream._Writer, *arguments: object) -> None:
+    def spy(self: Writer, *arguments: object) -> None:
         seen.update(path.suffix for path in (tmp_path / "scratch").rglob("*.*"))
         put(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stream._Writer, "put", spy)
+    monkeypatch.setattr(Writer, "_put", spy)
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
     assert {".run", ".keys", ".borders"} <= seen
     assert names_in(tmp_path / "scratch") == []

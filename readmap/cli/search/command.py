@@ -62,7 +62,7 @@ def search(context: typer.Context, options: Options) -> None:
     compression = compression_of(options.output, backend)
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(options.output, index.reference, options.resources.workers, compression) as outputs,
+        open_outputs(options.output, index.reference, backend, compression) as outputs,
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         refuse_for_single(context, reads.paired)
@@ -121,10 +121,9 @@ def report_memory(needed: int, backend: Backend, report: Report) -> None:
     memory = backend.memory()
     if memory is not None:
         free, total = memory
-        working = backend.chunks_at_once * stream.fitting_chunk(backend) * stream.WORKING_BYTES
         report.say(
-            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to {in_bytes(working)} "
-            f"for reads; {in_bytes(free)} of {in_bytes(total)} are free"
+            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to "
+            f"{in_bytes(stream.working_bytes(backend))} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.blocks import block_codec
+from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
@@ -22,6 +23,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink
 from readmap.formats.samtools_output import CRAM_ENDING, Letters, open_samtools_output
 from readmap.index.reference import Reference
+from readmap.search.stream import working_bytes
 
 #: Bytes of FASTQ in a byte of a compressed file, of records in a byte of FASTQ, as real reads of 100 to 150 bases have
 #: them at most; and the endings of FASTQ that is not compressed.
@@ -54,19 +56,18 @@ def compression_of(options: OutputOptions, backend: Backend) -> Compression:
 
 @contextlib.contextmanager
 def open_outputs(
-    options: OutputOptions, reference: Reference, threads: int, compression: Compression
+    options: OutputOptions, reference: Reference, backend: Backend, compression: Compression
 ) -> Iterator[dict[str, ByteSink]]:
     """The outputs by their names in the record: that of the records, and that of --unmapped where it is given.
 
     What has not been committed in the end is aborted.
     """
     with contextlib.ExitStack() as stack:
-        sink = open_sink(
-            options.path, reference, threads, options.bytes_to_sort, options.form, compression, options.order
-        )
+        to_sort = options.bytes_to_sort, options.form, compression, options.order
+        sink = open_sink(options.path, reference, backend, *to_sort)
         outputs = {"output": stack.enter_context(sink)}
         if options.unmapped is not None:
-            outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, threads, compression))
+            outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, backend.threads, compression))
         yield outputs
 
 
@@ -95,7 +96,7 @@ def _letters_of(path: str) -> float | None:
 def open_sink(
     path: str | None,
     reference: Reference,
-    threads: int,
+    backend: Backend,
     memory: int | None,
     form: IndexFormat | None = None,
     compression: Compression | None = None,
@@ -108,8 +109,9 @@ def open_sink(
     Raises UsageError where a contig is too long for it.
     """
     if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
-        return open_plain(path, threads, compression)
-    index, buffer, is_indexed = None, None, memory is not None and order is SortOrder.COORDINATE
+        return open_plain(path, backend.threads, compression)
+    threads, is_indexed = backend.threads, memory is not None and order is SortOrder.COORDINATE
+    index, buffer = None, None
     with contextlib.ExitStack() as opened:
         if path.endswith(CRAM_ENDING):
             letters = _letters(reference)
@@ -121,9 +123,17 @@ def open_sink(
             if made:
                 index = BamIndex([contig.length for contig in reference.contigs], made, bam)
         opened.enter_context(output)
-        sink = output if memory is None else SortedOutput(output, memory, index, CpuBackend(threads), buffer)
+        sink = output
+        if memory is not None:
+            held = _device_runs(backend, memory, len(reference.contigs)) if is_indexed else None
+            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held)
         opened.pop_all()
     return sink
+
+
+def _device_runs(backend: Backend, memory: int, contigs: int) -> DeviceRuns | None:
+    """What holds records on a device that has memory of its own; memory: bytes of these."""
+    return DeviceRuns(backend, contigs, memory, working_bytes(backend)) if backend.memory() else None
 
 
 def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:

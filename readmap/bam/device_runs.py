@@ -1,0 +1,183 @@
+"""Sorted runs of records in the memory of a device: all of them in order, in pieces that lie there too.
+
+runs      | run 0 | run 1 | run 2 |           as they come from the mappers
+order     keys of all, sorted: which record of which run is next
+pieces    | a piece |  one behind the other, gathered from the runs
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.buffers import BufferPool
+from readmap.backend.sorting import sort_pairs
+from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths
+from readmap.bam.runs import Seen
+
+_LAY, _CUT, _GATHER = (
+    Kernel("bam/order", "lay_run"),
+    Kernel("bam/order", "cut_pieces"),
+    Kernel("bam/order", "gather_piece", grouped=True),
+)
+
+#: Bytes of a piece, as the host's threads merge them.
+PIECE_BYTES = 32 << 20
+
+#: Threads that gather a piece each, and buffers of the host for pieces that leave the device.
+GATHERERS, BUFFERS = 4, 12
+
+#: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys and numbers
+#: twice, address, length and end.
+SIDE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class DevicePiece(Generic[Seen]):
+    """Records in order.
+
+    Attributes:
+        bytes: uint8, of the records, one behind the other: on the device, or in a buffer of the host.
+        release: to be called when they have been read. seen: what was asked for of them.
+    """
+
+    bytes: Array
+    release: Callable[[], None]
+    seen: Seen
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The records of some runs, which stay where they are.
+
+    Attributes:
+        keys: uint64 [records], ascending. ends: int64 [records], where each ends, one behind the other.
+        order: uint32 [records], the number of each among the runs' records, of which addresses, uint64, and lengths,
+            int64, are those [records]. runs: in whose memory they lie.
+    """
+
+    keys: Array
+    ends: Array
+    order: Array
+    addresses: Array
+    lengths: Array
+    runs: list[SortedRecords]
+
+
+class DeviceRuns:
+    """Runs that are held on a device, and the threads that bring their records in order."""
+
+    def __init__(self, backend: Backend, contigs: int, most: int, reserved: int) -> None:
+        """contigs: of the header. most: bytes of the runs that are held. reserved: bytes of the device's memory that
+        others need."""
+        self.backend = backend
+        self._contigs, self._most, self._reserved = contigs, most, reserved
+        self._room: int | None = None
+        self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", self._enter_stream)
+        self._streams = threading.local()
+        self._buffers = BufferPool(backend.host_buffer, 0, BUFFERS)
+        self._runs: list[SortedRecords] = []
+        self._held = 0
+
+    def add(self, run: SortedRecords) -> bool:
+        """Hold a run; False where there is no room, and others are held that would make some."""
+        if self._room is None:
+            self._room = self._free_room()
+        size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+        if self._runs and self._held + size > self._room:
+            return False
+        self._runs.append(run)
+        self._held += size
+        return True
+
+    def take(self) -> list[SortedRecords]:
+        """The runs, which are not held here any more."""
+        runs, self._runs, self._held = self._runs, [], 0
+        return runs
+
+    def ordered(self, runs: list[SortedRecords]) -> Ordered:
+        """The records of some runs in order, those of equal keys as they came."""
+        backend, total = self.backend, sum(len(run.ends) for run in runs)
+        keys, addresses = backend.empty(total, np.uint64), backend.empty(total, np.uint64)
+        lengths, numbers = backend.empty(total, np.int64), backend.empty(total, np.uint32)
+        end = 0
+        for run in runs:
+            first, end = end, end + len(run.ends)
+            own = {"all_keys": keys[first:end], "addresses": addresses[first:end], "lengths": lengths[first:end]}
+            given = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "numbers": numbers[first:end]}
+            backend.launch(_LAY, len(run.ends), **given, **own, first=first)
+        scratch = backend.empty(total, np.uint64), backend.empty(total, np.uint32)
+        bits = PLACE_BITS + (self._contigs + 1).bit_length()
+        keys, order = sort_pairs(keys, numbers, *scratch, bits, backend)
+        ends = backend.prefix_sums(order_lengths(lengths, order, backend))
+        return Ordered(keys, ends, order, addresses, lengths, runs)
+
+    def pieces(self, ordered: Ordered, look: Callable[..., Seen], fetched: bool) -> Iterator[DevicePiece[Seen]]:
+        """All records in pieces, of which each is to be released; the next ones are gathered meanwhile.
+
+        look: is asked of each piece, on the device, where its records end, and the backend. fetched: into the host's
+        memory.
+        """
+        backend, records = self.backend, len(ordered.ends)
+        size = int(backend.to_host(ordered.ends[-1:])[0]) if records else 0
+        cuts = backend.empty(-(-size // PIECE_BYTES), np.int64)
+        shape = {"records": records, "piece_bytes": PIECE_BYTES}
+        backend.launch(_CUT, len(cuts), ends=ordered.ends, cuts=cuts, **shape)
+        bounds = [*backend.to_host(cuts).tolist(), records]
+        coming: deque[Future[DevicePiece[Seen]]] = deque()
+        for begin, end in pairwise(bounds):
+            if end > begin:
+                coming.append(self._threads.submit(self._piece, ordered, begin, end, look, fetched))
+            if len(coming) > GATHERERS:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
+
+    def close(self) -> None:
+        """End the threads, and let go of the memory."""
+        self._buffers.close()
+        self._threads.shutdown(cancel_futures=True)
+        self._runs = []
+
+    def _piece(
+        self, ordered: Ordered, begin: int, end: int, look: Callable[..., Seen], fetched: bool
+    ) -> DevicePiece[Seen]:
+        """The records [begin, end) of the order."""
+        backend, first = self.backend, max(begin - 1, 0)
+        told = backend.to_host(ordered.ends[first:end])
+        origin = int(told[0]) if begin else 0
+        ends = told[begin - first :] - origin
+        piece = backend.empty(int(ends[-1]), np.uint8)
+        shape = {"records": len(ordered.lengths), "origin": origin}
+        given = {"addresses": ordered.addresses, "lengths": ordered.lengths}
+        part = {"order": ordered.order[begin:end], "ends": ordered.ends[begin:end], "piece": piece}
+        backend.launch(_GATHER, end - begin, **given, **part, **shape)
+        seen = look(piece, ends, backend)
+        if fetched:
+            buffer = backend.download(piece, self._buffers)
+            return DevicePiece(buffer.data[: len(piece)], buffer.release, seen)
+        backend.synchronize()  # whoever reads it does not wait for this thread's stream
+        return DevicePiece(piece, _nothing, seen)
+
+    def _free_room(self) -> int:
+        """What is held at most; as much again is free for what is still being brought to the host."""
+        memory = self.backend.memory()
+        return self._most if memory is None else min(self._most, max(memory[0] - self._reserved, 0) // 2)
+
+    def _enter_stream(self) -> None:
+        """Have a thread in a stream of its own, as long as it lives."""
+        self._streams.own = contextlib.ExitStack()
+        self._streams.own.enter_context(self.backend.own_stream())
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,196 @@
+"""Runs of records that are held on a device: merged as one sort would have them, there and on their way to the host."""
+
+import dataclasses
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from alignment_files import names_in, records_of, search_in
+from examples import draw_reads, fasta, fastq, small_genome
+from test_order import CONTIGS, draw_records, place_of
+
+from readmap.backend import Backend, open_backend
+from readmap.backend.buffers import ClosedError
+from readmap.bam import device_runs
+from readmap.bam.device_runs import SIDE_BYTES, DeviceRuns
+from readmap.bam.file_index import FileIndex, IndexFormat, Seen
+from readmap.bam.order import SortedRecords, sort_records
+from readmap.bam.runs import nothing
+from readmap.cli import main
+from readmap.cli.common.output import Compression
+from readmap.cli.search import output
+from readmap.formats.bgzf import PYTHON_CODEC
+
+DRAW = random.Random(47)
+GENOME = small_genome(DRAW)
+
+
+def run_of(records: list[bytes], backend: Backend) -> SortedRecords:
+    lengths = np.array([len(one) for one in records], np.int64)
+    given = [np.frombuffer(b"".join(records), np.uint8), lengths, np.cumsum(lengths)]
+    return sort_records(*map(backend.to_device, given), CONTIGS, backend)
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+@pytest.mark.parametrize("piece_bytes", [50, 3000, 1 << 20])
+@pytest.mark.parametrize("counts", [[], [1], [0, 40, 0], [300, 1, 200, 250]])
+def test_in_order(
+    backends: str, counts: list[int], piece_bytes: int, fetched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a record is larger than a piece is to be; what is asked of a piece hears the same of its bytes."""
+    monkeypatch.setattr(device_runs, "PIECE_BYTES", piece_bytes)
+    backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in counts]
+    held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
+    for records in drawn:
+        assert held.add(run_of(records, backend))
+    expected = sorted((record for records in drawn for record in records if record), key=place_of)
+    index, found = FileIndex([1 << 30] * CONTIGS, IndexFormat.CSI, 0), list[bytes]()
+    for piece in held.pieces(held.ordered(held.take()), index.see, fetched):
+        assert isinstance(piece.bytes, np.ndarray) or not fetched
+        data = backend.to_host(piece.bytes) if not fetched else piece.bytes.copy()
+        piece.release()
+        found.append(data.tobytes())
+        before = sum(map(count_in, found[:-1]))
+        own = expected[before : before + count_in(found[-1])]
+        same(piece.seen, index.see(data, np.cumsum([len(one) for one in own])))
+    assert b"".join(found) == b"".join(expected)
+    assert held.take() == []
+    held.close()
+
+
+def count_in(data: bytes) -> int:
+    """Of the records."""
+    count = 0
+    while data:
+        data, count = data[4 + int.from_bytes(data[:4], "little") :], count + 1
+    return count
+
+
+def same(seen: Seen, other: Seen) -> None:
+    for one, two in zip(leaves(seen), leaves(other), strict=True):
+        assert np.array_equal(one, two)
+
+
+def leaves(seen: Seen) -> list[object]:
+    values = [getattr(seen, field.name) for field in dataclasses.fields(seen)]
+    return [*vars(values[0]).values(), *values[1:]]
+
+
+def test_room() -> None:
+    """A run that finds others is refused where it has none; alone it is always held."""
+    backend = open_backend("cpu", 1)
+    run = run_of(draw_records(DRAW, 50), backend)
+    size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+    held = DeviceRuns(backend, CONTIGS, 2 * size, 0)
+    assert [held.add(run) for _ in range(3)] == [True, True, False]
+    assert len(held.take()) == 2
+    little = DeviceRuns(backend, CONTIGS, 1, 0)
+    assert [little.add(run) for _ in range(2)] == [True, False]
+    for one in (held, little):
+        one.close()
+
+
+def test_others_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what they leave is for runs, the other half for those that are leaving."""
+    backend = open_backend("cpu", 1)
+    run = run_of(draw_records(DRAW, 50), backend)
+    size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+    monkeypatch.setattr(backend, "memory", lambda: (4 * size + 1000, 1 << 40))
+    for reserved, expected in ((1000, [True, True, False]), (2 * size + 1000, [True, False, False])):
+        held = DeviceRuns(backend, CONTIGS, 1 << 40, reserved)
+        assert [held.add(run) for _ in range(3)] == expected
+        held.close()
+
+
+def test_closed_in_the_middle() -> None:
+    backend = open_backend("cpu", 1)
+    held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
+    held.add(run_of(draw_records(DRAW, 50), backend))
+    ordered = held.ordered(held.take())
+    held.close()
+    with pytest.raises((ClosedError, RuntimeError)):
+        list(held.pieces(ordered, nothing, fetched=True))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With an index, reads, a BAM of them, and what samtools sort makes of it."""
+    folder = tmp_path_factory.mktemp("held")
+    (folder / "ref.fa").write_bytes(fasta(GENOME))
+    (folder / "reads.fq").write_bytes(fastq(draw_reads(DRAW, GENOME, 600)))
+    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    assert search_in(folder, "plain.bam") == 0
+    pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
+    return folder
+
+
+@pytest.fixture
+def holding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU as a device that has memory of its own, and a codec that reads it."""
+
+    def held(backend: Backend, memory: int, contigs: int) -> DeviceRuns:
+        return DeviceRuns(backend, contigs, memory, 0)
+
+    def compression(*_: object) -> Compression:
+        return Compression(lambda: PYTHON_CODEC._replace(fetch=as_it_is))
+
+    monkeypatch.setattr(output, "_device_runs", held)
+    monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
+
+
+def as_it_is(data: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return data
+
+
+@pytest.mark.parametrize("memory", ["1K", "60K", "1G"])
+@pytest.mark.parametrize("ending", ["bam", "cram"])
+def test_sorted_as_samtools_sorts(
+    folder: Path, tmp_path: Path, holding: None, ending: str, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the device alone, and by way of memory and files; the file is the one that the host's runs make."""
+    monkeypatch.setattr(device_runs, "PIECE_BYTES", 5000)
+    out = tmp_path / f"out.{ending}"
+    options = ["--sort", "--sort-memory", memory, "--batch-reads", "40"]
+    assert search_in(folder, str(out), *options) == 0
+    assert records_of(out, folder / "ref.fa") == records_of(folder / "expected.bam")
+    index = {"bam": "out.bam.bai", "cram": "out.cram.crai"}[ending]
+    assert names_in(tmp_path) == sorted([out.name, index])
+    if ending == "bam":
+        monkeypatch.undo()
+        (tmp_path / "again").mkdir()
+        shutil.move(out, tmp_path / "held.bam")
+        made = (tmp_path / index).read_bytes()
+        assert search_in(folder, str(out), *options) == 0
+        assert (tmp_path / index).read_bytes() == made
+        assert pysam.view("--no-PG", str(out)) == pysam.view("--no-PG", str(tmp_path / "held.bam"))
+
+
+def test_unsorted_records_are_lent(folder: Path, tmp_path: Path, holding: None) -> None:
+    assert search_in(folder, str(tmp_path / "out.bam"), "--batch-reads", "33") == 0
+    assert records_of(tmp_path / "out.bam") == records_of(folder / "plain.bam")
+
+
+@pytest.mark.parametrize("options", [["--sort", "--sort-memory", "1K"], ["--sort"], []])
+def test_an_output_that_fails(
+    folder: Path, tmp_path: Path, holding: None, options: list[str], fail: Callable[[], None]
+) -> None:
+    fail()
+    assert search_in(folder, str(tmp_path / "out.bam"), "--batch-reads", "33", *options) == 1
+    assert names_in(tmp_path) == []
+
+
+@pytest.fixture
+def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has compressing fail."""
+
+    def compress(*_: object) -> None:
+        raise OSError(28, "No space left on device", "out.bam")
+
+    def compression(*_: object) -> Compression:
+        return Compression(lambda: PYTHON_CODEC._replace(fetch=as_it_is, compress=compress, blocks=1))
+
+    return lambda: monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
