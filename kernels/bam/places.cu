@@ -33,7 +33,7 @@ HOST_DEVICE i32 bin_of(i64 begin, i64 end, i32 least_shift, i32 levels) {
 // An item is a record. contigs: -1 where it has none; first and last: its windows of 2^least_shift bases.
 KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items),
                         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
-                        i32* last_windows OF(items), u8* is_mapped OF(items), i32 least_shift, i32 levels) {
+                        i32* last_windows OF(items), i32* are_mapped OF(items), i32 least_shift, i32 levels) {
     FOR_EACH(item, begin, end) {
         BamFields record = {bytes + starts[item]};
         i64 place = maximum(record.position(), (i64)0), last = place + covered_bases(record) - 1;
@@ -41,6 +41,6 @@ KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64*
         bins[item] = bin_of(place, last + 1, least_shift, levels);
         first_windows[item] = (i32)(place >> least_shift);
         last_windows[item] = (i32)(last >> least_shift);
-        is_mapped[item] = !(record.flag() & UNMAPPED);
+        are_mapped[item] = !(record.flag() & UNMAPPED);
     }
 }

@@ -98,6 +98,10 @@ class Backend(abc.ABC):
         """While the calling thread is in it, what it launches and copies waits for itself alone, not for others'."""
 
     @abc.abstractmethod
+    def keep_own_stream(self) -> None:
+        """The same for all that the calling thread does from now on."""
+
+    @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         """An array of undefined contents on the device."""
 

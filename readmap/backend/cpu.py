@@ -60,6 +60,9 @@ class CpuBackend(Backend):
     def own_stream(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
 
+    def keep_own_stream(self) -> None:
+        pass
+
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return np.empty(shape, dtype)
 

@@ -54,6 +54,7 @@ class CudaBackend(Backend):
         self.resident_groups = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
+        self._streams = threading.local()
         self._staging = Staging(cupy, self.device, self.threads)
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
@@ -64,6 +65,11 @@ class CudaBackend(Backend):
         with self.xp.cuda.Stream(non_blocking=True) as stream:
             yield
             stream.synchronize()
+
+    def keep_own_stream(self) -> None:
+        self.device.use()
+        self._streams.own = self.xp.cuda.Stream(non_blocking=True)
+        self._streams.own.use()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return self.xp.empty(shape, dtype)

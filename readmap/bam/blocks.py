@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from readmap.backend.base import Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, PYTHON_CODEC, Blocks, Bytes, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BgzfOutput, Blocks, Bytes, Codec, Compress, by_package
 
 _COMPRESS = Kernel("bam/blocks", "compress_blocks")
 
@@ -18,10 +19,15 @@ MOST_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
 
 
 def block_codec() -> Codec:
-    """What compresses blocks: functions of libdeflate, where its Python package shows them, else that package's."""
+    """What compresses on the host."""
+    return Codec("libdeflate", partial(BgzfOutput, compress=compressor()))
+
+
+def compressor() -> Compress:
+    """What makes a group of blocks: functions of libdeflate, where its Python package shows them, else that package."""
     held, backend = libdeflate(), host_backend("bam/blocks", 1)
     if held is None or backend is None:
-        return PYTHON_CODEC
+        return by_package
     header = np.frombuffer(HEADER_BEGIN, np.uint8)
 
     def compress_part(data: Bytes, level: int) -> tuple[Bytes, list[int]]:
@@ -39,4 +45,4 @@ def block_codec() -> Codec:
         made = [compress_part(part, level) for part in parts]
         return Blocks([data for data, _ in made], [size for _, sizes in made for size in sizes])
 
-    return Codec("libdeflate", compress)
+    return compress

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,13 +14,17 @@ from readmap.backend.buffers import SLACK
 from readmap.backend.cuda import CudaBackend
 from readmap.backend.nvcomp import Nvcomp, NvcompError, nvcomp
 from readmap.errors import BackendError
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, Blocks, Bytes, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BlockOutput, Blocks, Bytes, Codec
+from readmap.formats.output import ByteSink
 
 _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members", "write_blocks", grouped=True)
 
-#: Blocks that are made together, and how many times that is under way: the library takes hundreds of them for the time
-#: of one, so that a piece that is lent, of 32 MiB and what is left of the one before, is to be one group.
-BLOCKS, THREADS = 576, 8
+#: Blocks that are made together, and rooms for them: one is filled while others are compressed. The library takes
+#: thousands of blocks for little more time than hundreds, and leaves the more of the device to those that map.
+BLOCKS, ROOMS = 2304, 3
+
+#: Bytes of a room's data.
+ROOM_BYTES = BLOCKS * BLOCK_BYTES
 
 #: nvCOMP's, which makes files as small as libdeflate's first levels do. Those that make smaller ones make other bytes
 #: from call to call.
@@ -39,17 +43,56 @@ def device_codec(backend: Backend) -> Codec:
         rooms = _Rooms(library, backend)
     except (NvcompError, backend.memory_error) as error:
         raise BackendError(f"--codec nvcomp: {error}") from error
-    return Codec("nvcomp", rooms.compress, BLOCKS, THREADS, backend.host_buffer, backend.to_host)
+    return Codec("nvcomp", lambda output, _threads, _level: DeviceOutput(output, rooms))
+
+
+class DeviceOutput(BlockOutput):
+    """An output that a GPU compresses on its way to another; there is but one level.
+
+    The bytes depend on the data alone, not on the pieces that they come in.
+    """
+
+    from_device = True
+
+    def __init__(self, output: ByteSink, rooms: _Rooms) -> None:
+        super().__init__(output, ROOMS, ROOMS)
+        self._rooms, self.buffer = rooms, rooms.allocate
+        self._room: _Room | None = None
+
+    def write(self, data: memoryview | bytes | Bytes) -> None:
+        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
+
+        Raises what the other output's write raises, then or later; then it is still to be aborted.
+        """
+        self._fill(np.frombuffer(data, np.uint8))
+
+    def lend(self, data: Any, done: Callable[[], None]) -> None:
+        """As `write`, of what the host or the device has; `done` is called on return."""
+        self._fill(data)
+        done()
+
+    def _fill(self, data: Any) -> None:
+        self._expect_open()
+        while len(data):
+            self._room = self._room or self._rooms.take()
+            data = data[self._room.fill(data) :]
+            if self._room.is_full:
+                self._make_rest()
+
+    def _make_rest(self) -> None:
+        room, self._room = self._room, None
+        if room is not None:
+            self._make(partial(self._rooms.compress, room))
 
 
 class _Room:
-    """Arrays on the device for a group of blocks."""
+    """Arrays on the device for a group of blocks, of which the data are filled in piece by piece."""
 
     def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
         self._library, self._backend = library, backend
         sizes = library.sizes(BLOCKS, BLOCK_BYTES, ALGORITHM)
         self._stride = -(-sizes.member // ALIGNED) * ALIGNED
-        self._data = backend.empty(BLOCKS * BLOCK_BYTES, np.uint8)
+        self._data, self._filled = backend.empty(ROOM_BYTES, np.uint8), 0
         self._members = backend.empty(BLOCKS * self._stride, np.uint8)
         self._blocks = backend.empty(BLOCKS << 16, np.uint8)
         self._scratch = backend.empty(max(sizes.scratch, 1), np.uint8)
@@ -62,24 +105,35 @@ class _Room:
         self._stream = backend.xp.cuda.Stream(non_blocking=True)
         backend.synchronize()
 
-    def compress(self, parts: Sequence[Any], buffer: Callable[[int], Bytes]) -> tuple[Bytes, list[int]]:
-        """The blocks of the parts at the beginning of a buffer of the host, and the bytes of each."""
-        with self._backend.device, self._stream:
-            ends, blocks = self._made(parts)
-            made = buffer(len(blocks))
-            blocks.get(out=made[: len(blocks)])
-            return made, np.diff(self._backend.to_host(ends), prepend=0).tolist()
+    @property
+    def is_full(self) -> bool:
+        """Whether all blocks are whole."""
+        return self._filled == ROOM_BYTES
 
-    def _made(self, parts: Sequence[Any]) -> tuple[Array, Array]:
-        """Where the blocks end, and these."""
-        size, backend = 0, self._backend
-        for part in parts:
-            target = self._data[size : size + len(part)]
+    def fill(self, data: Any) -> int:
+        """Append as much of some bytes, of the host or the device, as there is room for; how much that is."""
+        target = self._data[self._filled : self._filled + len(data)]
+        part = data[: len(target)]
+        with self._backend.device, self._stream:
             if isinstance(part, np.ndarray):
                 target.set(part)
             else:
                 target.data.copy_from_device_async(part.data, part.nbytes)
-            size += len(part)
+            self._stream.synchronize()
+        self._filled += len(part)
+        return len(part)
+
+    def compress(self, buffer: Callable[[int], Bytes]) -> tuple[Bytes, list[int]]:
+        """The blocks of what has been filled in at the beginning of a buffer of the host, and the bytes of each."""
+        with self._backend.device, self._stream:
+            ends, blocks = self._made()
+            made = buffer(len(blocks))
+            blocks.get(out=made[: len(blocks)])
+            return made, np.diff(self._backend.to_host(ends), prepend=0).tolist()
+
+    def _made(self) -> tuple[Array, Array]:
+        """Where the blocks end, and these; then there is room again."""
+        size, self._filled, backend = self._filled, 0, self._backend
         count = -(-size // BLOCK_BYTES)
         held, made = self._data[:size], self._member_bytes[:count]
         lengths = np.full(count, BLOCK_BYTES, np.uint64)
@@ -123,20 +177,23 @@ def blocks_of(
 
 
 class _Rooms:
-    """Rooms that threads take in turns, and buffers of the host for what is made in them."""
+    """Rooms that outputs take in turns, and buffers of the host for what is made in them."""
 
     def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
         self._free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
-        for _ in range(THREADS):
+        for _ in range(ROOMS):
             self._free.put(_Room(library, backend))
-        self._allocate = backend.host_buffer
+        self.allocate = backend.host_buffer
         self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 
-    def compress(self, parts: Sequence[Any], level: int) -> Blocks:
-        """As a Codec's; there is but one level."""
-        room = self._free.get()
+    def take(self) -> _Room:
+        """An empty one, as soon as there is one."""
+        return self._free.get()
+
+    def compress(self, room: _Room) -> Blocks:
+        """The blocks of what a room has, which others may take then."""
         try:
-            made, sizes = room.compress(parts, self._buffer)
+            made, sizes = room.compress(self._buffer)
         finally:
             self._free.put(room)
         return Blocks([made[: sum(sizes)]], sizes, partial(self._buffers.put, made))
@@ -147,4 +204,4 @@ class _Rooms:
             buffer = self._buffers.get_nowait()
         except queue.Empty:
             buffer = np.empty(0, np.uint8)
-        return buffer if len(buffer) >= nbytes else self._allocate(nbytes + nbytes // SLACK)
+        return buffer if len(buffer) >= nbytes else self.allocate(nbytes + nbytes // SLACK)

@@ -7,8 +7,6 @@ pieces    | a piece |  one behind the other, gathered from the runs
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,8 +28,8 @@ _LAY, _CUT, _GATHER = (
     Kernel("bam/order", "gather_piece", grouped=True),
 )
 
-#: Bytes of a piece, as the host's threads merge them.
-PIECE_BYTES = 32 << 20
+#: Bytes of a piece.
+PIECE_BYTES = 64 << 20
 
 #: Threads that gather a piece each, and buffers of the host for pieces that leave the device.
 GATHERERS, BUFFERS = 4, 12
@@ -82,8 +80,7 @@ class DeviceRuns:
         self.backend = backend
         self._contigs, self._most, self._reserved = contigs, most, reserved
         self._room: int | None = None
-        self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", self._enter_stream)
-        self._streams = threading.local()
+        self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", backend.keep_own_stream)
         self._buffers = BufferPool(backend.host_buffer, 0, BUFFERS)
         self._runs: list[SortedRecords] = []
         self._held = 0
@@ -172,11 +169,6 @@ class DeviceRuns:
         """What is held at most; as much again is free for what is still being brought to the host."""
         memory = self.backend.memory()
         return self._most if memory is None else min(self._most, max(memory[0] - self._reserved, 0) // 2)
-
-    def _enter_stream(self) -> None:
-        """Have a thread in a stream of its own, as long as it lives."""
-        self._streams.own = contextlib.ExitStack()
-        self._streams.own.enter_context(self.backend.own_stream())
 
 
 def _nothing() -> None:

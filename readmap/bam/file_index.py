@@ -121,20 +121,18 @@ class FileIndex:
         backend: on which the bytes lie; None for the host.
         """
         backend, count, starts = backend or self._backend, len(ends), np.concatenate([[0], ends[:-1]])
-        columns = {
-            name: backend.empty(count, np.int32) for name in ("contigs", "bins", "first_windows", "last_windows")
-        }
-        columns["is_mapped"] = backend.empty(count, np.uint8)
+        found = backend.empty((5, count), np.int32)
+        columns = dict(zip(("contigs", "bins", "first_windows", "last_windows", "are_mapped"), found, strict=True))
         shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
         backend.launch(_FIND, count, bytes=records, starts=backend.to_device(starts), **columns, **shape)
-        contigs, bins, firsts, lasts, is_mapped = (backend.to_host(column) for column in columns.values())
+        contigs, bins, firsts, lasts, are_mapped = backend.to_host(found)
         placed = slice(int(np.searchsorted(contigs == -1, True)))  # those without a contig are the last ones
         contigs, starts, inner_ends = contigs[placed], starts[placed], ends[placed]
         chunks = _chunks(contigs, bins[placed], starts, inner_ends)
         windows, reached = self._reached(contigs, firsts[placed], lasts[placed], starts)
         borders = np.flatnonzero(np.diff(contigs, prepend=-1, append=-1))
         groups, behind = borders[:-1], borders[1:]
-        mapped = np.diff(np.concatenate([[0], np.cumsum(is_mapped[placed], dtype=np.int64)])[borders])
+        mapped = np.diff(np.concatenate([[0], np.cumsum(are_mapped[placed], dtype=np.int64)])[borders])
         counts = np.stack([mapped, behind - groups - mapped], axis=1)
         spans = np.stack([starts[groups], inner_ends[behind - 1]], axis=1)
         unplaced, size = count - len(contigs), int(ends[-1])

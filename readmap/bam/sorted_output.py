@@ -23,7 +23,7 @@ from readmap.bam.device_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.order import SortedRecords
 from readmap.bam.runs import Keys, Piece, Places, Runs, nothing
-from readmap.formats.bgzf import BgzfOutput
+from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.formats.samtools_output import INDEX_ENDINGS
@@ -39,7 +39,7 @@ class BamIndex:
 
     lengths: list[int]
     form: IndexFormat
-    bam: BgzfOutput
+    bam: BlockOutput
 
 
 def scratch_folder(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import errno
 import os
 import queue
@@ -11,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from deflate import gzip_compress
@@ -30,6 +31,7 @@ BLOCK_BYTES = 65_280
 # What a thread takes at a time: whole blocks, so that the groups do not show in the file. What is copied is held in
 # buffers of as many.
 GROUP_BLOCKS = 16
+GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
 
 # Groups under way for each thread: the one in work, and the next, so that no thread waits for the caller.
 GROUPS_A_THREAD = 2
@@ -59,97 +61,37 @@ class Blocks(NamedTuple):
     done: Callable[[], None] = lambda: None
 
 
-class Codec(NamedTuple):
-    """What makes blocks.
-
-    name: for reports. compress: the blocks of some parts, which follow each other; all but the last of a stream are as
-    long as whole blocks. The level is libdeflate's. blocks: of a group, which is compressed together. threads: most
-    that compress; None for all. buffer: memory, uint8 [nbytes], from which it reads fastest. fetch: brings bytes from
-    the device; None where the parts are the host's alone.
-    """
-
-    name: str
-    compress: Callable[[Sequence[Any], int], Blocks]
-    blocks: int = GROUP_BLOCKS
-    threads: int | None = None
-    buffer: Callable[[int], Bytes] = lambda nbytes: np.empty(nbytes, np.uint8)
-    fetch: Callable[[Any], Bytes] | None = None
+#: The blocks of some parts, which follow each other; all but the last of a stream are as long as whole blocks. The
+#: level is libdeflate's.
+Compress = Callable[[Sequence[Bytes], int], Blocks]
 
 
-class BgzfOutput(ByteSink):
-    """An output that is compressed on its way to another.
+class BlockOutput(ByteSink):
+    """An output of blocks, groups of which threads make; they are written in order to another output.
 
-    The bytes depend on the data alone, not on the pieces that they come in nor on the number of threads. A thread
-    takes about 3 MB of memory.
     name: what messages call it: the other output's name.
     block_sizes: bytes of each block that has been written.
     buffer: allocates memory, uint8 [nbytes], from which what is lent is read fastest.
     """
 
-    def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, codec: Codec | None = None) -> None:
-        """output: committed and aborted with this one. threads: that compress. level: libdeflate's, 1 to 12.
+    buffer: Callable[[int], Bytes] = staticmethod(lambda nbytes: np.empty(nbytes, np.uint8))
 
-        codec: what compresses; None takes libdeflate's Python package.
-        """
+    def __init__(self, output: ByteSink, threads: int, most_waiting: int) -> None:
+        """output: committed and aborted with this one. threads: that make groups. most_waiting: groups under way."""
         self.name = output.name
         self.block_sizes: list[int] = []
         self._output = output
-        self._level = level
-        self._codec = codec or PYTHON_CODEC
-        self.buffer = self._codec.buffer
-        self.from_device = self._codec.fetch is not None
-        threads = min(threads, self._codec.threads or threads)
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
         # A thread of its own writes, in order, while others compress.
         self._writer = ThreadPoolExecutor(1, "readmap-blocks")
         self._waiting: deque[Future[None]] = deque()
+        self._most_waiting = most_waiting
         self._has_failed = False
-        self._most_waiting = GROUPS_A_THREAD * threads
-        self._group_bytes = self._codec.blocks * BLOCK_BYTES
-        # Whole blocks that are compressed next, and who is to hear when they have been read.
-        self._group: list[tuple[Any, Callable[[], None]]] = []
-        # Buffers that have been read: fresh memory takes longer than what is copied into it.
-        self._free: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
-        self._copied = self._empty_buffer()
-        self._filled = 0
         self._is_ended = False
 
-    def write(self, data: memoryview | bytes | Bytes) -> None:
-        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
-
-        Raises what the other output's write raises, then or later; then it is still to be aborted.
-        """
-        if self._is_ended:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.name)
-        # A copy, by numpy, as it lets the compressing threads run meanwhile: without it they would have to finish
-        # with the caller's data, and be idle, at the end of every piece.
-        data = np.frombuffer(data, np.uint8)
-        while len(data):
-            count = min(len(data), len(self._copied) - self._filled)
-            self._copied[self._filled : self._filled + count] = data[:count]
-            self._filled += count
-            data = data[count:]
-            if self._filled == len(self._copied):
-                self._add_copied()
-
-    def lend(self, data: Any, done: Callable[[], None]) -> None:
-        """As `write`, almost without a copy: the bytes stay as they are until `done` is called, without another write.
-
-        Raises what `write` does.
-        """
-        fetch = self._codec.fetch or _as_it_is
-        head = min(-self._filled % BLOCK_BYTES, len(data))
-        self.write(fetch(data[:head]))
-        whole = head + (len(data) - head) // BLOCK_BYTES * BLOCK_BYTES
-        if whole > head and self._filled:
-            self._add_copied()
-        begins = range(head - self._room_taken(), whole, self._group_bytes) if whole > head else range(0)
-        left = _Countdown(len(begins) + 1, done)
-        for begin in begins:
-            self._add(data[max(begin, head) : min(begin + self._group_bytes, whole)], left)
-        self._compress_group()
-        self.write(fetch(data[whole:]))
-        left()
+    @abc.abstractmethod
+    def _make_rest(self) -> None:
+        """Have the blocks of what is left made."""
 
     def finish(self) -> None:
         """Writes what is left and the end-of-file block, and finishes the other output.
@@ -157,9 +99,7 @@ class BgzfOutput(ByteSink):
         Raises OSError that names the output; then it is still to be aborted.
         """
         if not self._is_ended:
-            if self._filled:
-                self._add_copied()
-            self._compress_group()
+            self._make_rest()
             while self._waiting:
                 self._waiting.popleft().result()
             self._output.write(END_OF_FILE)
@@ -176,39 +116,18 @@ class BgzfOutput(ByteSink):
         self._end()
         self._output.abort()
 
-    def _add_copied(self) -> None:
-        """Add what has been copied to the group."""
-        self._add(self._copied[: self._filled], partial(self._free.put, self._copied))
-        self._copied = self._empty_buffer()
-        self._filled = 0
+    def _expect_open(self) -> None:
+        """Raises OSError where the output has ended."""
+        if self._is_ended:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.name)
 
-    def _empty_buffer(self) -> Bytes:
-        """There are about as many as groups are under way."""
-        try:
-            return self._free.get_nowait()
-        except queue.Empty:
-            return np.empty(GROUP_BLOCKS * BLOCK_BYTES, np.uint8)
-
-    def _add(self, data: Any, done: Callable[[], None]) -> None:
-        """Add some data to the group, which is compressed as soon as it is whole."""
-        self._group.append((data, done))
-        if self._room_taken() >= self._group_bytes:
-            self._compress_group()
-
-    def _room_taken(self) -> int:
-        return sum(len(data) for data, _ in self._group)
-
-    def _compress_group(self) -> None:
-        """Have the group compressed, once not too many others wait."""
-        if not self._group:
-            return
-        group, self._group = self._group, []
+    def _make(self, make: Callable[[], Blocks]) -> Future[Blocks]:
+        """Have the next group made and written, once not too many others wait. Raises what writing one raises."""
         if len(self._waiting) == self._most_waiting:
             self._waiting.popleft().result()
-        blocks = self._pool.submit(self._codec.compress, [data for data, _ in group], self._level)
-        for _, done in group:
-            blocks.add_done_callback(partial(_call, done))
+        blocks = self._pool.submit(make)
         self._waiting.append(self._writer.submit(self._write, blocks))
+        return blocks
 
     def _write(self, coming: Future[Blocks]) -> None:
         """Write blocks behind those before; nothing once that has failed, which the caller hears of, or has ended."""
@@ -227,6 +146,96 @@ class BgzfOutput(ByteSink):
         # Who reads a pipe may never read on.
         self._writer.shutdown(wait=False, cancel_futures=True)
         self._pool.shutdown(cancel_futures=True)
+
+
+class BgzfOutput(BlockOutput):
+    """An output that threads of the host compress on its way to another.
+
+    The bytes depend on the data alone, not on the pieces that they come in nor on the number of threads. A thread
+    takes about 3 MB of memory.
+    """
+
+    def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, compress: Compress | None = None) -> None:
+        """level: libdeflate's, 1 to 12. compress: makes a group; None takes libdeflate's Python package."""
+        super().__init__(output, threads, GROUPS_A_THREAD * threads)
+        self._level, self._compress = level, compress or by_package
+        # Whole blocks that are compressed next, and who is to hear when they have been read.
+        self._group: list[tuple[Bytes, Callable[[], None]]] = []
+        # Buffers that have been read: fresh memory takes longer than what is copied into it.
+        self._free: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
+        self._copied = self._empty_buffer()
+        self._filled = 0
+
+    def write(self, data: memoryview | bytes | Bytes) -> None:
+        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
+
+        Raises what the other output's write raises, then or later; then it is still to be aborted.
+        """
+        self._expect_open()
+        # A copy, by numpy, as it lets the compressing threads run meanwhile: without it they would have to finish
+        # with the caller's data, and be idle, at the end of every piece.
+        data = np.frombuffer(data, np.uint8)
+        while len(data):
+            count = min(len(data), len(self._copied) - self._filled)
+            self._copied[self._filled : self._filled + count] = data[:count]
+            self._filled += count
+            data = data[count:]
+            if self._filled == len(self._copied):
+                self._add_copied()
+
+    def lend(self, data: Bytes, done: Callable[[], None]) -> None:
+        """As `write`, almost without a copy: the bytes stay as they are until `done` is called, without another write.
+
+        Raises what `write` does.
+        """
+        head = min(-self._filled % BLOCK_BYTES, len(data))
+        self.write(data[:head])
+        whole = head + (len(data) - head) // BLOCK_BYTES * BLOCK_BYTES
+        if whole > head and self._filled:
+            self._add_copied()
+        begins = range(head - self._room_taken(), whole, GROUP_BYTES) if whole > head else range(0)
+        left = _Countdown(len(begins) + 1, done)
+        for begin in begins:
+            self._add(data[max(begin, head) : min(begin + GROUP_BYTES, whole)], left)
+        self._compress_group()
+        self.write(data[whole:])
+        left()
+
+    def _make_rest(self) -> None:
+        if self._filled:
+            self._add_copied()
+        self._compress_group()
+
+    def _add_copied(self) -> None:
+        """Add what has been copied to the group."""
+        self._add(self._copied[: self._filled], partial(self._free.put, self._copied))
+        self._copied = self._empty_buffer()
+        self._filled = 0
+
+    def _empty_buffer(self) -> Bytes:
+        """There are about as many as groups are under way."""
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            return np.empty(GROUP_BYTES, np.uint8)
+
+    def _add(self, data: Bytes, done: Callable[[], None]) -> None:
+        """Add some data to the group, which is compressed as soon as it is whole."""
+        self._group.append((data, done))
+        if self._room_taken() >= GROUP_BYTES:
+            self._compress_group()
+
+    def _room_taken(self) -> int:
+        return sum(len(data) for data, _ in self._group)
+
+    def _compress_group(self) -> None:
+        """Have the group compressed."""
+        if not self._group:
+            return
+        group, self._group = self._group, []
+        blocks = self._make(partial(self._compress, [data for data, _ in group], self._level))
+        for _, done in group:
+            blocks.add_done_callback(partial(_call, done))
 
 
 class _Countdown:
@@ -248,12 +257,8 @@ def _call(done: Callable[[], None], _: object) -> None:
     done()
 
 
-def _as_it_is(data: Any) -> Any:
-    return data
-
-
-def compress(parts: Sequence[Bytes], level: int) -> Blocks:
-    """The blocks of the parts, as a Codec's."""
+def by_package(parts: Sequence[Bytes], level: int) -> Blocks:
+    """A group of blocks, by libdeflate's Python package."""
     blocks = [
         _block(part[start : start + BLOCK_BYTES].data, level)
         for part in parts
@@ -275,4 +280,12 @@ def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]
     return [header, *contents, compressed[-TRAILER_BYTES:]]
 
 
-PYTHON_CODEC = Codec("libdeflate", compress)
+class Codec(NamedTuple):
+    """What makes blocks.
+
+    name: for reports. open: an output that it compresses on its way to another, by threads, with a level of
+    libdeflate's.
+    """
+
+    name: str
+    open: Callable[[ByteSink, int, int], BlockOutput]

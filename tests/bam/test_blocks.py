@@ -6,15 +6,14 @@ import pytest
 
 from readmap.backend import libdeflate
 from readmap.bam import blocks
-from readmap.bam.blocks import block_codec
-from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BLOCKS, PYTHON_CODEC, compress
+from readmap.bam.blocks import compressor
+from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BYTES, by_package
 
-GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
 DRAW = np.random.default_rng(5)
 
 
 def check(parts: list[np.ndarray[tuple[int], np.dtype[np.uint8]]], level: int) -> None:
-    expected, found = compress(parts, level), block_codec().compress(parts, level)
+    expected, found = by_package(parts, level), compressor()(parts, level)
     assert found.sizes == expected.sizes
     assert b"".join(map(bytes, found.data)) == b"".join(map(bytes, expected.data))
 
@@ -34,16 +33,16 @@ def test_blocks_of_all_kinds_behind_each_other() -> None:
 
 def test_a_package_that_hides_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
-    assert block_codec() is PYTHON_CODEC
+    assert compressor() is by_package
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "host_backend", lambda module, threads: None)
-    assert block_codec() is PYTHON_CODEC
+    assert compressor() is by_package
 
 
 def test_no_memory_for_a_compressor(monkeypatch: pytest.MonkeyPatch) -> None:
-    codec = block_codec().compress
+    compress = compressor()
     assert deflate._deflate.__file__
     with pytest.raises(MemoryError):
-        codec([np.zeros(10, np.uint8)], 99)  # libdeflate knows no such level, and gives no compressor
+        compress([np.zeros(10, np.uint8)], 99)  # libdeflate knows no such level, and gives no compressor

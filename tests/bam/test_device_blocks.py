@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
-from readmap.bam.device_blocks import blocks_of, device_codec
+from readmap.bam.device_blocks import ROOM_BYTES, blocks_of, device_codec
 from readmap.errors import BackendError
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, TRAILER_BYTES
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_BEGIN, TRAILER_BYTES, Codec
+from readmap.formats.output import ByteSink
 
 DRAW = np.random.default_rng(7)
 SIZES = (1, 77, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES + 5)
@@ -54,19 +57,50 @@ def nvcomp_is_there() -> bool:
     return library.nvcomp() is not None
 
 
+class Memory(ByteSink):
+    """What is written to it."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: memoryview | bytes | np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
+        self.data += bytes(data)
+
+    def finish(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def made_of(parts: Sequence[Any], codec: Codec) -> tuple[bytes, list[int]]:
+    """The blocks that it makes of what is lent to it, but for the one that ends the file."""
+    memory, done = Memory(), list[None]()
+    output = codec.open(memory, 1, 1)
+    for part in parts:
+        output.lend(part, lambda: done.append(None))
+    output.commit()
+    assert len(done) == len(parts)
+    return memory.data.removesuffix(END_OF_FILE), output.block_sizes
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("letters", [1, 4, 40, 256])
 def test_blocks_of_the_device(letters: int) -> None:
+    """Of bytes that lie on the host or the device, in any pieces, of one group or several."""
     if not nvcomp_is_there():
         pytest.skip("nvCOMP is not installed")
-    codec = device_codec(open_backend("cuda"))
-    for size in (*SIZES, codec.blocks * BLOCK_BYTES):
+    backend = open_backend("cuda")
+    codec = device_codec(backend)
+    for size in (*SIZES, ROOM_BYTES + 7):
         data = drawn(letters, size)
-        made = codec.compress([data[:BLOCK_BYTES], data[BLOCK_BYTES:]], 1)
-        blocks = b"".join(map(bytes, made.data))
-        check(blocks, made.sizes, data.tobytes())
-        made.done()
-        assert b"".join(map(bytes, codec.compress([data], 1).data)) == blocks
+        blocks, sizes = made_of([data], codec)
+        check(blocks, sizes, data.tobytes())
+        middle = min(100, size)
+        again = made_of([data[:middle], backend.to_device(data[middle:])], codec)
+        assert again == (blocks, sizes)
 
 
 @pytest.mark.gpu
@@ -75,7 +109,8 @@ def test_files_are_as_small_as_by_threads() -> None:
         pytest.skip("nvCOMP is not installed")
     lines = [b"%d\tACGT" % number for number in DRAW.integers(0, 999, 50_000)]
     data = np.frombuffer(b"".join(lines), np.uint8)
-    assert sum(device_codec(open_backend("cuda")).compress([data], 1).sizes) < len(zlib.compress(data, 1)) * 1.2
+    blocks, _ = made_of([data], device_codec(open_backend("cuda")))
+    assert len(blocks) < len(zlib.compress(data, 1)) * 1.2
 
 
 def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ import dataclasses
 import random
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pysam
@@ -23,7 +25,7 @@ from readmap.bam.runs import nothing
 from readmap.cli import main
 from readmap.cli.common.output import Compression
 from readmap.cli.search import output
-from readmap.formats.bgzf import PYTHON_CODEC
+from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
 
 DRAW = random.Random(47)
 GENOME = small_genome(DRAW)
@@ -31,8 +33,9 @@ GENOME = small_genome(DRAW)
 
 def run_of(records: list[bytes], backend: Backend) -> SortedRecords:
     lengths = np.array([len(one) for one in records], np.int64)
-    given = [np.frombuffer(b"".join(records), np.uint8), lengths, np.cumsum(lengths)]
-    return sort_records(*map(backend.to_device, given), CONTIGS, backend)
+    data, ends = np.frombuffer(b"".join(records), np.uint8), np.cumsum(lengths)
+    given = backend.to_device(data), backend.to_device(lengths), backend.to_device(ends)
+    return sort_records(*given, CONTIGS, backend)
 
 
 @pytest.mark.parametrize("fetched", [False, True])
@@ -75,7 +78,7 @@ def same(seen: Seen, other: Seen) -> None:
         assert np.array_equal(one, two)
 
 
-def leaves(seen: Seen) -> list[object]:
+def leaves(seen: Seen) -> list[Any]:
     values = [getattr(seen, field.name) for field in dataclasses.fields(seen)]
     return [*vars(values[0]).values(), *values[1:]]
 
@@ -136,14 +139,16 @@ def holding(monkeypatch: pytest.MonkeyPatch) -> None:
         return DeviceRuns(backend, contigs, memory, 0)
 
     def compression(*_: object) -> Compression:
-        return Compression(lambda: PYTHON_CODEC._replace(fetch=as_it_is))
+        return Compression(lambda: Codec("lent", Lent))
 
     monkeypatch.setattr(output, "_device_runs", held)
     monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
 
 
-def as_it_is(data: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return data
+class Lent(BgzfOutput):
+    """What is lent to it lies on the CPU's device."""
+
+    from_device = True
 
 
 @pytest.mark.parametrize("memory", ["1K", "60K", "1G"])
@@ -187,10 +192,10 @@ def test_an_output_that_fails(
 def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Has compressing fail."""
 
-    def compress(*_: object) -> None:
+    def compress(*_: object) -> Blocks:
         raise OSError(28, "No space left on device", "out.bam")
 
     def compression(*_: object) -> Compression:
-        return Compression(lambda: PYTHON_CODEC._replace(fetch=as_it_is, compress=compress, blocks=1))
+        return Compression(lambda: Codec("failing", partial(Lent, compress=compress)))
 
     return lambda: monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)

@@ -19,10 +19,8 @@ import pysam
 import pytest
 
 from readmap.formats import bgzf
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BLOCKS, BgzfOutput, Blocks, Codec, compress
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BYTES, BgzfOutput, Blocks, by_package
 from readmap.formats.output import open_output
-
-GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
 
 
 class Memory:
@@ -256,10 +254,10 @@ def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPat
     def slowly(parts: Sequence[np.ndarray], level: int) -> Blocks:
         begun.release()
         time.sleep(0.5)
-        return compress(parts, level)
+        return by_package(parts, level)
 
     monkeypatch.setattr(bgzf, "GROUPS_A_THREAD", 20)
-    output = BgzfOutput(Memory(), 1, codec=Codec("slow", slowly))
+    output = BgzfOutput(Memory(), 1, compress=slowly)
     output.write(bytes(10 * GROUP_BYTES))
     begun.acquire()
     began = time.perf_counter()

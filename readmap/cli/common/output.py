@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from readmap.bam.blocks import block_codec
-from readmap.formats.bgzf import LEVEL, BgzfOutput, Codec
+from readmap.formats.bgzf import LEVEL, BlockOutput, Codec
 from readmap.formats.output import ByteSink, open_output
 
 BAM_ENDING = ".bam"
@@ -44,6 +44,6 @@ def open_plain(path: str | None, threads: int, compression: Compression | None =
     return open_output(path, threads)
 
 
-def open_blocks(path: str, threads: int, compression: Compression) -> BgzfOutput:
+def open_blocks(path: str, threads: int, compression: Compression) -> BlockOutput:
     """The output, compressed."""
-    return BgzfOutput(open_output(path, threads), threads, compression.level, compression.codec)
+    return compression.codec.open(open_output(path, threads), threads, compression.level)
