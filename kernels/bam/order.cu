@@ -54,10 +54,13 @@ KERNEL void lay_run(i64 begin, i64 end, const u8* bytes OF(some), const u64* key
     }
 }
 
-// An item is a piece of all records in order: how many are in front of it. Pieces have about piece_bytes.
-KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* cuts OF(items), i64 records,
-                       i64 piece_bytes) {
-    FOR_EACH(piece, begin, end) cuts[piece] = first_above(ends, records, piece * piece_bytes);
+// An item is a piece of all records in order: the records and the bytes in front of it. Pieces have about piece_bytes.
+KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
+                       i64 records, i64 piece_bytes) {
+    FOR_EACH(piece, begin, end) {
+        firsts[piece] = first_above(ends, records, piece * piece_bytes);
+        origins[piece] = firsts[piece] ? ends[firsts[piece] - 1] : 0;
+    }
 }
 
 // An item is a record of a piece, which a group copies. addresses and lengths: of all records; order: the numbers of the

@@ -30,11 +30,14 @@ HOST_DEVICE i32 bin_of(i64 begin, i64 end, i32 least_shift, i32 levels) {
     return 0;
 }
 
-// An item is a record. contigs: -1 where it has none; first and last: its windows of 2^least_shift bases.
-KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items),
-                        i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
-                        i32* last_windows OF(items), i32* are_mapped OF(items), i32 least_shift, i32 levels) {
+// An item is a record; ends: where each ends, which all count from `origin` on. starts: where it begins, from the first
+// one's begin on. contigs: -1 where it has none; first and last: its windows of 2^least_shift bases.
+KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+                        i32* starts OF(items), i32* contigs OF(items), i32* bins OF(items),
+                        i32* first_windows OF(items), i32* last_windows OF(items), i32* are_mapped OF(items),
+                        i32 least_shift, i32 levels) {
     FOR_EACH(item, begin, end) {
+        starts[item] = (i32)(item ? ends[item - 1] - origin : 0);
         BamFields record = {bytes + starts[item]};
         i64 place = maximum(record.position(), (i64)0), last = place + covered_bases(record) - 1;
         contigs[item] = (i32)record.contig();

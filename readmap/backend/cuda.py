@@ -21,6 +21,9 @@ from readmap.backend.compilation.sources import modules
 from readmap.backend.machine import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
+#: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
+PRIORITY = -1
+
 BLOCK, WARP = 128, 32  # BLOCK_WIDTH and GROUP_WIDTH of kernels/common/portable.cuh
 
 
@@ -62,13 +65,13 @@ class CudaBackend(Backend):
     @contextlib.contextmanager
     def own_stream(self) -> Iterator[None]:
         self.device.use()
-        with self.xp.cuda.Stream(non_blocking=True) as stream:
+        with self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY) as stream:
             yield
             stream.synchronize()
 
     def keep_own_stream(self) -> None:
         self.device.use()
-        self._streams.own = self.xp.cuda.Stream(non_blocking=True)
+        self._streams.own = self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
         self._streams.own.use()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:

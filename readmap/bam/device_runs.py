@@ -32,7 +32,7 @@ _LAY, _CUT, _GATHER = (
 PIECE_BYTES = 64 << 20
 
 #: Threads that gather a piece each, and buffers of the host for pieces that leave the device.
-GATHERERS, BUFFERS = 4, 12
+GATHERERS, BUFFERS = 8, 12
 
 #: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys and numbers
 #: twice, address, length and end.
@@ -121,19 +121,18 @@ class DeviceRuns:
     def pieces(self, ordered: Ordered, look: Callable[..., Seen], fetched: bool) -> Iterator[DevicePiece[Seen]]:
         """All records in pieces, of which each is to be released; the next ones are gathered meanwhile.
 
-        look: is asked of each piece, on the device, where its records end, and the backend. fetched: into the host's
-        memory.
+        look: is asked of each piece: its bytes, where its records end, what is in front of them there, and the backend,
+        on whose device all is. fetched: into the host's memory.
         """
         backend, records = self.backend, len(ordered.ends)
         size = int(backend.to_host(ordered.ends[-1:])[0]) if records else 0
-        cuts = backend.empty(-(-size // PIECE_BYTES), np.int64)
-        shape = {"records": records, "piece_bytes": PIECE_BYTES}
-        backend.launch(_CUT, len(cuts), ends=ordered.ends, cuts=cuts, **shape)
-        bounds = [*backend.to_host(cuts).tolist(), records]
+        cuts = backend.empty((2, -(-size // PIECE_BYTES)), np.int64)
+        shape = {"firsts": cuts[0], "origins": cuts[1], "records": records, "piece_bytes": PIECE_BYTES}
+        backend.launch(_CUT, cuts.shape[1], ends=ordered.ends, **shape)
         coming: deque[Future[DevicePiece[Seen]]] = deque()
-        for begin, end in pairwise(bounds):
-            if end > begin:
-                coming.append(self._threads.submit(self._piece, ordered, begin, end, look, fetched))
+        for cut, following in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
+            if following > cut:
+                coming.append(self._threads.submit(self._piece, ordered, cut, following, look, fetched))
             if len(coming) > GATHERERS:
                 yield coming.popleft().result()
         while coming:
@@ -146,19 +145,15 @@ class DeviceRuns:
         self._runs = []
 
     def _piece(
-        self, ordered: Ordered, begin: int, end: int, look: Callable[..., Seen], fetched: bool
+        self, ordered: Ordered, cut: list[int], following: list[int], look: Callable[..., Seen], fetched: bool
     ) -> DevicePiece[Seen]:
-        """The records [begin, end) of the order."""
-        backend, first = self.backend, max(begin - 1, 0)
-        told = backend.to_host(ordered.ends[first:end])
-        origin = int(told[0]) if begin else 0
-        ends = told[begin - first :] - origin
-        piece = backend.empty(int(ends[-1]), np.uint8)
-        shape = {"records": len(ordered.lengths), "origin": origin}
-        given = {"addresses": ordered.addresses, "lengths": ordered.lengths}
-        part = {"order": ordered.order[begin:end], "ends": ordered.ends[begin:end], "piece": piece}
-        backend.launch(_GATHER, end - begin, **given, **part, **shape)
-        seen = look(piece, ends, backend)
+        """The records from one cut of the order to the next, each the records and the bytes in front of it."""
+        backend, (begin, origin), (end, behind) = self.backend, cut, following
+        ends, piece = ordered.ends[begin:end], backend.empty(behind - origin, np.uint8)
+        given = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[begin:end]}
+        shape = {"ends": ends, "records": len(ordered.lengths), "origin": origin}
+        backend.launch(_GATHER, end - begin, **given, **shape, piece=piece)
+        seen = look(piece, ends, origin, backend)
         if fetched:
             buffer = backend.download(piece, self._buffers)
             return DevicePiece(buffer.data[: len(piece)], buffer.release, seen)

@@ -19,6 +19,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.formats.bgzf import BLOCK_BYTES
 
 _FIND = Kernel("bam/places", "find_places")
+_COLUMNS = ("contigs", "bins", "first_windows", "last_windows", "are_mapped", "starts")
 
 Places = NDArray[np.int64]
 
@@ -115,19 +116,20 @@ class FileIndex:
         self._meta[:, 0] = NOWHERE
         self._unplaced = 0
 
-    def see(self, records: Array, ends: Places, backend: Backend | None = None) -> Seen:
-        """What there is to hear of some records: their bytes, and where each ends.
+    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
+        """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
 
-        backend: on which the bytes lie; None for the host.
+        backend: on which they lie; None for the host.
         """
-        backend, count, starts = backend or self._backend, len(ends), np.concatenate([[0], ends[:-1]])
-        found = backend.empty((5, count), np.int32)
-        columns = dict(zip(("contigs", "bins", "first_windows", "last_windows", "are_mapped"), found, strict=True))
-        shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
-        backend.launch(_FIND, count, bytes=records, starts=backend.to_device(starts), **columns, **shape)
-        contigs, bins, firsts, lasts, are_mapped = backend.to_host(found)
+        backend, count, size = backend or self._backend, len(ends), len(records)
+        found = backend.empty((len(_COLUMNS), count), np.int32)
+        given = {"bytes": records, "ends": ends, "origin": origin, "least_shift": LEAST_SHIFT, "levels": self._levels}
+        backend.launch(_FIND, count, **given, **dict(zip(_COLUMNS, found, strict=True)))
+        contigs, bins, firsts, lasts, are_mapped, begins = backend.to_host(found)
+        starts = begins.astype(np.int64)
+        inner_ends = np.append(starts[1:], size)
         placed = slice(int(np.searchsorted(contigs == -1, True)))  # those without a contig are the last ones
-        contigs, starts, inner_ends = contigs[placed], starts[placed], ends[placed]
+        contigs, starts, inner_ends = contigs[placed], starts[placed], inner_ends[placed]
         chunks = _chunks(contigs, bins[placed], starts, inner_ends)
         windows, reached = self._reached(contigs, firsts[placed], lasts[placed], starts)
         borders = np.flatnonzero(np.diff(contigs, prepend=-1, append=-1))
@@ -135,8 +137,7 @@ class FileIndex:
         mapped = np.diff(np.concatenate([[0], np.cumsum(are_mapped[placed], dtype=np.int64)])[borders])
         counts = np.stack([mapped, behind - groups - mapped], axis=1)
         spans = np.stack([starts[groups], inner_ends[behind - 1]], axis=1)
-        unplaced, size = count - len(contigs), int(ends[-1])
-        return Seen(chunks, windows, reached, contigs[groups], spans, counts, unplaced, size)
+        return Seen(chunks, windows, reached, contigs[groups], spans, counts, count - len(contigs), size)
 
     def add(self, seen: Seen) -> None:
         """Hear of the next records."""

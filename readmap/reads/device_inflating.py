@@ -7,7 +7,7 @@ import queue
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.cuda import CudaBackend
+from readmap.backend.cuda import PRIORITY, CudaBackend
 from readmap.formats.gzip_data import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
 from readmap.reads.blocks import block_inflater
 
@@ -54,7 +54,7 @@ class _Room:
         self._backend = backend
         self._data = backend.empty(group_bytes(BLOCKS) + BLOCK_BYTES, np.uint8)
         self._contents = backend.empty(BLOCKS * BLOCK_BYTES, np.uint8)
-        self._stream = backend.xp.cuda.Stream(non_blocking=True)
+        self._stream = backend.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
     def inflate(self, data: bytes, ends: list[int]) -> memoryview | None:
         """As an Inflater's."""
