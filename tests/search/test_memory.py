@@ -80,6 +80,8 @@ def draw_pairs(generator: random.Random, genome: str) -> list[tuple[Read, Read]]
 class Written(io.BytesIO):
     """An output in memory, which keeps no buffer that is lent to it."""
 
+    from_device = False
+
     def lend(self, data: Any, done: Callable[[], None]) -> None:
         self.write(data)
         done()
