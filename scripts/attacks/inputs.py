@@ -130,16 +130,17 @@ def read_group(draw: Random) -> bytes:
 def compressed(draw: Random, data: bytes) -> bytes:
     """gzip in one or several members, or blocked gzip."""
     cut = draw.randrange(len(data) + 1)
-    kind = draw.randrange(3)
+    kind, level = draw.randrange(3), draw.choice((1, 8))
     if kind == 0:
-        return _gzip(data)
+        return _gzip(data, level)
     if kind == 1:
-        return _gzip(data[:cut]) + _gzip(data[cut:]) + bytes(draw.choice((0, 0, 9)))
+        return _gzip(data[:cut], level) + _gzip(data[cut:], level) + bytes(draw.choice((0, 0, 9)))
     return bgzf(data, [cut])
 
 
-def _gzip(data: bytes) -> bytes:
-    made = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+def _gzip(data: bytes, memory_level: int) -> bytes:
+    """A member; with the least memory, 1, it has a block every hundred letters."""
+    made = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16, memory_level)
     return made.compress(data) + made.flush()
 
 

@@ -24,8 +24,9 @@ from readmap.database.letters import LETTERS
 from readmap.database.matrices import read_matrix
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import open_bytes
+from readmap.formats.compression import ByteSource, open_bytes
 from readmap.formats.fasta import Contig
+from readmap.formats.gzip_data import LEAST_THREADS
 from readmap.formats.header import header_lines, parse_header_lines
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
@@ -33,8 +34,10 @@ from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
 from readmap.index.suffix_sorting import plan_sort, sort_suffixes
+from readmap.reads import members
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
 from readmap.reads.sequences import read_guessed, read_sequences
 from readmap.search import stream
@@ -43,6 +46,8 @@ from readmap.search.mapping import Mapping
 
 #: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
 SELDOM = 16
+#: And one of so many files of reads is inflated by several threads.
+THREADED = 8
 
 IUPAC, PROTEINS = "ACGTUNRYKMSWBDHV", "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 
@@ -127,6 +132,14 @@ def _reads(found: Reads) -> Iterator[Read]:
         yield Read(name_bytes, data[start : start + length].tobytes(), qualities, i % 2 + 1 if found.paired else 0)
 
 
+def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
+    """Files of reads; seldom they are inflated by several threads, one member of gzip in parts of few bytes."""
+    if draw.randrange(THREADED):
+        return paths
+    members.PART_BYTES = draw.choice((100, 1000))
+    return [open_bytes(path, LEAST_THREADS, HOST_INFLATERS) for path in paths]
+
+
 def _judge_reads(layout: Layout) -> Callable[[Library, Case, list[str], Random], str]:
     """FASTQ and FASTA in chunks of many sizes, parsed; sometimes mapped too."""
 
@@ -136,7 +149,8 @@ def _judge_reads(layout: Layout) -> Callable[[Library, Case, list[str], Random],
             "threads": draw.choice((1, 1, 1, 1, 1, 1, 1, 2)),
         }
         found: list[Read] = []
-        for chunk in read_chunks(paths, _allocate, batch_reads=draw.choice((None, 1, 3)), layout=layout, **sizes):
+        sources = _opened(paths, draw)
+        for chunk in read_chunks(sources, _allocate, batch_reads=draw.choice((None, 1, 3)), layout=layout, **sizes):
             data = library.backend.upload(chunk.parts)
             reads = find_reads(data, chunk.reads, chunk.format.value, library.backend, layout)
             found += _reads(reads)
