@@ -126,7 +126,7 @@ class CudaBackend(Backend):
         array.get(out=buffer.data[: array.nbytes])
         return buffer
 
-    def memory(self) -> tuple[int, int] | None:
+    def memory(self) -> tuple[int, int]:
         free, total = self.xp.cuda.runtime.memGetInfo()
         pool = self.xp.get_default_memory_pool()
         free += pool.free_bytes()

@@ -23,8 +23,8 @@ _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members"
 #: thousands of blocks for little more time than hundreds, and leaves the more of the device to those that map.
 BLOCKS, ROOMS = 2304, 3
 
-#: Bytes of a room's data.
-ROOM_BYTES = BLOCKS * BLOCK_BYTES
+#: The part of the device's free memory that rooms take at most; with less of it they have fewer blocks, but so many.
+SHARE, LEAST_BLOCKS = 8, 144
 
 #: nvCOMP's, which makes files as small as libdeflate's first levels do. Those that make smaller ones make other bytes
 #: from call to call.
@@ -88,17 +88,17 @@ class DeviceOutput(BlockOutput):
 class _Room:
     """Arrays on the device for a group of blocks, of which the data are filled in piece by piece."""
 
-    def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
+    def __init__(self, library: Nvcomp, blocks: int, backend: CudaBackend) -> None:
         self._library, self._backend = library, backend
-        sizes = library.sizes(BLOCKS, BLOCK_BYTES, ALGORITHM)
+        sizes = library.sizes(blocks, BLOCK_BYTES, ALGORITHM)
         self._stride = -(-sizes.member // ALIGNED) * ALIGNED
-        self._data, self._filled = backend.empty(ROOM_BYTES, np.uint8), 0
-        self._members = backend.empty(BLOCKS * self._stride, np.uint8)
-        self._blocks = backend.empty(BLOCKS << 16, np.uint8)
+        self._data, self._filled = backend.empty(blocks * BLOCK_BYTES, np.uint8), 0
+        self._members = backend.empty(blocks * self._stride, np.uint8)
+        self._blocks = backend.empty(blocks << 16, np.uint8)
         self._scratch = backend.empty(max(sizes.scratch, 1), np.uint8)
-        self._statuses = backend.empty(BLOCKS, np.int32)
-        self._member_bytes = backend.empty(BLOCKS, np.int64)
-        numbers = np.arange(BLOCKS, dtype=np.uint64)
+        self._statuses = backend.empty(blocks, np.int32)
+        self._member_bytes = backend.empty(blocks, np.int64)
+        numbers = np.arange(blocks, dtype=np.uint64)
         self._starts = backend.to_device(numbers * BLOCK_BYTES + self._data.data.ptr)
         self._member_starts = backend.to_device(numbers * np.uint64(self._stride) + self._members.data.ptr)
         self._header = backend.to_device(np.frombuffer(HEADER_BEGIN, np.uint8))
@@ -108,7 +108,7 @@ class _Room:
     @property
     def is_full(self) -> bool:
         """Whether all blocks are whole."""
-        return self._filled == ROOM_BYTES
+        return self._filled == len(self._data)
 
     def fill(self, data: Any) -> int:
         """Append as much of some bytes, of the host or the device, as there is room for; how much that is."""
@@ -176,13 +176,25 @@ def blocks_of(
     return ends, total
 
 
+def _fitting_blocks(library: Nvcomp, backend: CudaBackend) -> int:
+    """Blocks of a room."""
+    blocks, most = BLOCKS, backend.memory()[0] // SHARE // ROOMS
+    while blocks > LEAST_BLOCKS:
+        member, scratch = library.sizes(blocks, BLOCK_BYTES, ALGORITHM)
+        if blocks * (BLOCK_BYTES + member + (1 << 16)) + scratch <= most:
+            break
+        blocks //= 2
+    return blocks
+
+
 class _Rooms:
     """Rooms that outputs take in turns, and buffers of the host for what is made in them."""
 
     def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
         self._free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
+        blocks = _fitting_blocks(library, backend)
         for _ in range(ROOMS):
-            self._free.put(_Room(library, backend))
+            self._free.put(_Room(library, blocks, backend))
         self.allocate = backend.host_buffer
         self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 

@@ -34,9 +34,9 @@ PIECE_BYTES = 64 << 20
 #: Threads that gather a piece each, and buffers of the host for pieces that leave the device.
 GATHERERS, BUFFERS = 8, 12
 
-#: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys and numbers
-#: twice, address, length and end.
-SIDE_BYTES = 64
+#: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys, numbers and
+#: lengths twice, address and end.
+SIDE_BYTES = 72
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
-from readmap.bam.device_blocks import ROOM_BYTES, blocks_of, device_codec
+from readmap.bam import device_blocks
+from readmap.bam.device_blocks import BLOCKS, blocks_of, device_codec
 from readmap.errors import BackendError
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_BEGIN, TRAILER_BYTES, Codec
 from readmap.formats.output import ByteSink
@@ -94,7 +96,7 @@ def test_blocks_of_the_device(letters: int) -> None:
         pytest.skip("nvCOMP is not installed")
     backend = open_backend("cuda")
     codec = device_codec(backend)
-    for size in (*SIZES, ROOM_BYTES + 7):
+    for size in (*SIZES, BLOCKS * BLOCK_BYTES + 7):
         data = drawn(letters, size)
         blocks, sizes = made_of([data], codec)
         check(blocks, sizes, data.tobytes())
@@ -116,6 +118,14 @@ def test_files_are_as_small_as_by_threads() -> None:
 def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendError, match="expected a GPU and nvidia-libnvcomp"):
         device_codec(open_backend("cpu"))
+
+
+@pytest.mark.parametrize(("free", "expected"), [(1 << 40, 2304), (1 << 34, 1152), (1 << 33, 576), (0, 144)])
+def test_rooms_take_a_part_of_the_memory(free: int, expected: int) -> None:
+    """Of a library that wants 200,000 bytes a block beside what is known."""
+    sizes = SimpleNamespace(sizes=lambda blocks, *_: library.Sizes(66_000, 200_000 * blocks))
+    backend = SimpleNamespace(memory=lambda: (free, 1 << 40))
+    assert device_blocks._fitting_blocks(cast(Any, sizes), cast(Any, backend)) == expected
 
 
 @pytest.mark.gpu
