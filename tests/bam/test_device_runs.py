@@ -141,6 +141,7 @@ def holding(monkeypatch: pytest.MonkeyPatch) -> None:
     def compression(*_: object) -> Compression:
         return Compression(lambda: Codec("lent", Lent))
 
+    monkeypatch.setattr(output, "_holds_runs", lambda backend, order: order is not None)
     monkeypatch.setattr(output, "_device_runs", held)
     monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
 

@@ -1,5 +1,6 @@
 """Sorted outputs: the records of the unsorted one in samtools' order, with an index, whole or not at all."""
 
+import dataclasses
 import json
 import os
 import random
@@ -22,6 +23,7 @@ from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.order import SortOrder
 from readmap.cli import main
 from readmap.cli.search.options import OutputOptions
 from readmap.cli.search.output import open_sink, sorting_needs
@@ -174,16 +176,19 @@ def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
 
 def test_what_sorting_needs_is_told_before(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    reads = [str(folder / "reads.fq")]
+    reads, cpu = [str(folder / "reads.fq")], CpuBackend(1)
     few = OutputOptions(path="out.bam", sort=True, sort_memory="1K")
-    told = sorting_needs(few, reads)
+    told = sorting_needs(few, reads, cpu)
     assert told is not None
     assert re.match(rf"sorting takes up to 1 KiB of memory, and about \d+ KiB of the disk of {tmp_path}, where", told)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    assert str(sorting_needs(few, reads)).startswith("warning: sorting takes up to 1 KiB")
-    assert "disk" not in str(sorting_needs(OutputOptions(path="out.bam", sort=True), reads))
-    assert sorting_needs(few, [*reads, "-"]) is None
-    assert sorting_needs(OutputOptions(path="out.bam"), reads) is None
+    assert str(sorting_needs(few, reads, cpu)).startswith("warning: sorting takes up to 1 KiB")
+    assert "disk" not in str(sorting_needs(OutputOptions(path="out.bam", sort=True), reads, cpu))
+    assert sorting_needs(few, [*reads, "-"], cpu) is None
+    monkeypatch.setattr(cpu, "memory", lambda: (1, 2))
+    assert "1 KiB of memory, the first of it on cpu, and" in str(sorting_needs(few, reads, cpu))
+    assert "on cpu" not in str(sorting_needs(dataclasses.replace(few, sort_order=SortOrder.QUERYNAME), reads, cpu))
+    assert sorting_needs(OutputOptions(path="out.bam"), reads, cpu) is None
 
 
 def test_no_reads(folder: Path, tmp_path: Path) -> None:

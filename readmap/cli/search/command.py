@@ -71,7 +71,7 @@ def search(context: typer.Context, options: Options) -> None:
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
             files = files_of(lanes, options)
-            if told := sorting_needs(options.output, files):
+            if told := sorting_needs(options.output, files, backend):
                 report.say(told)
             backend.prepare(types, report.say)
             show("loading the index")

@@ -71,13 +71,15 @@ def open_outputs(
         yield outputs
 
 
-def sorting_needs(options: OutputOptions, reads: Sequence[str]) -> str | None:
+def sorting_needs(options: OutputOptions, reads: Sequence[str], backend: Backend) -> str | None:
     """What sorting takes of memory and disk, in words; None where the sizes of the reads are not known."""
     memory, sizes = options.bytes_to_sort, [_letters_of(path) for path in reads]
     if memory is None or options.path is None or not all(sizes):
         return None
     records = BAM_SHARE * sum(size for size in sizes if size)
     told = f"sorting takes up to {in_bytes(min(memory, records))} of memory"
+    if _holds_runs(backend, options.order):
+        told += f", the first of it on {backend.name}"
     if records <= memory:
         return told
     folder = scratch_folder(options.path)
@@ -125,15 +127,20 @@ def open_sink(
         opened.enter_context(output)
         sink = output
         if memory is not None:
-            held = _device_runs(backend, memory, len(reference.contigs)) if is_indexed else None
+            held = _device_runs(backend, memory, len(reference.contigs)) if _holds_runs(backend, order) else None
             sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held)
         opened.pop_all()
     return sink
 
 
-def _device_runs(backend: Backend, memory: int, contigs: int) -> DeviceRuns | None:
-    """What holds records on a device that has memory of its own; memory: bytes of these."""
-    return DeviceRuns(backend, contigs, memory, working_bytes(backend)) if backend.memory() else None
+def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
+    """Whether records that are sorted stay on the device: on one that has memory of its own."""
+    return order is SortOrder.COORDINATE and backend.memory() is not None
+
+
+def _device_runs(backend: Backend, memory: int, contigs: int) -> DeviceRuns:
+    """What holds records there; memory: bytes of these."""
+    return DeviceRuns(backend, contigs, memory, working_bytes(backend))
 
 
 def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:
