@@ -101,9 +101,11 @@ def asked(pattern: str, command: str) -> str | None:
 # How to ask for a peer's version; mummer does not tell its own.
 VERSIONS = {
     "bwa": (r"Version: (\S+)", "bwa"),
+    "bwa-mem2": (r"^(\d\S+)$", "bwa-mem2 version"),
     "bowtie": (r"version (\S+)", "bowtie --version"),
     "minibwa": (r"^(\d\S+)$", "minibwa version"),
     "mummer": (r"^mummer\s+(\S+)", "dpkg-query -W mummer"),
+    "samtools": (r"^(\d\S+)$", "samtools --version-only"),
     "parasail": (r"^([\d.]+)$", f"{shlex.quote(sys.executable)} -c 'import parasail; print(parasail.__version__)'"),
 }
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -17,29 +15,13 @@ from statistics import median
 import pysam
 
 from benchmarks.common import Options, Row, figure, readmap, run
+from benchmarks.peers import PEERS, index_of, peer_of
 from benchmarks.reads import inputs, search
 from benchmarks.stages import time_stages
 
 FIRST = 150_000  # records of each file that are checked: of pairs, more than are held until insert sizes are known
 BOTH_MATES = 0x40 | 0x80  # flags of SAM, of which each read of a pair has one
 BAM = "warm to BAM"
-
-
-@dataclass(frozen=True)
-class Peer:
-    """Another mapper: its name in tables, and its commands; where an index lies, `ending` is a file of it."""
-
-    name: str
-    program: str
-    search: str
-    ending: str
-
-    def index(self, reference: Path, prefix: Path) -> list[str | Path]:
-        """The command that makes an index."""
-        return [self.program, "index", *(["-p", prefix, reference] if self.program == "bwa" else [reference, prefix])]
-
-
-PEERS = {"bwa": Peer("bwa mem", "bwa", "mem", "sa"), "minibwa": Peer("minibwa map", "minibwa", "map", "mbw")}
 
 
 def benchmark_map(options: Options) -> tuple[Row, Row]:
@@ -55,8 +37,7 @@ def benchmark_map(options: Options) -> tuple[Row, Row]:
             taken, told = search(options, reads, work / "out.sam", READMAP_CACHE=cache)
             runs.setdefault(name, []).append(taken)
             if peer and name == "warm":
-                words = [peer.program, peer.search, "-t", str(options.threads), index, *reads]
-                taken = run(words, work, work / "peer.sam")
+                taken = run(peer.map(options, index, reads), work, work / "peer.sam")
                 rate = {"reads_a_second": round(told["counts"]["reads"] / taken["wall_seconds"])}
                 runs.setdefault(peer.name, []).append(taken | rate)
         for _ in range(options.runs if paired else 0):
@@ -71,24 +52,6 @@ def benchmark_map(options: Options) -> tuple[Row, Row]:
     stages = time_stages(options, reads, told["counts"]["reads"], targets)
     bars = hold_to_bars(options, medians) if paired else []
     return checked | {"runs": runs, "medians": rows, **stages, "bars": bars}, told
-
-
-def peer_of(options: Options) -> Peer | None:
-    """The mapper that runs in turn with readmap; None where none is to, or can."""
-    peer = PEERS.get(options.peer) if options.device == "cpu" else None
-    if peer and not shutil.which(peer.program):
-        print(f"{peer.program} is not installed, so readmap runs alone")
-        return None
-    return peer
-
-
-def index_of(peer: Peer, options: Options, reference: Path) -> Path:
-    """Where the peer's index is, made if need be."""
-    if Path(f"{reference}.{peer.ending}").exists():
-        return reference
-    index: Path = options.work / peer.program
-    run(peer.index(reference, index), options.work)
-    return index
 
 
 def hold_to_bars(options: Options, medians: dict[str, Row]) -> list[Row]:

@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from benchmarks.common import Options, Row, figure, readmap, run
-from benchmarks.index import genome, touch
+from benchmarks.index import HUMAN, genome, touch
 from benchmarks.map import check
+from benchmarks.peers import PEERS, Peer, index_of, peer_of
 from benchmarks.reads import SIMULATOR, search
 from benchmarks.stages import BETWEEN, UNTIMED, time_stages
 
@@ -30,12 +32,16 @@ BARS = {"steady": 6.0, "command": 4.0, "start": 0.8}
 
 
 def benchmark_scale(options: Options) -> tuple[Row, Row]:
-    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels."""
+    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels.
+
+    On the CPU each command runs in turn with the peer's.
+    """
     reference, work = genome(options), options.work
     sets = {"given": [*options.reads]} if options.reads else simulated(options, reference)
-    readmap(options, "index", reference, "-o", work / "index.readmap", "--force", "--device", options.device)
+    readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
     usual = sets.get(USUAL) or sets["given"]
-    checked = check(options, usual)
+    checked, peer = check(options, usual), peer_of(options)
+    index = index_of(peer, options, reference) if peer else None
     touch(options, reference)
     rows, kernels = [], dict[str, list[Row]]()
     for name, reads in sets.items():
@@ -45,6 +51,8 @@ def benchmark_scale(options: Options) -> tuple[Row, Row]:
         many = repeated(work, reads, times)
         row, _ = row_of(options, many, "out.sam")
         rows.append(shown | row)
+        if peer:
+            rows.append({"set": name} | peer_row(options, peer, index, many, row["reads"]))
         if reads is usual:
             row, _ = row_of(options, many, "out.bam", "--sort")
             rows.append(shown | row)
@@ -55,9 +63,19 @@ def benchmark_scale(options: Options) -> tuple[Row, Row]:
     return checked | {"commands": rows, "kernels": flat(kernels), "bars": hold_to_bars(options, rows)}, told
 
 
+def peer_row(options: Options, peer: Peer, index: Path, reads: Sequence[Path], count: int) -> Row:
+    """Medians of so many runs of the peer as are counted of readmap, after one that brings its index into memory."""
+    target = options.work / "peer.sam"
+    taken = [run(peer.map(options, index, reads), options.work, target) for _ in range(options.runs + 1)][1:]
+    target.unlink()
+    medians = {key: median(row[key] for row in taken) for key in taken[0]}
+    rate = {"reads_a_second": round(count / medians["wall_seconds"])}
+    return {"layout": "pairs", "output": peer.name, "reads": count} | medians | rate
+
+
 def simulated(options: Options, reference: Path) -> dict[str, list[Path]]:
-    """The files of all sets, kept from an earlier run."""
-    sets = {name: [options.work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in SETS}
+    """The files of the sets, kept from an earlier run."""
+    sets = {name: [options.work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in options.sets}
     jobs = []
     for seed, (name, files) in enumerate(sets.items(), 1):
         if not all(file.exists() for file in files):
@@ -115,10 +133,15 @@ def flat(kernels: dict[str, list[Row]]) -> list[Row]:
 
 
 def hold_to_bars(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """Verdicts on the usual sets of a GPU."""
+    """Verdicts on the usual sets of a GPU; on the CPU, on each beside the peer's."""
     held = options.device == "cuda" and not options.reads
+    beside = 1.0 if (options.bases, options.threads, options.peer) == (HUMAN, 16, "minibwa") else None
     found = []
-    for row in (row for row in rows if row["set"] in (USUAL, "given") and "bam" not in row["output"]):
+    for own, other in pairwise(rows):
+        if other["output"] in (peer.name for peer in PEERS.values()):
+            ratio = other["wall_seconds"] / own["wall_seconds"]
+            found.append(figure(f"reads/s, {own['set']}, readmap / {other['output']}", ratio, "times", ">=", beside))
+    for row in (row for row in rows if row["set"] in (USUAL, "given") and row["output"] == "sam"):
         steady, command = row["steady_reads_a_second"] / 1e6, row["reads_a_second"] / 1e6
         for what, value in (("steady", steady), ("command", command)):
             name = f"{what}, {row['layout']}"
