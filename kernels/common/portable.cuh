@@ -121,10 +121,23 @@ HOST_DEVICE void pause() { __nanosleep(20); }
 
 #include <sched.h>
 
-#define KERNEL extern "C"
+#include <utility>
+
+#define KERNEL static
 #define RESIDENT(blocks)
 #define HOST_DEVICE inline __attribute__((always_inline))
 #define SELDOM inline __attribute__((noinline))
+// The entry point by which the host launches a kernel, for which all of them look the same: its arguments come by address.
+#define PACKED(name) \
+    extern "C" void packed_##name(i64 begin, i64 end, void* const* arguments) { call(name, begin, end, arguments); }
+template <class... A, std::size_t... I> HOST_DEVICE void call(void (*kernel)(i64, i64, A...), i64 begin, i64 end,
+                                                              void* const* arguments, std::index_sequence<I...>) {
+    kernel(begin, end, *(A*)arguments[I]...);
+}
+template <class... A>
+HOST_DEVICE void call(void (*kernel)(i64, i64, A...), i64 begin, i64 end, void* const* arguments) {
+    call(kernel, begin, end, arguments, std::index_sequence_for<A...>());
+}
 #define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
 #define GROUP_WIDTH 1
 #define FOR_EACH_GROUP FOR_EACH

@@ -1,4 +1,4 @@
-"""The CPU: kernels compiled by the host's compiler, a slice of the items a call, the slices on threads."""
+"""The CPU: kernels compiled by the host's compiler, which threads of our own take in slices of the items."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import ctypes
 import functools
 import mmap
 import threading
-import time
+import weakref
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,15 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Types, in_memory, variant
+from readmap.backend.compilation.signatures import Packed, Types, in_memory, variant
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
 
-#: Items of a first call, but one of a grouped kernel, which may take long, and the seconds that calls are to last:
-#: short enough for an interrupt to be heard, long enough for the calls themselves not to count.
-SLICE, CALL_SECONDS = 256, 0.005
+#: Items of a thread's first call, but one of a grouped kernel, which may take long.
+SLICE = 256
 
+#: Milliseconds between two moments at which a launch hears an interrupt.
+PATIENCE = 50
 
 #: Bytes of a chunk at least, and for each thread: what a chunk costs beside its reads, threads do not share.
 CHUNK_BYTES, THREAD_BYTES = 8 << 20, 4 << 20
@@ -38,7 +39,7 @@ _POPULATE_READ = 22
 
 
 class CpuBackend(Backend):
-    """Threads of this process. ctypes drops the interpreter's lock during a call, so slices run in parallel."""
+    """Threads of this process, which do not wait for the interpreter's lock while they take a launch."""
 
     name = "cpu"
     xp = np
@@ -55,7 +56,6 @@ class CpuBackend(Backend):
         self.threads = self.groups = self.resident_groups = threads or available_processors()
         self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
         self.chunks_at_once = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
-        self._pool = ThreadPoolExecutor(self.threads, "readmap") if self.threads > 1 else None
 
     def own_stream(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
@@ -104,9 +104,9 @@ class CpuBackend(Backend):
             target[begin:end] = source[begin:end]
             pages.madvise(mmap.MADV_DONTNEED, *region)
 
-        parts = range(0, len(source), PART_BYTES)
-        for _ in self._pool.map(copy, parts) if self._pool else map(copy, parts):
-            pass
+        with ThreadPoolExecutor(self.threads, "readmap-copy") as pool:
+            for _ in pool.map(copy, range(0, len(source), PART_BYTES)):
+                pass
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
@@ -132,55 +132,51 @@ class CpuBackend(Backend):
         pass
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
-        function = _function(kernel, types)
-        values = [in_memory(argument) for argument in arguments]
-        slices = _Slices(
-            count, self.threads, 1 if kernel.grouped or kernel.by_block else SLICE, 1 if kernel.in_order else count
-        )
-        if self._pool is None or count == 1:
-            slices.run(function, values)
-            return
-        running = []
+        function, threads = _function(kernel, types), self._threads
+        values = [
+            argument.memory if isinstance(argument, Packed) else parameter.ctype(in_memory(argument))
+            for argument, parameter in zip(arguments, kernel.signature.parameters, strict=True)
+        ]
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        first = 1 if kernel.grouped or kernel.by_block else SLICE
+        launch = _Launch()
         try:
-            for _ in range(self.threads):
-                running.append(self._pool.submit(slices.run, function, values))
-            for done in running:
-                done.result()
-        except BaseException:
+            threads.begin(launch, function, addresses, count, first, 1 if kernel.in_order else count)
+            while not threads.join(launch, PATIENCE):
+                pass  # where an interrupt is heard
+        finally:
             # Whoever is interrupted drops the arrays, and the calls that are under way still write to them.
-            slices.stop()
-            wait(running)
-            raise
+            threads.end(launch)
+
+    @functools.cached_property
+    def _threads(self) -> _Threads:
+        with _opening:
+            return _Threads(self.threads - self.chunks_at_once)
 
 
-class _Slices:
-    """The items of a launch, taken by threads in slices that grow until a call takes its time."""
+#: The memory of a launch of kernels/common/threads.cu.
+_Launch = ctypes.c_int64 * 8
 
-    def __init__(self, count: int, threads: int, first: int, most: int) -> None:
-        """first: items of a thread's first call. most: of any."""
-        self._next, self._count, self._threads, self._first, self._most = 0, count, threads, first, most
-        self._lock = threading.Lock()
+_opening = threading.Lock()
 
-    def stop(self) -> None:
-        """Leave the rest: an interrupt does not wait for it."""
-        with self._lock:
-            self._next = self._count
 
-    def run(self, function: Any, values: list[Any]) -> None:
-        """Call the function on slices until none are left."""
-        size = least = max(min(self._first, self._count // (8 * self._threads), self._most), 1)
-        while True:
-            with self._lock:
-                begin = self._next
-                # What is left is divided so that the threads end together.
-                end = min(begin + max(min(size, (self._count - begin) // (2 * self._threads)), least), self._count)
-                self._next = end
-            if begin == end:
-                return
-            began = time.perf_counter()
-            function(begin, end, *values)
-            taken = time.perf_counter() - began
-            size = max(min(int((end - begin) * CALL_SECONDS / max(taken, 1e-9)), 2 * size, self._most), least)
+class _Threads:
+    """The host's threads of kernels/common/threads.cu, which ctypes calls without the interpreter's lock."""
+
+    def __init__(self, count: int) -> None:
+        """count: beside those that launch."""
+        library = _library("common/threads", ())
+        library.open_threads.restype = ctypes.c_void_p
+        handle = library.open_threads(ctypes.c_int64(count))
+        if not handle:
+            raise MemoryError
+        begin, join, end, close = library.begin_launch, library.join_launch, library.end_launch, library.close_threads
+        number, address = ctypes.c_int64, ctypes.c_void_p
+        begin.argtypes = [address, address, address, address, number, number, number]
+        join.argtypes, join.restype = [address, address, number], ctypes.c_bool
+        end.argtypes, close.argtypes = [address, address], [address]
+        self.begin, self.join, self.end = (functools.partial(call, handle) for call in (begin, join, end))
+        weakref.finalize(self, close, handle).atexit = False
 
 
 @functools.cache
@@ -200,9 +196,7 @@ def _library(module: str, types: Types) -> ctypes.CDLL:
 
 
 @functools.cache
-def _function(kernel: Kernel, types: Types) -> Any:
-    function = getattr(_library(kernel.module, variant(kernel.module, types)), kernel.name)
-    function.restype = None
-    parameters = (parameter.ctype for parameter in kernel.signature.parameters)
-    function.argtypes = [ctypes.c_int64, ctypes.c_int64, *parameters]
-    return function
+def _function(kernel: Kernel, types: Types) -> int | None:
+    """The address of its entry point that takes packed arguments."""
+    function = getattr(_library(kernel.module, variant(kernel.module, types)), f"packed_{kernel.name}")
+    return ctypes.cast(function, ctypes.c_void_p).value

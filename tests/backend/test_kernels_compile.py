@@ -4,16 +4,15 @@ A kernel that has not changed is not compiled again: its code stays in readmap's
 """
 
 import os
-import pathlib
 
 import pytest
 from session import ARCHITECTURES
 
 from readmap.backend.compilation import nvrtc
 from readmap.backend.compilation.signatures import variant
+from readmap.backend.compilation.sources import modules
 
-KERNELS = pathlib.Path(__file__).resolve().parents[2] / "kernels"
-MODULES = sorted(path.relative_to(KERNELS).with_suffix("").as_posix() for path in KERNELS.glob("*/*.cu"))
+MODULES = modules(for_gpu=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

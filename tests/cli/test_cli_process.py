@@ -220,6 +220,6 @@ def test_many_start_with_an_empty_cache(environment: dict[str, str], tmp_path: P
     processes = [started(environment, tmp_path, "index", "ref.fa", "-o", name, "-q") for name in names]
     assert [ended(process) for process in processes] == [(0, b"", b"")] * len(names)
     libraries = sorted(library.name.rsplit("-", 2)[0] for library in cache.iterdir())
-    assert libraries == ["common-checksums", "index-codes", "index-fasta", "index-index"]
+    assert libraries == ["common-checksums", "common-threads", "index-codes", "index-fasta", "index-index"]
     arrays = {(tmp_path / name / "suffix_array.npy").read_bytes() for name in names}
     assert len(arrays) == 1

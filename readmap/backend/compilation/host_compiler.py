@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 from readmap.backend.compilation import cache
-from readmap.backend.compilation.signatures import Types
+from readmap.backend.compilation.signatures import Types, signatures
 from readmap.backend.compilation.sources import digest, folder
 from readmap.errors import BackendError
 
-FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti")
+FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-pthread", "-fno-exceptions", "-fno-rtti")
 
 #: x86-64 levels from the highest down, with the processor flags (as Linux names them) by which each is known.
 LEVELS = {
@@ -76,10 +76,11 @@ def library_name(module: str, types: Types, for_level: str) -> str:
 
 def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
-    source = folder() / f"{module}.cu"
+    lines = [f'#include "{module}.cu"', *(f"PACKED({kernel})" for kernel in signatures(module))]
     # Zig writes the levels with underscores.
     machine = chosen.replace("-", "_") if "ziglang" in command() else chosen
-    line = [*command(), *FLAGS, f"-march={machine}", *given, "-x", "c++", str(source), "-o", str(out)]
-    done = subprocess.run(line, capture_output=True, text=True)
+    line = [*command(), *FLAGS, f"-march={machine}", *given, "-x", "c++", "-", "-o", str(out)]
+    done = subprocess.run(line, input="\n".join([*lines, ""]), capture_output=True, text=True)
     if done.returncode:
+        source = folder() / f"{module}.cu"
         raise BackendError(f"{' '.join(command())} could not compile {source}:\n{done.stderr.strip()}")

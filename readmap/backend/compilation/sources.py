@@ -9,8 +9,9 @@ from pathlib import Path
 
 from readmap.errors import BackendError
 
-#: Modules that only a GPU has a use for.
+#: Modules that only a GPU has a use for, and only the host.
 FOR_GPUS = {"pairwise/sweep_9_to_15_rows", "pairwise/sweep_17_to_24_rows"}
+FOR_HOSTS = {"common/threads"}
 
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
@@ -28,7 +29,8 @@ def folder() -> Path:
 def modules(*, for_gpu: bool) -> list[str]:
     """All modules that a GPU has a use for, or a CPU, as ROOM/NAME: one a kernels/ROOM/NAME.cu file."""
     names = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().glob("*/*.cu"))
-    return [name for name in names if for_gpu or name not in FOR_GPUS]
+    others = FOR_HOSTS if for_gpu else FOR_GPUS
+    return [name for name in names if name not in others]
 
 
 @functools.cache
