@@ -11,7 +11,8 @@ from statistics import median
 
 from benchmarks.common import Options, Row, figure, readmap, run
 from benchmarks.distinct import write_lanes
-from benchmarks.index import genome, touch
+from benchmarks.human import genome
+from benchmarks.index import touch
 from benchmarks.map import check
 from benchmarks.peers import Peer, index_of, peer_of
 from benchmarks.reads import search

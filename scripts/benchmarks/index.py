@@ -12,10 +12,9 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from benchmarks.common import SHARED, Options, Row, figure, readmap, run
+from benchmarks.common import Options, Row, figure, readmap, run
+from benchmarks.human import HUMAN, SMALL, bases, genome
 
-SIMULATOR = SHARED / "tools/human_scale.py"
-HUMAN, SMALL = 3_100_000_000, 100_000_000
 CHECKED_LINES = 500_000  # of the FASTA, some 30 Mbp
 
 #: Seconds, and bytes of memory, by device, size and threads.
@@ -49,27 +48,6 @@ def benchmark_index(options: Options) -> tuple[Row, Row]:
     usual = None if options.reference else (options.device, bases(options), options.threads)
     figures = {"checked": checked, "touched_bytes": size, "runs": rows, "bars": hold_to_bars(medians, usual)}
     return figures | {"medians": [{"run": name, **row} for name, row in medians.items()]}, told
-
-
-def genome(options: Options) -> Path:
-    """The FASTA: the one that is given, or the simulator's, kept from an earlier run."""
-    if options.reference:
-        return Path(options.reference)
-    folder: Path = options.work / f"human-{bases(options)}"
-    if not (folder / "ref.fa").exists():
-        if not SIMULATOR.exists():
-            print(f"skipped: {SIMULATOR} is not there; give --reference, or set READMAP_SHARED")
-            sys.exit(0)
-        part = folder.with_name(f"part.{folder.name}")
-        shape = ["--size", str(bases(options)), "--chroms", str(options.chroms), "--reads", "0"]
-        run([sys.executable, SIMULATOR, part, *shape, "--processes", str(options.processes)], options.work)
-        part.rename(folder)
-    return folder / "ref.fa"
-
-
-def bases(options: Options) -> int:
-    """Of the simulator's genome."""
-    return int(options.bases or {"cuda": HUMAN, "cpu": SMALL}[options.device])
 
 
 def check(options: Options, reference: Path) -> Row:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from benchmarks.common import Options, Row, figure, readmap, run
-from benchmarks.index import HUMAN, genome, touch
+from benchmarks.human import SETS, genome, pairs
+from benchmarks.index import touch
 from benchmarks.map import check
-from benchmarks.peers import PEERS, Peer, index_of, peer_of
-from benchmarks.reads import SIMULATOR, search
+from benchmarks.reads import search
 from benchmarks.stages import BETWEEN, UNTIMED, time_stages
 
-# Options of the simulator for pairs, and how many of the repeats are taken.
-SETS = {
-    "150": ("--snp 0.001 --indel 0.0001", 1.0),
-    "100": ("--snp 0.001 --indel 0.0001 -l 100", 0.5),
-    "250": ("--snp 0.001 --indel 0.0001 -l 250 --insert-mean 600", 0.5),
-    "hard": ("--snp 0.005 --indel 0.0005 --err-scale 3", 0.5),
-}
 USUAL = "150"
 FEW = 10_000  # reads of a file of which the start and the end take most of the time
 
@@ -32,27 +21,21 @@ BARS = {"steady": 6.0, "command": 4.0, "start": 0.8}
 
 
 def benchmark_scale(options: Options) -> tuple[Row, Row]:
-    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels.
-
-    On the CPU each command runs in turn with the peer's.
-    """
+    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels."""
     reference, work = genome(options), options.work
-    sets = {"given": [*options.reads]} if options.reads else simulated(options, reference)
+    sets = {"given": [*options.reads]} if options.reads else pairs(options, SETS)
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
     usual = sets.get(USUAL) or sets["given"]
-    checked, peer = check(options, usual), peer_of(options)
-    index = index_of(peer, options, reference) if peer else None
+    checked = check(options, usual)
     touch(options, reference)
     rows, kernels = [], dict[str, list[Row]]()
     for name, reads in sets.items():
-        times = max(int(options.repeat * SETS[name][1]), 1) if name in SETS else options.repeat
+        times = max(int(options.repeat * SETS[name].share), 1) if name in SETS else options.repeat
         kernels[name] = time_stages(options, reads, options.pairs * 2, [work / "stage.sam"])["stages"]
         shown = {"set": name, "kernels_ns_a_read": kernels_of(kernels[name])}
         many = repeated(work, reads, times)
         row, _ = row_of(options, many, "out.sam")
         rows.append(shown | row)
-        if peer:
-            rows.append({"set": name} | peer_row(options, peer, index, many, row["reads"]))
         if reads is usual:
             row, _ = row_of(options, many, "out.bam", "--sort")
             rows.append(shown | row)
@@ -61,32 +44,6 @@ def benchmark_scale(options: Options) -> tuple[Row, Row]:
     row, told = row_of(options, [first(work, path) for path in usual], "out.sam")
     rows.append({"set": "few"} | row)
     return checked | {"commands": rows, "kernels": flat(kernels), "bars": hold_to_bars(options, rows)}, told
-
-
-def peer_row(options: Options, peer: Peer, index: Path, reads: Sequence[Path], count: int) -> Row:
-    """Medians of so many runs of the peer as are counted of readmap, after one that brings its index into memory."""
-    target = options.work / "peer.sam"
-    taken = [run(peer.map(options, index, reads), options.work, target) for _ in range(options.runs + 1)][1:]
-    target.unlink()
-    medians = {key: median(row[key] for row in taken) for key in taken[0]}
-    rate = {"reads_a_second": round(count / medians["wall_seconds"])}
-    return {"layout": "pairs", "output": peer.name, "reads": count} | medians | rate
-
-
-def simulated(options: Options, reference: Path) -> dict[str, list[Path]]:
-    """The files of the sets, kept from an earlier run."""
-    sets = {name: [options.work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in options.sets}
-    jobs = []
-    for seed, (name, files) in enumerate(sets.items(), 1):
-        if not all(file.exists() for file in files):
-            words = [SIMULATOR, "reads", reference, "-n", options.pairs, "--seed", seed, "-q"]
-            words += ["-1", files[0], "-2", files[1], *SETS[name][0].split()]
-            print(shlex.join(map(str, words)), file=sys.stderr)
-            jobs.append(subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL))
-    codes = [job.wait() for job in jobs]
-    if any(codes):
-        sys.exit("benchmark: the simulator failed")
-    return sets
 
 
 def repeated(work: Path, reads: Sequence[Path], times: int) -> list[Path]:
@@ -133,15 +90,10 @@ def flat(kernels: dict[str, list[Row]]) -> list[Row]:
 
 
 def hold_to_bars(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """Verdicts on the usual sets of a GPU; on the CPU, on each beside the peer's."""
+    """Verdicts on the usual sets of a GPU."""
     held = options.device == "cuda" and not options.reads
-    beside = 1.0 if (options.bases, options.threads, options.peer) == (HUMAN, 16, "minibwa") else None
     found = []
-    for own, other in pairwise(rows):
-        if other["output"] in (peer.name for peer in PEERS.values()):
-            ratio = other["wall_seconds"] / own["wall_seconds"]
-            found.append(figure(f"reads/s, {own['set']}, readmap / {other['output']}", ratio, "times", ">=", beside))
-    for row in (row for row in rows if row["set"] in (USUAL, "given") and row["output"] == "sam"):
+    for row in (row for row in rows if row["set"] in (USUAL, "given") and "bam" not in row["output"]):
         steady, command = row["steady_reads_a_second"] / 1e6, row["reads_a_second"] / 1e6
         for what, value in (("steady", steady), ("command", command)):
             name = f"{what}, {row['layout']}"
