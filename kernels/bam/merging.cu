@@ -1,5 +1,5 @@
 // Sorted parts of runs -> their records in order. The host alone merges, a piece a thread; what it reads comes as addresses.
-#include "common/portable.cuh"
+#include "bam/marking.cuh"
 
 // Keys of some bytes: numbers of eight, or bytes that compare one after the other.
 struct KeyOrder {
@@ -39,29 +39,35 @@ struct Heap {
 
 // An item is all records. Of each part: next_keys and next_borders, where its first key lies, and where what says that its
 // first record begins, counted from bytes_begin on; last_keys, behind its keys. merged, keys, ends: the records in order,
-// their keys, and where each ends. heap: scratch.
+// their keys, and where each ends: `written` of them, those that are not left out. heap: scratch.
 KERNEL void merge_records(i64 begin, i64 end, u64* next_keys OF(parts), u64* next_borders OF(parts),
                           const u64* last_keys OF(parts), const u64* bytes_begin OF(parts), i32* heap OF(parts),
-                          u8* merged OF(room), u8* keys OF(records* key_bytes), i64* ends OF(records), i64 parts,
-                          i64 room, i64 records, i64 key_bytes, i32 are_numbers) {
+                          Marking marking, u8* merged OF(room), u8* keys OF(records* key_bytes), i64* ends OF(records),
+                          i64* written OF(items), i64 parts, i64 room, i64 records, i64 key_bytes, i32 are_numbers) {
     FOR_EACH(item, begin, end) {
         Heap coming = {heap, parts, next_keys, {key_bytes, are_numbers != 0}};
         for (i32 part = 0; part < parts; ++part) heap[part] = part;
         for (i64 at = parts / 2 - 1; at >= 0; --at) coming.settle(at);
-        i64 at = 0;
+        i64 at = 0, count = 0;
         for (i64 record = 0; record < records; ++record) {
             i32 part = heap[0];
             const i64* border = (const i64*)next_borders[part];
             const u8 *bytes = (const u8*)(bytes_begin[part] + (u64)border[0]), *key = (const u8*)next_keys[part];
-            i64 length = border[1] - border[0];
+            i64 held = border[1] - border[0];
+            u8 mark = marking.mark(bytes, held);
+            i64 length = marking.written(held, mark), copied = marking.copied(length, mark);
             if (at + length > room) return;
-            for (i64 i = 0; i < length; ++i) merged[at + i] = bytes[i];
-            for (i64 i = 0; i < key_bytes; ++i) keys[record * key_bytes + i] = key[i];
-            ends[record] = at += length;
+            if (length) {
+                for (i64 i = 0; i < copied; ++i) merged[at + i] = bytes[i];
+                marking.put(merged + at, length, mark);
+                for (i64 i = 0; i < key_bytes; ++i) keys[count * key_bytes + i] = key[i];
+                ends[count++] = at += length;
+            }
             next_borders[part] += sizeof(i64);
             next_keys[part] += (u64)key_bytes;
             if (next_keys[part] == last_keys[part]) heap[0] = heap[--coming.count];
             if (coming.count) coming.settle(0);
         }
+        written[item] = count;
     }
 }

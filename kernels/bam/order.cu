@@ -1,8 +1,10 @@
 // Records of BAM by their places: a key for each, and the records again in the order of the keys.
-#include "common/bam_fields.cuh"
-#include "common/flags.cuh"
+#include "bam/marking.cuh"
 #include "common/copying.cuh"
 #include "common/item_record.cuh"
+
+// Beside the marks of a record's fragment: it is not left out.
+const u8 WRITTEN = 128;
 
 // Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
@@ -23,33 +25,49 @@ KERNEL void key_records(i64 begin, i64 end, const u8* bytes OF(some), const i64*
     }
 }
 
-// An item is a record of the new order: its length.
+// An item is a record of the new order: its length, and that of what stands behind it.
 KERNEL void order_lengths(i64 begin, i64 end, const i64* lengths OF(records), const u32* order OF(items),
-                          i64* new_lengths OF(items), i64 records) {
-    FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]];
+                          i64* new_lengths OF(items), i64 records, i64 tail) {
+    FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]] + tail;
 }
 
-// An item is a record of the new order, which a group copies. starts: where the records lie; ends: where the copies end.
+// An item is a record of the new order, which a group copies. starts: where the records lie; ends: where the copies end, with
+// what stands behind them: the numbers of their fragments, if they have a tail.
 KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(records),
                            const i64* lengths OF(records), const u32* order OF(items), const i64* ends OF(items),
-                           u8* sorted OF(some), i64 records) {
+                           const i64* numbers OF(some), u8* sorted OF(some), i64 records, i64 tail) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 record = order[item], length = lengths[record];
-        copy_by_group(bytes + starts[record], length, sorted + ends[item] - length);
+        u8* behind = sorted + ends[item] - tail;
+        copy_by_group(bytes + starts[record], length, behind - length);
+        for (i64 i = group_lane(); i < tail; i += GROUP_WIDTH) behind[i] = (u8)(numbers[record] >> 8 * i);
+    }
+}
+
+// An item is a record: the number behind it counts from the first fragment of all batches on.
+KERNEL void number_fragments(i64 begin, i64 end, u8* bytes OF(some), const i64* ends OF(items), i64 first, i64 tail) {
+    FOR_EACH(record, begin, end) {
+        u8* number = bytes + ends[record] - tail;
+        i64 value = first;
+        for (i64 i = 0; i < tail; ++i) value += (i64)number[i] << 8 * i;
+        for (i64 i = 0; i < tail; ++i) number[i] = (u8)(value >> 8 * i);
     }
 }
 
 // Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
 // run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
-// `first` on.
+// `first` on; what is left out gets a key behind all others.
 KERNEL void lay_run(i64 begin, i64 end, const u8* bytes OF(some), const u64* keys OF(items), const i64* ends OF(items),
-                    u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items), u32* numbers OF(items),
-                    i64 first) {
+                    Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
+                    u8* marks OF(items), u32* numbers OF(items), i64 first, i64 contigs) {
     FOR_EACH(record, begin, end) {
-        i64 start = record ? ends[record - 1] : 0;
-        all_keys[record] = keys[record];
+        i64 start = record ? ends[record - 1] : 0, held = ends[record] - start;
+        u8 mark = marking.mark(bytes + start, held);
+        i64 length = marking.written(held, mark);
+        all_keys[record] = length ? keys[record] : (u64)(contigs + 1) << 32;
         addresses[record] = (u64)(bytes + start);
-        lengths[record] = ends[record] - start;
+        lengths[record] = length;
+        marks[record] = (u8)(mark | (length ? WRITTEN : 0));
         numbers[record] = (u32)(first + record);
     }
 }
@@ -63,13 +81,16 @@ KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* fir
     }
 }
 
-// An item is a record of a piece, which a group copies. addresses and lengths: of all records; order: the numbers of the
-// piece's; ends: where they end, which all count from `origin` on.
+// An item is a record of a piece, which a group copies and marks. addresses, lengths and marks: of all records; order: the
+// numbers of the piece's; ends: where they end, which all count from `origin` on.
 KERNEL void gather_piece(i64 begin, i64 end, const u64* addresses OF(records), const i64* lengths OF(records),
-                         const u32* order OF(items), const i64* ends OF(items), u8* piece OF(some), i64 records,
-                         i64 origin) {
+                         const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items),
+                         Marking marking, u8* piece OF(some), i64 records, i64 origin) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 record = order[item], length = lengths[record];
-        copy_by_group((const u8*)addresses[record], length, piece + (ends[item] - origin) - length);
+        u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];
+        copy_by_group((const u8*)addresses[record], marking.copied(length, mark), copy);
+        group_sync();
+        if (group_lane() == 0) marking.put(copy, length, mark);
     }
 }

@@ -18,5 +18,10 @@ struct BamFields {
     HOST_DEVICE i64 name_length() const { return bytes[12]; }  // with its NUL
     HOST_DEVICE i64 operation_count() const { return u16_at(bytes + 16); }
     HOST_DEVICE i64 flag() const { return u16_at(bytes + 18); }
+    HOST_DEVICE i64 letters() const { return i32_at(bytes + 20); }
     HOST_DEVICE u32 operation(i64 i) const { return u32_at(bytes + FIELDS + name_length() + 4 * i); }
+    HOST_DEVICE const u8* qualities() const {
+        return bytes + FIELDS + name_length() + 4 * operation_count() + (letters() + 1) / 2;
+    }
+    HOST_DEVICE const u8* tags() const { return qualities() + letters(); }
 };

@@ -110,6 +110,10 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { atomicOr(address, value); }
 HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
+// What was there; where that was expected, it is the other number now.
+HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
+    return atomicCAS(address, expected, number);
+}
 // What other groups may have written meanwhile, and what they are to find: a word, whole.
 HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
 HOST_DEVICE u64 fresh(const u64* address) { return *(volatile const u64*)address; }
@@ -197,6 +201,10 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
 }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
+    __atomic_compare_exchange_n(address, &expected, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
 HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
 HOST_DEVICE u64 fresh(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
 HOST_DEVICE void publish(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }

@@ -18,7 +18,10 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.buffers import BufferPool
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import count_marked
 from readmap.backend.sorting import sort_pairs
+from readmap.bam.marking import Marking
 from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths
 from readmap.bam.runs import Seen
 
@@ -28,6 +31,8 @@ _LAY, _CUT, _GATHER = (
     Kernel("bam/order", "gather_piece", grouped=True),
 )
 
+_WRITTEN = constant("bam/order.cu", "WRITTEN")
+
 #: Bytes of a piece.
 PIECE_BYTES = 64 << 20
 
@@ -35,8 +40,8 @@ PIECE_BYTES = 64 << 20
 GATHERERS, BUFFERS = 8, 12
 
 #: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys, numbers and
-#: lengths twice, address and end.
-SIDE_BYTES = 72
+#: lengths twice, address, end and mark.
+SIDE_BYTES = 73
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,8 @@ class Ordered:
 
     Attributes:
         keys: uint64 [records], ascending. ends: int64 [records], where each ends, one behind the other.
-        order: uint32 [records], the number of each among the runs' records, of which addresses, uint64, and lengths,
-            int64, are those [records]. runs: in whose memory they lie.
+        order: uint32 [records], the number of each among the runs' records, of which addresses, uint64, lengths,
+            int64, and marks, uint8, are those [records]. runs: in whose memory they lie. marking: what is marked.
     """
 
     keys: Array
@@ -68,7 +73,9 @@ class Ordered:
     order: Array
     addresses: Array
     lengths: Array
+    marks: Array
     runs: list[SortedRecords]
+    marking: Marking
 
 
 class DeviceRuns:
@@ -101,22 +108,27 @@ class DeviceRuns:
         runs, self._runs, self._held = self._runs, [], 0
         return runs
 
-    def ordered(self, runs: list[SortedRecords]) -> Ordered:
-        """The records of some runs in order, those of equal keys as they came."""
+    def ordered(self, runs: list[SortedRecords], marking: Marking) -> Ordered:
+        """The records of some runs in order, those of equal keys as they came, but for what is left out."""
         backend, total = self.backend, sum(len(run.ends) for run in runs)
         keys, addresses = backend.empty(total, np.uint64), backend.empty(total, np.uint64)
         lengths, numbers = backend.empty(total, np.int64), backend.empty(total, np.uint32)
+        marks = backend.empty(total, np.uint8)
         end = 0
         for run in runs:
             first, end = end, end + len(run.ends)
             own = {"all_keys": keys[first:end], "addresses": addresses[first:end], "lengths": lengths[first:end]}
-            given = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "numbers": numbers[first:end]}
-            backend.launch(_LAY, len(run.ends), **given, **own, first=first)
+            own |= {"numbers": numbers[first:end], "marks": marks[first:end]}
+            given = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "marking": marking}
+            backend.launch(_LAY, len(run.ends), **given, **own, first=first, contigs=self._contigs)
         scratch = backend.empty(total, np.uint64), backend.empty(total, np.uint32)
         bits = PLACE_BITS + (self._contigs + 1).bit_length()
         keys, order = sort_pairs(keys, numbers, *scratch, bits, backend)
+        if marking.is_removed:
+            written = count_marked(marks, _WRITTEN, backend)
+            keys, order = keys[:written], order[:written]
         ends = backend.prefix_sums(order_lengths(lengths, order, backend))
-        return Ordered(keys, ends, order, addresses, lengths, runs)
+        return Ordered(keys, ends, order, addresses, lengths, marks, runs, marking)
 
     def pieces(self, ordered: Ordered, look: Callable[..., Seen], fetched: bool) -> Iterator[DevicePiece[Seen]]:
         """All records in pieces, of which each is to be released; the next ones are gathered meanwhile.
@@ -151,6 +163,7 @@ class DeviceRuns:
         backend, (begin, origin), (end, behind) = self.backend, cut, following
         ends, piece = ordered.ends[begin:end], backend.empty(behind - origin, np.uint8)
         given = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[begin:end]}
+        given |= {"marks": ordered.marks, "marking": ordered.marking}
         shape = {"ends": ends, "records": len(ordered.lengths), "origin": origin}
         backend.launch(_GATHER, end - begin, **given, **shape, piece=piece)
         seen = look(piece, ends, origin, backend)

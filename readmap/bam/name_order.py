@@ -15,10 +15,13 @@ _WRITE = Kernel("bam/name_order", "write_keys")
 WORD_BYTES = 8
 
 
-def sort_by_name(records: Array, lengths: Array, ends: Array, backend: Backend) -> SortedRecords:
+def sort_by_name(
+    records: Array, lengths: Array, ends: Array, backend: Backend, fragments: Array | None = None
+) -> SortedRecords:
     """The records in the order of their names, those of a name by their flags.
 
     records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix sum.
+    fragments: int64, the number of each entry's, which is to stand behind the record.
     """
     entries, given = len(lengths), {"bytes": records, "lengths": lengths, "ends": ends}
     most = backend.full(1, 0, np.int32)
@@ -31,5 +34,5 @@ def sort_by_name(records: Array, lengths: Array, ends: Array, backend: Backend) 
     order = order_by(by_word, backend)[: count_marked(is_record, ANY_MARK, backend)]
     written = backend.empty(WORD_BYTES * count * len(order), np.uint8)
     backend.launch(_WRITE, len(order), words=words, order=order, keys=written, **shape)
-    gathered, new_ends = gather(records, ends - lengths, lengths, order, backend)
+    gathered, new_ends = gather(records, ends - lengths, lengths, order, backend, fragments)
     return SortedRecords(gathered, written.reshape(-1, WORD_BYTES * count), new_ends)

@@ -11,8 +11,10 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.marks import ANY_MARK, count_marked
 from readmap.backend.sorting import sort_pairs
+from readmap.bam.marking import TAIL
 
 _KEYS = Kernel("bam/order", "key_records")
+_NUMBER = Kernel("bam/order", "number_fragments")
 _LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records", grouped=True)
 
 #: Bits of a key below those of the contig: position and strand.
@@ -48,11 +50,13 @@ def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:
     return keys if keys.ndim == 1 else keys.view(f"S{keys.shape[1]}").reshape(-1)
 
 
-def sort_records(records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend) -> SortedRecords:
+def sort_records(
+    records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend, fragments: Array | None = None
+) -> SortedRecords:
     """The records in the order of their places.
 
     records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix sum.
-    contigs: of the header.
+    contigs: of the header. fragments: int64, the number of each entry's, which is to stand behind the record.
     """
     entries = len(lengths)
     keys, numbers = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
@@ -62,24 +66,34 @@ def sort_records(records: Array, lengths: Array, ends: Array, contigs: int, back
     scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
     count = count_marked(is_record, ANY_MARK, backend)
-    gathered, new_ends = gather(records, ends - lengths, lengths, order[:count], backend)
+    gathered, new_ends = gather(records, ends - lengths, lengths, order[:count], backend, fragments)
     return SortedRecords(gathered, keys[:count], new_ends)
 
 
-def order_lengths(lengths: Array, order: Array, backend: Backend) -> Array:
-    """The lengths, int64, of the records that an order, uint32, names."""
+def number_fragments(run: SortedRecords, first: int, backend: Backend) -> None:
+    """Have the numbers behind the records count from the first fragment of all batches on; first: that of the run's."""
+    backend.launch(_NUMBER, len(run.ends), bytes=run.bytes, ends=run.ends, first=first, tail=TAIL)
+
+
+def order_lengths(lengths: Array, order: Array, backend: Backend, tail: int = 0) -> Array:
+    """The lengths, int64, of the records that an order, uint32, names, with what stands behind them."""
     new_lengths = backend.empty(len(order), np.int64)
-    backend.launch(_LENGTHS, len(order), lengths=lengths, order=order, new_lengths=new_lengths, records=len(lengths))
+    given = {"lengths": lengths, "order": order, "records": len(lengths), "tail": tail}
+    backend.launch(_LENGTHS, len(order), **given, new_lengths=new_lengths)
     return new_lengths
 
 
-def gather(records: Array, starts: Array, lengths: Array, order: Array, backend: Backend) -> tuple[Array, Array]:
+def gather(
+    records: Array, starts: Array, lengths: Array, order: Array, backend: Backend, fragments: Array | None = None
+) -> tuple[Array, Array]:
     """Some records behind each other, uint8, and where each ends, int64.
 
-    starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted.
+    starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted. fragments: as
+    sort_records has them.
     """
-    ends, total = backend.ends(order_lengths(lengths, order, backend))
+    numbers, tail = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, TAIL)
+    ends, total = backend.ends(order_lengths(lengths, order, backend, tail))
     gathered = backend.empty(total, np.uint8)
     places = {"starts": starts, "lengths": lengths, "order": order, "ends": ends, "records": len(lengths)}
-    backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, **places)
+    backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tail=tail, **places)
     return gathered, ends

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
+from readmap.bam.marking import TYPE_TAG_BYTES, Marking, unmarked
 from readmap.bam.memory import Memory
 from readmap.formats.faults import naming
 
@@ -72,13 +73,13 @@ class Piece(Generic[Seen]):
 
     Attributes:
         buffer: whose first bytes are theirs, to be released. keys: of each. ends: int64, where each ends.
-        seen: what was asked for of them.
+        seen: what was asked for of them; None where there are none.
     """
 
     buffer: Buffer
     keys: Keys
     ends: Places
-    seen: Seen
+    seen: Seen | None
 
     @property
     def bytes(self) -> Bytes:
@@ -166,7 +167,7 @@ class Runs:
         path = self._scratch / f"{len(self._runs) - len(held)}.run"
         keys, borders, size = [], [np.zeros(1, np.int64)], 0
         with naming(str(path)), open(path, "xb", buffering=0) as file:
-            for piece in self._merged(held, nothing):
+            for piece in self._merged(held, unmarked(self._alone), nothing):
                 _write(piece.bytes, file)
                 keys.append(piece.keys)
                 borders.append(piece.ends + size)
@@ -178,9 +179,12 @@ class Runs:
         self.spilled_bytes += size
         self._used = 0
 
-    def merged(self, look: Look[Seen]) -> Iterator[Piece[Seen]]:
-        """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile."""
-        return self._merged(self._runs, look)
+    def merged(self, look: Look[Seen], marking: Marking | None = None) -> Iterator[Piece[Seen]]:
+        """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile.
+
+        marking: of the host; None for none.
+        """
+        return self._merged(self._runs, marking or unmarked(self._alone), look)
 
     def close(self) -> None:
         """End the threads, and let go of the memory; another thread that adds to it ends at its next piece."""
@@ -196,29 +200,30 @@ class Runs:
     def _in_memory(self) -> int:
         return sum(len(run.keys) for run in self._runs if run.file is None)
 
-    def _merged(self, runs: list[Run], look: Look[Seen]) -> Iterator[Piece[Seen]]:
+    def _merged(self, runs: list[Run], marking: Marking, look: Look[Seen]) -> Iterator[Piece[Seen]]:
         if not runs:
             return
         begins = np.zeros(len(runs), np.int64)
         coming: deque[Future[Piece[Seen]]] = deque()
         for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
             if (cut > begins).any():
-                coming.append(self._mergers.submit(self._piece, runs, begins, cut, look))
+                coming.append(self._mergers.submit(self._piece, runs, begins, cut, marking, look))
             begins = cut
             if len(coming) > self._most_merged:
-                yield coming.popleft().result()
+                yield from _with_records(coming.popleft().result())
         while coming:
-            yield coming.popleft().result()
+            yield from _with_records(coming.popleft().result())
 
-    def _piece(self, runs: list[Run], begins: Places, ends: Places, look: Look[Seen]) -> Piece[Seen]:
-        """Some records of each run, merged."""
+    def _piece(self, runs: list[Run], begins: Places, ends: Places, marking: Marking, look: Look[Seen]) -> Piece[Seen]:
+        """Some records of each run, merged and marked."""
         parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
         # Runs of names have keys of other sizes.
         dtype = np.result_type(*(run.keys for run, _, _ in parts))
         held = [np.ascontiguousarray(run.keys[begin:end], dtype) for run, begin, end in parts]
         records, key_bytes = sum(map(len, held)), dtype.itemsize
         size = sum(int(run.borders[end] - run.borders[begin]) for run, begin, end in parts)
-        keys, placed = np.empty(records, dtype), np.empty(records, np.int64)
+        size += records * ((TYPE_TAG_BYTES if marking.has_type else 0) - marking.tail)
+        keys, placed, written = np.empty(records, dtype), np.empty(records, np.int64), np.empty(1, np.int64)
         with self._source(parts) as bytes_begin:
             buffer = self._pieces.take(size)
             self._alone.launch(
@@ -229,16 +234,19 @@ class Runs:
                 last_keys=np.array([one.ctypes.data + one.nbytes for one in held], np.uint64),
                 bytes_begin=np.array(bytes_begin, np.uint64),
                 heap=np.empty(len(parts), np.int32),
+                marking=marking,
                 merged=buffer.data[:size],
                 keys=keys.view(np.uint8),
                 ends=placed,
+                written=written,
                 parts=len(parts),
                 room=size,
                 records=records,
                 key_bytes=key_bytes,
                 are_numbers=int(dtype == np.uint64),
             )
-        return Piece(buffer, keys, placed, look(buffer.data[:size], placed))
+        keys, placed = keys[: written[0]], placed[: written[0]]
+        return Piece(buffer, keys, placed, look(buffer.data[: placed[-1]], placed) if len(placed) else None)
 
     @contextlib.contextmanager
     def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[list[int]]:
@@ -271,6 +279,14 @@ class Runs:
 
         for _ in self._copiers.map(copy, range(0, len(source), size)):
             pass
+
+
+def _with_records(piece: Piece[Seen]) -> Iterator[Piece[Seen]]:
+    """The piece, or none where all of its records are left out."""
+    if len(piece.ends):
+        yield piece
+    else:
+        piece.release()
 
 
 def _address(values: NDArray[Any], at: int) -> int:

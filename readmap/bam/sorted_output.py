@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend import Backend
 from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.device_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
+from readmap.bam.marking import Marker, Marking, unmarked
 from readmap.bam.order import SortedRecords
 from readmap.bam.runs import Keys, Piece, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
@@ -61,13 +63,17 @@ class SortedOutput(ByteSink):
         backend: CpuBackend,
         buffer: Callable[[int], Bytes] | None = None,
         device: DeviceRuns | None = None,
+        marker: Marker | None = None,
     ) -> None:
         """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
         else beside the output. index: of the output, where it is to have one. buffer: memory, uint8 [nbytes], from
-        which the output reads fastest. device: holds runs before memory does."""
+        which the output reads fastest. device: holds runs before memory does. marker: where records have the number of
+        their fragment behind them: which are duplicates."""
         self.name, self.from_device = output.name, device is not None
         self._device = device
+        self._marker = marker
         self._moving: Future[None] | None = None
+        self._backend = backend
         self._output = output
         self._index = index
         self._header_bytes = 0
@@ -124,7 +130,7 @@ class SortedOutput(ByteSink):
     def _bring(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
         backend = device.backend
         with backend.own_stream():
-            ordered = device.ordered(runs)
+            ordered = device.ordered(runs, unmarked(backend))
             self._runs.add(backend.to_host(ordered.keys), backend.to_host(ordered.ends))
             for piece in device.pieces(ordered, nothing, fetched=True):
                 self._runs.fill(piece.bytes)
@@ -177,16 +183,17 @@ class SortedOutput(ByteSink):
     def _pieces(self, look: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
         """All records in order: from the device, where no others are, else from the host."""
         device = self._device
-        if device is None:
-            yield self._runs.merged(look)
-        elif self._moving is None:
+        if device is not None and self._moving is None:
             with device.backend.own_stream():
-                ordered = device.ordered(device.take())
+                ordered = device.ordered(device.take(), self._marking(device.backend))
                 yield device.pieces(ordered, look, fetched=not self._output.from_device)
         else:
             self._move()
             self._moved()
-            yield self._runs.merged(look)
+            yield self._runs.merged(look, self._marking(self._backend))
+
+    def _marking(self, backend: Backend) -> Marking:
+        return self._marker.marking(backend) if self._marker else unmarked(backend)
 
     def _folder(self) -> Path:
         """A new one for files of records, gone in the end."""

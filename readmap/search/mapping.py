@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from readmap.bam.name_order import sort_by_name
 from readmap.bam.order import SortOrder, sort_records
+from readmap.duplicates.fragments import Described
+from readmap.duplicates.marker import Duplicates
 from readmap.reads.parsing import Reads
 from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
@@ -88,12 +90,22 @@ class Mapping:
     library's.
     """
 
-    def __init__(self, context: Context, style: Style | None = None, pairs_may_come: bool = True) -> None:
-        """context.sample: what is known before any read. pairs_may_come: even where the first reads are single."""
+    def __init__(
+        self,
+        context: Context,
+        style: Style | None = None,
+        pairs_may_come: bool = True,
+        duplicates: Duplicates | None = None,
+    ) -> None:
+        """context.sample: what is known before any read. pairs_may_come: even where the first reads are single.
+
+        duplicates: is told of all fragments, where duplicates of sorted records are to be marked.
+        """
         self.summary = MappingSummary()
         self._context = context
         self._style = style or Style()
         self._pairs_may_come = pairs_may_come
+        self._duplicates = duplicates
         self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
         self._known: dict[str, Context] = {}
         self._learning: _Learning | None = None
@@ -163,10 +175,12 @@ class Mapping:
         backend, reads, done = self._context.backend, held.reads, 0
         rests: Sequence[Reads] = ()
         try:
-            for part, blocks in self._parts(held):
+            for part, blocks, described in self._parts(held):
                 turn()
                 self.summary.add(part.counters)
                 done += part.reads.count
+                if self._duplicates and described and (run := blocks[RECORDS].run):
+                    self._duplicates.take(described, run, backend)
                 yield from blocks
             turn()
             self.summary.work.add(held.work)
@@ -184,27 +198,33 @@ class Mapping:
         for rest in rests:
             yield from self._try(_Held(rest, None), turn)
 
-    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block]]]:
-        """The parts of a batch and their blocks; the batch is not held any more."""
+    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
+        """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
         context = self._known[self._libraries[held.reads.lane]]
         batch = search_again(held.batch, context) if held.batch else search_reads(held.reads, context)
         held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, context):
-            blocks = self._format(part, alignments)
+            blocks, described = self._format(part, alignments)
             count_alignments(alignments, part.counters, context)
             batch.work.windows = batch.work.windows or count_windows(batch, context)
-            yield part, blocks
+            yield part, blocks, described
 
-    def _format(self, batch: Batch, alignments: Alignments) -> list[Block]:
-        """The records of a batch, and its reads without a place where those are wanted."""
+    def _format(self, batch: Batch, alignments: Alignments) -> tuple[list[Block], Described | None]:
+        """The records of a batch, and its reads without a place where those are wanted; its fragments, where duplicates
+        are."""
         records = format_records(alignments, batch, self._style, self._context)
-        backend = self._context.backend
+        backend, described, numbers = self._context.backend, None, None
         if self._style.order:
             given = records.bytes, records.lengths, records.ends
+            if self._duplicates:
+                offsets = backend.xp.ascontiguousarray(alignments.plan.offsets[:: batch.reads.together])
+                described = self._duplicates.describe(*given, offsets, backend)
+                numbers = described.numbers
             if self._style.order is SortOrder.QUERYNAME:
-                run = sort_by_name(*given, backend)
+                run = sort_by_name(*given, backend, numbers)
             else:
-                run = sort_records(*given, len(self._context.index.contig_names.offsets) - 1, backend)
+                contigs = len(self._context.index.contig_names.offsets) - 1
+                run = sort_records(*given, contigs, backend, numbers)
             blocks = [Block(run.bytes, RECORDS, run)]
         else:
             blocks = [Block(records.bytes, RECORDS)]
@@ -212,4 +232,4 @@ class Mapping:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(Block(unmapped, UNMAPPED_READS))
-        return blocks
+        return blocks, described

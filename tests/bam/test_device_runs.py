@@ -20,7 +20,8 @@ from readmap.backend.buffers import ClosedError
 from readmap.bam import device_runs
 from readmap.bam.device_runs import SIDE_BYTES, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat, Seen
-from readmap.bam.order import SortedRecords, sort_records
+from readmap.bam.marking import DUPLICATE, OPTICAL, TAIL, Marking, unmarked
+from readmap.bam.order import SortedRecords, number_fragments, sort_records
 from readmap.bam.runs import nothing
 from readmap.cli import main
 from readmap.cli.common.output import Compression
@@ -31,11 +32,16 @@ DRAW = random.Random(47)
 GENOME = small_genome(DRAW)
 
 
-def run_of(records: list[bytes], backend: Backend) -> SortedRecords:
+def run_of(records: list[bytes], backend: Backend, first: int | None = None) -> SortedRecords:
+    """first: the number of the first record's fragment, where numbers are to stand behind records."""
     lengths = np.array([len(one) for one in records], np.int64)
     data, ends = np.frombuffer(b"".join(records), np.uint8), np.cumsum(lengths)
     given = backend.to_device(data), backend.to_device(lengths), backend.to_device(ends)
-    return sort_records(*given, CONTIGS, backend)
+    if first is None:
+        return sort_records(*given, CONTIGS, backend)
+    run = sort_records(*given, CONTIGS, backend, backend.to_device(np.arange(len(records), dtype=np.int64)))
+    number_fragments(run, first, backend)
+    return run
 
 
 @pytest.mark.parametrize("fetched", [False, True])
@@ -52,7 +58,7 @@ def test_in_order(
         assert held.add(run_of(records, backend))
     expected = sorted((record for records in drawn for record in records if record), key=place_of)
     index, found = FileIndex([1 << 30] * CONTIGS, IndexFormat.CSI, 0), list[bytes]()
-    for piece in held.pieces(held.ordered(held.take()), index.see, fetched):
+    for piece in held.pieces(held.ordered(held.take(), unmarked(backend)), index.see, fetched):
         assert isinstance(piece.bytes, np.ndarray) or not fetched
         data = backend.to_host(piece.bytes) if not fetched else piece.bytes.copy()
         piece.release()
@@ -63,6 +69,39 @@ def test_in_order(
     assert b"".join(found) == b"".join(expected)
     assert held.take() == []
     held.close()
+
+
+@pytest.mark.parametrize(("is_removed", "has_type"), [(False, False), (True, False), (False, True)])
+def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record is a fragment of its own; numbers of more than a byte stand behind them."""
+    monkeypatch.setattr(device_runs, "PIECE_BYTES", 3000)
+    backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in (400, 1, 300)]
+    held, first, marks = DeviceRuns(backend, CONTIGS, 1 << 30, 0), 0, DRAW.choices([0, 0, 1, 3], k=701)
+    expected = []
+    for records in drawn:
+        assert held.add(run_of(records, backend, first))
+        expected += [(one, marks[first + number]) for number, one in enumerate(records) if one]
+        first += len(records)
+    expected.sort(key=lambda one: place_of(one[0]))
+    marking = Marking(backend.to_device(np.array(marks, np.uint8)), TAIL, is_removed, has_type)
+    found = b"".join(
+        backend.to_host(piece.bytes).tobytes()
+        for piece in held.pieces(held.ordered(held.take(), marking), nothing, fetched=False)
+    )
+    kept = [marked(one, mark, has_type) for one, mark in expected if not (mark and is_removed)]
+    assert found == b"".join(kept)
+    held.close()
+
+
+def marked(record: bytes, mark: int, has_type: bool) -> bytes:
+    """As it is written."""
+    if not mark & DUPLICATE:
+        return record
+    tag = (b"DTZSQ\0" if mark & OPTICAL else b"DTZLB\0") if has_type else b""
+    data = bytearray(record + tag)
+    data[:4] = (len(data) - 4).to_bytes(4, "little")
+    data[19] |= 4
+    return bytes(data)
 
 
 def count_in(data: bytes) -> int:
@@ -113,7 +152,7 @@ def test_closed_in_the_middle() -> None:
     backend = open_backend("cpu", 1)
     held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
     held.add(run_of(draw_records(DRAW, 50), backend))
-    ordered = held.ordered(held.take())
+    ordered = held.ordered(held.take(), unmarked(backend))
     held.close()
     with pytest.raises((ClosedError, RuntimeError)):
         list(held.pieces(ordered, nothing, fetched=True))

@@ -11,6 +11,9 @@ from readmap.cli.common.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
+from readmap.duplicates.fragments import read_groups
+from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
@@ -32,8 +35,8 @@ class AlignmentMode:
     structure = Structure.ARRAY
     prefix_table = True
 
-    def __init__(self, options: Options, lanes: Sequence[Lane] = ()) -> None:
-        """options: raises UsageError where the read group or the insert size is none."""
+    def __init__(self, options: Options, lanes: Sequence[Lane] = (), duplicates: Duplicates | None = None) -> None:
+        """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked."""
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
@@ -41,17 +44,22 @@ class AlignmentMode:
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
+        self._duplicates = duplicates
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
         style = self._style
         groups = dict.fromkeys(group.line.decode() for group in style.read_groups if group.line)
+        if self._duplicates:
+            self._duplicates.begin(read_groups([*groups, *lines]), [contig.length for contig in contigs])
         return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], style.order)
 
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""
         style = replace(self._style, program=program, comments=comments)
-        work = Mapping(Context(index, backend, self._scoring, self._pairing, self._reporting), style, paired)
+        work = Mapping(
+            Context(index, backend, self._scoring, self._pairing, self._reporting), style, paired, self._duplicates
+        )
         self._summary = work.summary
         return work
 
@@ -77,6 +85,7 @@ class AlignmentMode:
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
+        lines += map(_duplicates_in_words, self._duplicates.libraries if self._duplicates else ())
         if summary.too_short:
             lines.append(f"{summary.too_short:,} reads are too short to reach the score {self._scoring.min_score} (-T)")
         if summary.replaced:
@@ -103,7 +112,25 @@ class AlignmentMode:
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": _sizes_for_programs(summary),
+            **(
+                {"duplicates": [_duplicates_for_programs(one) for one in self._duplicates.libraries]}
+                if self._duplicates
+                else {}
+            ),
         }
+
+
+def _duplicates_in_words(library: LibraryMetrics) -> str:
+    """Those of a library."""
+    pairs = f"{library.pair_duplicates:,} of {counted(library.pairs, 'pair')} with both mates mapped"
+    singles = f"{library.unpaired_duplicates:,} of {counted(library.unpaired, 'other mapped read')}"
+    told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
+    return f"{told}; {percent(library.duplicates, library.reads)} of the mapped reads"
+
+
+def _duplicates_for_programs(library: LibraryMetrics) -> dict[str, Any]:
+    """The same, with the library's size."""
+    return {"library": library.name, **asdict(library), "share": round(library.share, 6), "library_size": library.size}
 
 
 def _sizes_for_programs(summary: MappingSummary) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]] | None:

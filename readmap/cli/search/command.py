@@ -21,6 +21,7 @@ from readmap.cli.search.options import Options
 from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
+from readmap.duplicates.marker import Duplicates
 from readmap.errors import IndexFolderError
 from readmap.formats.header import program_name
 from readmap.index import folder
@@ -57,12 +58,13 @@ def search(context: typer.Context, options: Options) -> None:
         path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
     )
     index = Index.open(path, not options.no_check)
-    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes)
-    backend = options.resources.open_backend()
+    rules, backend = options.duplicates.rules(), options.resources.open_backend()
+    duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else None
+    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes, duplicates)
     compression = compression_of(options.output, backend)
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(options.output, index.reference, backend, compression) as outputs,
+        open_outputs(options, index.reference, backend, compression, duplicates) as outputs,
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         refuse_for_single(context, reads.paired)
@@ -89,6 +91,10 @@ def search(context: typer.Context, options: Options) -> None:
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
+        if duplicates:
+            sinks[0].finish()  # until then none is known
+            if "metrics" in outputs:
+                outputs["metrics"].write(duplicates.metrics(report.command_line).encode())
         named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
         named |= {name: printable(sink.name) for name, sink in outputs.items()}
         named |= {"codec": compression.used} if compression.used else {}

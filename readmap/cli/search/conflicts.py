@@ -74,6 +74,21 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         ),
         (["index_format"], output.order is SortOrder.QUERYNAME, "not with --sort-order queryname, which has no index"),
         (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
+        (
+            ["markdup", "remove_duplicates"],
+            not output.sort,
+            "only with --sort, by which records are held until all are known",
+        ),
+        (
+            ["optical_distance", "duplicate_type", "barcode_tag", "metrics"],
+            not options.duplicates.is_marked,
+            "only with --markdup or --remove-duplicates",
+        ),
+        (
+            ["duplicate_type"],
+            options.duplicates.remove_duplicates,
+            "not with --remove-duplicates, which leaves no duplicates to tell of",
+        ),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
         (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),
     )

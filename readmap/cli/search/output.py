@@ -12,15 +12,16 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.blocks import block_codec
 from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
 from readmap.cli.common.output import BAM_ENDING, Compression, open_blocks, open_plain
 from readmap.cli.common.wording import in_bytes, printable
-from readmap.cli.search.options import SMALLER_LEVEL, CodecName, OutputOptions
+from readmap.cli.search.options import SMALLER_LEVEL, CodecName, Options, OutputOptions
 from readmap.errors import BackendError, UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink
+from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import CRAM_ENDING, Letters, open_samtools_output
 from readmap.index.reference import Reference
 from readmap.search.stream import working_bytes
@@ -56,18 +57,26 @@ def compression_of(options: OutputOptions, backend: Backend) -> Compression:
 
 @contextlib.contextmanager
 def open_outputs(
-    options: OutputOptions, reference: Reference, backend: Backend, compression: Compression
+    options: Options,
+    reference: Reference,
+    backend: Backend,
+    compression: Compression,
+    marker: Marker | None = None,
 ) -> Iterator[dict[str, ByteSink]]:
-    """The outputs by their names in the record: that of the records, and that of --unmapped where it is given.
+    """The outputs by their names in the record: that of the records, then those of --unmapped and --metrics, if given.
+
+    marker: knows which records of the first are duplicates.
 
     What has not been committed in the end is aborted.
     """
+    output = options.output
     with contextlib.ExitStack() as stack:
-        to_sort = options.bytes_to_sort, options.form, compression, options.order
-        sink = open_sink(options.path, reference, backend, *to_sort)
-        outputs = {"output": stack.enter_context(sink)}
-        if options.unmapped is not None:
-            outputs["unmapped"] = stack.enter_context(open_plain(options.unmapped, backend.threads, compression))
+        to_sort = output.bytes_to_sort, output.form, compression, output.order, marker
+        outputs = {"output": stack.enter_context(open_sink(output.path, reference, backend, *to_sort))}
+        if output.unmapped is not None:
+            outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
+        if options.duplicates.metrics is not None:
+            outputs["metrics"] = stack.enter_context(open_output(options.duplicates.metrics))
         yield outputs
 
 
@@ -103,11 +112,12 @@ def open_sink(
     form: IndexFormat | None = None,
     compression: Compression | None = None,
     order: SortOrder | None = SortOrder.COORDINATE,
+    marker: Marker | None = None,
 ) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
-    order: of what is sorted; that of names has no index.
+    order: of what is sorted; that of names has no index. marker: knows which records are duplicates.
     Raises UsageError where a contig is too long for it.
     """
     if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
@@ -128,7 +138,7 @@ def open_sink(
         sink = output
         if memory is not None:
             held = _device_runs(backend, memory, len(reference.contigs)) if _holds_runs(backend, order) else None
-            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held)
+            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker)
         opened.pop_all()
     return sink
 

@@ -1,0 +1,55 @@
+// The tags of a BAM record: SAM specification, section 4.2.4.
+#pragma once
+#include "common/bam_fields.cuh"
+
+// Bytes of a tag's value from its type on; 0 where the type is none, or the value is not all there.
+HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
+    if (room < 2) return 0;
+    i64 bytes = 0;
+    switch (value[0]) {
+        case 'A':
+        case 'c':
+        case 'C':
+            bytes = 2;
+            break;
+        case 's':
+        case 'S':
+            bytes = 3;
+            break;
+        case 'i':
+        case 'I':
+        case 'f':
+            bytes = 5;
+            break;
+        case 'Z':
+        case 'H':
+            bytes = 1;
+            while (bytes < room && value[bytes]) ++bytes;
+            ++bytes;
+            break;
+        case 'B':
+            if (room >= 6) {
+                u8 type = value[1];
+                i64 width = type == 'c' || type == 'C' ? 1 : type == 's' || type == 'S' ? 2 : 4;
+                bytes = 6 + width * (i64)u32_at(value + 2);
+            }
+            break;
+    }
+    return bytes <= room ? bytes : 0;
+}
+
+// A number for the text of a tag, never 0; 0 where the record has no such tag with a text. tag: its two letters, the first
+// one lowest.
+HOST_DEVICE u64 text_of_tag(const u8* tags, const u8* end, i64 tag) {
+    while (end - tags > 3) {
+        i64 bytes = tag_bytes(tags + 2, end - tags - 2);
+        if (!bytes) return 0;
+        if (u16_at(tags) == tag && tags[2] == 'Z') {
+            u64 number = 0xCBF29CE484222325ull;  // FNV-1a
+            for (i64 i = 1; i < bytes - 1; ++i) number = (number ^ tags[2 + i]) * 0x100000001B3ull;
+            return maximum(number, (u64)1);
+        }
+        tags += 2 + bytes;
+    }
+    return 0;
+}

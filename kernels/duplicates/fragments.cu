@@ -1,0 +1,174 @@
+// The records of a batch, grouped by their fragments -> what is known of each fragment.
+#include "bam/tags.cuh"
+#include "duplicates/fragment.cuh"
+
+// Base qualities below count nothing; what a read scores at most; and what a read that failed the sequencer's checks loses.
+const i64 LEAST_QUALITY = 15, MOST_SCORE = 16383, FAILED_SCORE = 16384;
+const u8 NO_QUALITY = 255;
+
+const i64 COUNTED_BLOCK = 1024;
+
+// The read groups of the header: numbers of their names, where each stands, and its library.
+struct ReadGroups {
+    const u64* names OF(groups);
+    const u16* numbers OF(groups);
+    const u16* libraries OF(groups);
+    i64 groups;
+    u16 unknown_library;
+    i32 barcode_tag;
+
+    // Of a name that is none of the header's: as the last one of all.
+    HOST_DEVICE i64 find(u64 name) const {
+        i64 group = 0;
+        while (group < groups && names[group] != name) ++group;
+        return group;
+    }
+};
+
+struct Cluster {
+    i32 x, y;
+    i16 tile;
+};
+
+// Digits up to the first other character, behind an optional minus; false where there are none.
+HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
+    bool is_negative = text < end && *text == '-';
+    const u8* digits = text + is_negative;
+    u32 value = 0;
+    const u8* at = digits;
+    for (; at < end && *at >= '0' && *at <= '9'; ++at) value = 10 * value + (*at - '0');
+    number = (i32)(is_negative ? 0 - value : value);
+    return at > digits;
+}
+
+// Of a name of Illumina's: tile, x and y are fields 3 to 5 of 5, and 5 to 7 of 7 or 8.
+HOST_DEVICE Cluster cluster_of(const u8* name, const u8* end) {
+    i64 fields = 1;
+    for (const u8* at = name; at < end; ++at) fields += *at == ':';
+    Cluster none = {-1, -1, (i16)NO_TILE};
+    if (fields != 5 && fields != 7 && fields != 8) return none;
+    for (i64 skipped = fields == 5 ? 2 : 4; skipped; ++name) skipped -= *name == ':';
+    i32 found[3];
+    for (i64 i = 0; i < 3; ++i) {
+        const u8* border = name;
+        while (border < end && *border != ':') ++border;
+        if (!parse_number(name, border, found[i])) return none;
+        name = border + 1;
+    }
+    return {found[1], found[2], (i16)found[0]};
+}
+
+// A mapped read: the place of its outer end, with its strand in the lowest bit, and what its qualities score.
+struct End {
+    u64 place;
+    i32 score;
+    bool is_reversed, is_first;
+};
+
+HOST_DEVICE End end_of(BamFields record, i64 length, const u64* contig_places) {
+    i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
+    bool is_behind = false;
+    for (i64 i = 0; i < record.operation_count(); ++i) {
+        i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
+        if (kind == 4 || kind == 5) {  // S and H
+            if (is_behind) clipped_last += count;
+            else clipped_first += count;
+        } else {
+            is_behind = true;
+            if (kind == 0 || kind == 2 || kind == 3 || kind > 6) bases += count;  // M, D, N, = and X
+        }
+    }
+    bool is_reversed = flag & REVERSED;
+    i64 outer = record.position() + (is_reversed ? bases - 1 + clipped_last : -clipped_first);
+    u64 place = contig_places[record.contig()] + (u64)maximum(outer, -MARGIN);
+    const u8* quality = record.qualities();
+    i64 letters = record.letters(), score = 0;
+    if (letters && *quality != NO_QUALITY)
+        for (i64 i = 0; i < letters; ++i) score += quality[i] >= LEAST_QUALITY ? quality[i] : 0;
+    score = minimum(score, MOST_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
+    return {place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
+}
+
+HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 unpaired) {
+    if (paired) atomic_add(counters + library * COUNTERS + PAIRED_READS, (u64)paired);
+    if (unpaired) atomic_add(counters + library * COUNTERS + UNPAIRED_READS, (u64)unpaired);
+}
+
+// An item is a fragment; offsets: where its entries begin. An entry without a record has no length. numbers: the fragment of
+// each entry, for what is to stand behind its record.
+KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(entries),
+                               const i64* ends OF(entries), const i64* offsets OF(items + 1),
+                               const u64* contig_places OF(some), ReadGroups read_groups, Fragment* rows OF(items),
+                               u64* barcodes OF(items), u64* counters OF(some), i64* numbers OF(entries), i64 entries) {
+    FOR_EACH(fragment, begin, end) {
+        End found[2];
+        Fragment row = {NOWHERE, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
+        i64 mapped = 0, library = read_groups.unknown_library;
+        bool has_mate = false;
+        u64 barcode = 0;
+        for (i64 entry = offsets[fragment]; entry < offsets[fragment + 1]; ++entry) {
+            numbers[entry] = fragment;
+            i64 length = lengths[entry];
+            if (!length) continue;
+            BamFields record = {bytes + ends[entry] - length};
+            i64 flag = record.flag();
+            const u8 *tags = record.tags(), *behind = record.bytes + length;
+            i64 group = read_groups.find(text_of_tag(tags, behind, 'R' | 'G' << 8));
+            bool is_known = group < read_groups.groups;
+            library = is_known ? read_groups.libraries[group] : read_groups.unknown_library;
+            u64* counted = counters + library * COUNTERS;
+            if (flag & UNMAPPED) {
+                atomic_add(counted + UNMAPPED_READS, 1);
+            } else if (flag & (SECONDARY | SUPPLEMENTARY)) {
+                atomic_add(counted + OTHER_RECORDS, 1);
+            } else {
+                has_mate = (flag & PAIRED) && !(flag & MATE_UNMAPPED);
+                if (mapped == 2) continue;
+                if (!mapped) {
+                    const u8* name = record.bytes + FIELDS;
+                    Cluster cluster = cluster_of(name, name + record.name_length() - 1);
+                    row.x = cluster.x;
+                    row.y = cluster.y;
+                    row.tile = cluster.tile;
+                    row.group = is_known ? read_groups.numbers[group] : (u16)read_groups.groups;
+                    row.high = (u64)library << (PLACE_BITS + 1);
+                    if (read_groups.barcode_tag) barcode = text_of_tag(tags, behind, read_groups.barcode_tag);
+                }
+                found[mapped++] = end_of(record, length, contig_places);
+            }
+        }
+        if (mapped == 2 && has_mate) {
+            bool is_swapped = found[1].place < found[0].place;
+            row.high |= found[is_swapped].place;
+            row.low = found[!is_swapped].place;
+            row.score = (i16)(found[0].score + found[1].score);
+            const End &first = found[!found[0].is_first], &second = found[found[0].is_first];
+            row.strands = (u16)(first.is_reversed * 2 + second.is_reversed);
+        } else if (mapped) {
+            row.high |= found[0].place;
+            row.low = has_mate ? MATE_LOST : SINGLE;
+            row.score = (i16)found[0].score;
+        }
+        rows[fragment] = row;
+        barcodes[fragment] = barcode;
+    }
+}
+
+// An item is a block of fragments, which a group counts: reads by their libraries.
+KERNEL void count_reads(i64 begin, i64 end, const Fragment* rows OF(size), u64* counters OF(some), i64 size) {
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0, paired = 0, unpaired = 0;
+        for (i64 i = block * COUNTED_BLOCK + group_lane(); i < last; i += GROUP_WIDTH) {
+            const Fragment& row = rows[i];
+            if (row.high == NOWHERE) continue;
+            if (row.library() != library) {
+                count_of_library(counters, library, paired, unpaired);
+                library = row.library();
+                paired = unpaired = 0;
+            }
+            paired += row.is_pair() ? 2 : row.low == MATE_LOST;
+            unpaired += row.low == SINGLE;
+        }
+        count_of_library(counters, library, paired, unpaired);
+    }
+}

@@ -1,0 +1,90 @@
+// Duplicates that lie beside each other on a flow cell: one molecule that was seen twice.
+#include "duplicates/fragment.cuh"
+
+const u32 NOBODY = ~0u;
+const u32 SIGN = 0x80000000u;  // of numbers that are compared as unsigned ones
+
+// An item is a set; ends: the inclusive prefix sum of its located members, which come in the order. sets, spots, places: by
+// which neighbours come together: the set, then strands, read group and tile, then x and y.
+KERNEL void list_located(i64 begin, i64 end, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
+                         const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
+                         u64* sets OF(count), u64* spots OF(count), u64* places OF(count), i64 size, i64 count,
+                         i64 most) {
+    FOR_EACH(set, begin, end) {
+        i64 next = set ? ends[set - 1] : 0, by_strands[4] = {0, 0, 0, 0};
+        if (next == ends[set]) continue;
+        for (i64 i = 0; i < sizes[set]; ++i) ++by_strands[fragments.rows[order[heads[set] + i]].strands & 3];
+        for (i64 i = 0; i < sizes[set]; ++i) {
+            u32 member = order[heads[set] + i];
+            const Fragment& row = fragments.rows[member];
+            if (!row.has_place() || by_strands[row.strands & 3] > most) continue;
+            members[next] = member;
+            sets[next] = (u64)set;
+            spots[next] = (u64)row.strands << 32 | (u64)row.group << 16 | (u16)row.tile;
+            places[next++] = (u64)((u32)row.x ^ SIGN) << 32 | ((u32)row.y ^ SIGN);
+        }
+    }
+}
+
+HOST_DEVICE i32 cluster(i32* parents, i32 member) {
+    for (i32 parent = fresh(parents + member); parent != member; parent = fresh(parents + member)) {
+        i32 above = fresh(parents + parent);
+        if (above != parent) compare_and_swap(parents + member, parent, above);
+        member = parent;
+    }
+    return member;
+}
+
+// The cluster of the later one becomes a part of the other's, whose number is its first member's.
+HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
+    for (;;) {
+        one = cluster(parents, one);
+        other = cluster(parents, other);
+        if (one == other) return;
+        i32 earlier = minimum(one, other), later = maximum(one, other);
+        if (compare_and_swap(parents + later, later, earlier) == later) return;
+    }
+}
+
+// An item is a located member, in the order of sets, spots and places. parents: each its own at first.
+KERNEL void join_neighbours(i64 begin, i64 end, const Fragment* rows OF(some), const u32* members OF(items),
+                            const u32* order OF(items), const u64* sets OF(items), const u64* spots OF(items),
+                            i32* parents OF(items), i64 count, i64 distance) {
+    FOR_EACH(at, begin, end) {
+        u32 own = order[at];
+        const Fragment& row = rows[members[own]];
+        for (i64 next = at + 1; next < count; ++next) {
+            u32 other = order[next];
+            if (sets[other] != sets[own] || spots[other] != spots[own]) break;
+            const Fragment& beside = rows[members[other]];
+            if ((i64)beside.x - row.x > distance) break;
+            i64 apart = (i64)beside.y - row.y;
+            if (apart <= distance && -apart <= distance) unite(parents, (i32)at, (i32)next);
+        }
+    }
+}
+
+// An item is a located member: the one that stays is told to its cluster.
+KERNEL void find_keepers(i64 begin, i64 end, const u32* members OF(items), const u32* order OF(items),
+                         const u8* marks OF(some), i32* parents OF(items), u32* keepers OF(items)) {
+    FOR_EACH(at, begin, end) {
+        if (!(marks[members[order[at]]] & DUPLICATE)) keepers[cluster(parents, (i32)at)] = (u32)at;
+    }
+}
+
+// An item is a located member. Of a cluster the one that stays is no optical duplicate, else its first one. found: optical
+// duplicates of each set.
+KERNEL void mark_optical(i64 begin, i64 end, const Fragment* rows OF(some), const u32* members OF(items),
+                         const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
+                         const u32* keepers OF(items), u8* marks OF(some), u64* found OF(some),
+                         u64* counters OF(some)) {
+    FOR_EACH(at, begin, end) {
+        i32 first = cluster(parents, (i32)at);
+        i64 kept = keepers[first] == NOBODY ? (i64)first : (i64)keepers[first];
+        if (at == kept) continue;
+        u32 member = members[order[at]];
+        marks[member] |= OPTICAL;
+        atomic_add(found + sets[order[at]], 1);
+        atomic_add(counters + rows[member].library() * COUNTERS + OPTICAL_DUPLICATES, 1);
+    }
+}

@@ -1,0 +1,88 @@
+// Fragments of the same ends -> the best of each set stays, the others are duplicates.
+#include "duplicates/fragment.cuh"
+
+// Of a place in the order: a set of several pairs begins, a pair is alone, and fragments of one mapped read begin.
+enum Begin { SEVERAL = 1, ALONE = 2, SINGLES = 4 };
+
+// An item is a fragment: the columns by which sets come together.
+KERNEL void key_fragments(i64 begin, i64 end, const Fragment* rows OF(items), u64* highs OF(items),
+                          u64* lows OF(items)) {
+    FOR_EACH(fragment, begin, end) {
+        highs[fragment] = rows[fragment].high;
+        lows[fragment] = rows[fragment].low;
+    }
+}
+
+// An item is a place in the order.
+KERNEL void mark_sets(i64 begin, i64 end, Fragments fragments, const u32* order OF(items), u8* begins OF(items),
+                      i64 size) {
+    FOR_EACH(at, begin, end) {
+        const Fragment& row = fragments.rows[order[at]];
+        bool is_first = !at || !fragments.same(order[at - 1], order[at]);
+        bool is_last = at + 1 == size || !fragments.same(order[at], order[at + 1]);
+        u8 mark = 0;
+        if (row.high != NOWHERE && is_first) {
+            if (row.is_pair()) mark = is_last ? ALONE : SEVERAL;
+            else if (row.low == SINGLE) mark = SINGLES;
+        }
+        begins[at] = mark;
+    }
+}
+
+struct EndKey {
+    u64 high, barcode;
+
+    HOST_DEVICE bool is_less(const EndKey& other) const {
+        return high != other.high ? high < other.high : barcode < other.barcode;
+    }
+};
+
+// An item is a fragment. Of fragments with one mapped read, those are marked at whose end it has an end and a mapped mate too.
+// heads: where they begin in the order.
+KERNEL void find_paired_ends(i64 begin, i64 end, Fragments fragments, const u32* order OF(items),
+                             const i32* heads OF(count), u8* is_paired OF(count), i64 count) {
+    FOR_EACH(fragment, begin, end) {
+        const Fragment& row = fragments.rows[fragment];
+        if (row.high == NOWHERE || row.low == SINGLE) continue;
+        u64 barcode = fragments.barcode(fragment), highs[2] = {row.high, row.other_high()};
+        for (i64 i = 0; i < 1 + row.is_pair(); ++i) {
+            EndKey own = {highs[i], barcode};
+            i64 low = 0, high = count;
+            while (low < high) {
+                i64 middle = (low + high) >> 1;
+                u32 head = order[heads[middle]];
+                if (EndKey{fragments.rows[head].high, fragments.barcode(head)}.is_less(own)) low = middle + 1;
+                else high = middle;
+            }
+            if (low == count) continue;
+            u32 head = order[heads[low]];
+            if (!own.is_less({fragments.rows[head].high, fragments.barcode(head)})) is_paired[low] = 1;
+        }
+    }
+}
+
+// An item is a set; heads: where each begins in the order. none_stays: whether all are duplicates, of something else. sizes: of
+// sets; located: how many have a place on a flow cell. Of more than `most` of the same strands none counts as located.
+KERNEL void choose_best(i64 begin, i64 end, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
+                        const u8* none_stays OF(items), u8* marks OF(size), i64* sizes OF(items),
+                        i64* located OF(items), u64* counters OF(some), i64 size, i64 most) {
+    FOR_EACH(set, begin, end) {
+        i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0}, with_place[4] = {0, 0, 0, 0};
+        for (; last < size && (last == first || fragments.same(order[first], order[last])); ++last) {
+            const Fragment& row = fragments.rows[order[last]];
+            if (row.is_better(fragments.rows[order[best]])) best = last;
+            ++by_strands[row.strands & 3];
+            with_place[row.strands & 3] += row.has_place();
+        }
+        for (i64 at = first; at < last; ++at)
+            if (at != best || none_stays[set]) marks[order[at]] |= DUPLICATE;
+        i64 count = last - first, places = 0;
+        for (i64 i = 0; i < 4; ++i) places += by_strands[i] > most ? 0 : with_place[i];
+        sizes[set] = count;
+        located[set] = places;
+        const Fragment& row = fragments.rows[order[first]];
+        u64* counted = counters + row.library() * COUNTERS;
+        i64 marked = count - !none_stays[set];
+        if (marked) atomic_add(counted + (row.is_pair() ? PAIR_DUPLICATES : UNPAIRED_DUPLICATES), (u64)marked);
+    }
+}

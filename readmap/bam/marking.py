@@ -1,0 +1,45 @@
+"""Duplicates are marked where records leave the runs that are held: each has the number of its fragment behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from readmap.backend import Array, Backend
+from readmap.backend.compilation.declarations import constant
+
+#: Of a fragment, as kernels/bam/marking.cuh has them.
+DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/marking.cuh", "OPTICAL")
+
+#: Bytes of the number of a record's fragment, int64, and those by which a record grows that is told its kind.
+TAIL, TYPE_TAG_BYTES = 8, constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+
+
+@dataclass(frozen=True)
+class Marking:
+    """struct Marking of kernels/bam/marking.cuh.
+
+    Attributes:
+        marks: uint8 [fragments], DUPLICATE and OPTICAL.
+        tail: TAIL, or 0 where records have no number behind them, or are to keep it.
+        is_removed: whether duplicates are left out. has_type: whether they get the tag DT.
+    """
+
+    marks: Array
+    tail: int
+    is_removed: bool = False
+    has_type: bool = False
+
+
+class Marker(Protocol):
+    """Who knows which fragments are duplicates, once all have come."""
+
+    def marking(self, backend: Backend) -> Marking:
+        """What is marked, on a device."""
+
+
+def unmarked(backend: Backend) -> Marking:
+    """Records as they are held."""
+    return Marking(backend.empty(0, np.uint8), 0)

@@ -1,0 +1,1 @@
+"""Duplicates: fragments of the same molecule, as Picard's MarkDuplicates finds them."""

@@ -1,0 +1,180 @@
+"""Records of a batch -> what is known of its fragments; all fragments in the order of the input, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.errors import UsageError
+
+_DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
+_COUNT = Kernel("duplicates/fragments", "count_reads", grouped=True)
+
+_HEADER = "duplicates/fragment.cuh"
+FRAGMENT = row_dtype(_HEADER, "Fragment")
+FRAGMENT_WORDS = FRAGMENT.itemsize // 8
+PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
+_MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
+
+#: What a library is called that a read group does not name, or of reads without one.
+UNKNOWN_LIBRARY = "Unknown Library"
+
+#: Libraries and read groups that there may be.
+MOST_GROUPS = 1 << 15
+
+
+@dataclass(frozen=True)
+class Group:
+    """A read group of the header: its ID, and its library, LB."""
+
+    name: str
+    library: str | None = None
+
+
+def read_groups(lines: Sequence[str]) -> list[Group]:
+    """The read groups of a header's lines."""
+    found = [dict(part.split(":", 1) for part in line.split("\t")[1:]) for line in lines if line.startswith("@RG\t")]
+    return [Group(fields["ID"], fields.get("LB")) for fields in found]
+
+
+@dataclass(frozen=True)
+class _ReadGroups:
+    """struct ReadGroups of kernels/duplicates/fragments.cu."""
+
+    names: Array
+    numbers: Array
+    libraries: Array
+    groups: int
+    unknown_library: int
+    barcode_tag: int
+
+
+@dataclass(frozen=True)
+class Described:
+    """The fragments of a batch, on its device.
+
+    Attributes:
+        rows: int64 [fragments, FRAGMENT_WORDS], FRAGMENT; barcodes: uint64 [fragments], 0 for none.
+        counters: uint64 [libraries * COUNTERS]. numbers: int64 [entries], the fragment of each entry.
+    """
+
+    rows: Array
+    barcodes: Array
+    counters: Array
+    numbers: Array
+
+
+@dataclass
+class FragmentTable:
+    """All fragments, batch by batch.
+
+    Attributes:
+        libraries: their names, in the order of the alphabet, as metrics list them.
+        has_barcodes: whether fragments of different barcodes are no duplicates.
+    """
+
+    groups: Sequence[Group]
+    contig_lengths: Sequence[int]
+    barcode_tag: str | None = None
+    libraries: list[str] = field(init=False)
+    count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where there are too many read groups, or contigs of too many bases."""
+        names = {group.library or UNKNOWN_LIBRARY for group in self.groups} or {UNKNOWN_LIBRARY}
+        self._seen_unknown = UNKNOWN_LIBRARY in names
+        self.libraries = sorted(names | {UNKNOWN_LIBRARY})
+        if len(self.groups) > MOST_GROUPS:
+            raise UsageError(f"--markdup: {len(self.groups):,} read groups, of which there may be {MOST_GROUPS:,}")
+        gaps = np.array([length + 2 * _MARGIN for length in self.contig_lengths], np.uint64)
+        self._places = np.cumsum(gaps) - gaps + np.uint64(_MARGIN)
+        if int(gaps.sum()) >= 1 << PLACE_BITS:
+            raise UsageError("--markdup: the contigs have more bases than places of fragments hold")
+        self.counters = np.zeros((len(self.libraries), COUNTERS), np.int64)
+        self._rows: list[NDArray[np.int64]] = []
+        self._barcodes: list[NDArray[np.uint64]] = []
+
+    @property
+    def has_barcodes(self) -> bool:
+        """Whether fragments of different barcodes are different molecules."""
+        return self.barcode_tag is not None
+
+    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, backend: Backend) -> Described:
+        """The fragments of a batch.
+
+        records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix
+        sum. offsets: int64 [fragments + 1], where the entries of each fragment begin.
+        """
+        entries, count = len(lengths), len(offsets) - 1
+        rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
+        counters = backend.full(self.counters.size, 0, np.uint64)
+        numbers = backend.empty(entries, np.int64)
+        backend.launch(
+            _DESCRIBE,
+            count,
+            bytes=records,
+            lengths=lengths,
+            ends=ends,
+            offsets=offsets,
+            contig_places=backend.to_device(self._places),
+            read_groups=self._read_groups(backend),
+            rows=rows,
+            barcodes=barcodes,
+            counters=counters,
+            numbers=numbers,
+            entries=entries,
+        )
+        backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
+        return Described(rows, barcodes, counters, numbers)
+
+    def add(self, described: Described, backend: Backend) -> int:
+        """Take the fragments of the next batch; the number of its first one."""
+        first = self.count
+        self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
+        self._rows.append(backend.to_host(described.rows).copy())
+        if self.has_barcodes:
+            self._barcodes.append(backend.to_host(described.barcodes).copy())
+        self.count += len(self._rows[-1])
+        return first
+
+    def take(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """All rows and barcodes, none of these where they do not count; they are not held any more."""
+        rows = np.concatenate(self._rows) if self._rows else np.empty((0, FRAGMENT_WORDS), np.int64)
+        barcodes = np.concatenate(self._barcodes) if self._barcodes else np.empty(0, np.uint64)
+        self._rows, self._barcodes = [], []
+        return rows, barcodes
+
+    def reported(self) -> list[tuple[str, NDArray[np.int64]]]:
+        """The libraries that metrics tell of, and their counters: those of the header, and others that have reads."""
+        return [
+            (name, counters)
+            for name, counters in zip(self.libraries, self.counters, strict=True)
+            if name != UNKNOWN_LIBRARY or self._seen_unknown or counters.any()
+        ]
+
+    def _read_groups(self, backend: Backend) -> _ReadGroups:
+        numbers = {name: number for number, name in enumerate(self.libraries)}
+        of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]
+        hashed = np.array([text_number(group.name.encode()) for group in self.groups], np.uint64)
+        tag = self.barcode_tag.encode() if self.barcode_tag else b"\0\0"
+        return _ReadGroups(
+            backend.to_device(hashed),
+            backend.to_device(np.arange(len(hashed), dtype=np.uint16)),
+            backend.to_device(np.array(of_groups, np.uint16)),
+            len(hashed),
+            numbers[UNKNOWN_LIBRARY],
+            tag[0] | tag[1] << 8,
+        )
+
+
+def text_number(text: bytes) -> int:
+    """The number of a tag's text, as text_of_tag of kernels/bam/tags.cuh has it: FNV-1a, and 1 for 0."""
+    number = 0xCBF29CE484222325
+    for letter in text:
+        number = (number ^ letter) * 0x100000001B3 % (1 << 64)
+    return max(number, 1)
