@@ -3,12 +3,12 @@
 #include "reads/comments.cuh"
 #include "search/records.cuh"
 
-// Tags that readmap writes itself; RG only where the option -R gives it.
-HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group) {
-    const char* own = "NMMDASXSSAXAMCMQmsPGRG";
-    for (i32 i = 0; i < (has_read_group ? 22 : 20); i += 2)
+// Tags that readmap writes itself; RG only where the option -R gives it, and RX where the read's name does.
+HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group, bool has_barcode) {
+    const char* own = "NMMDASXSSAXAMCMQmsPG";
+    for (i32 i = 0; i < 20; i += 2)
         if (tag[0] == (u8)own[i] && tag[1] == (u8)own[i + 1]) return true;
-    return false;
+    return tag[0] == 'R' && ((has_read_group && tag[1] == 'G') || (has_barcode && tag[1] == 'X'));
 }
 
 HOST_DEVICE u32 float_bits(double value) {
@@ -50,11 +50,26 @@ template <class Sink> HOST_DEVICE void put_binary_tag(Sink& sink, Characters tag
     if (letter == 'Z' || letter == 'H') sink.put(0);
 }
 
-// The tags of a comment, all that are not readmap's own; has_read_group: whether RG is. `are_tags` must hold.
-template <class Sink> HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, Characters comment, bool has_read_group) {
+// The barcode in a name, its eighth field, as bcl-convert has it; empty where there is none.
+HOST_DEVICE Characters barcode_of(Characters name) {
+    for (i32 field = 0; field < 7; ++field) name.cut(':');
+    return name.cut(':');
+}
+
+// As RX has it: two barcodes are joined by a minus, not by a plus.
+template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, Characters barcode) {
+    put_tag_name(sink, form, 'R', 'X', 'Z');
+    for (const u8* at = barcode.begin; at < barcode.end; ++at) sink.put(*at == '+' ? '-' : *at);
+    end_text_tag(sink, form);
+}
+
+// The tags of a comment, all that are not readmap's own; has_read_group, has_barcode: whether RG and RX are. `are_tags` must
+// hold.
+template <class Sink>
+HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, Characters comment, bool has_read_group, bool has_barcode) {
     while (comment.length()) {
         Characters tag = comment.cut('\t');
-        if (is_own_tag(tag.begin, has_read_group)) continue;
+        if (is_own_tag(tag.begin, has_read_group, has_barcode)) continue;
         if (form == BAM_BINARY) {
             put_binary_tag(sink, tag);
             continue;

@@ -55,6 +55,7 @@ struct RecordStyle {
     i64 common_tags_length;
     bool has_read_group;  // whether RG is one of them
     bool comments;        // whether the reads' comments are tags
+    bool barcodes;        // whether names have barcodes
     bool soft_clipped;    // whether supplementary records hold all of the read
     i32 form;             // a RecordForm
 };
@@ -182,10 +183,12 @@ struct Records {
             put_hits(sink, entry, record, false);
         }
         sink.copy(style.common_tags, style.common_tags_length);
-        if (style.comments) {
-            Characters comment = comment_of(texts.bytes + texts.name_starts[record]);
-            put_comment_tags(sink, style.form, comment, style.has_read_group);
-        }
+        const u8* name = texts.bytes + texts.name_starts[record];
+        Characters barcode = {name, name};
+        if (style.barcodes) barcode = barcode_of({name, name + texts.name_lengths[record]});
+        if (barcode.length()) put_barcode_tag(sink, style.form, barcode);
+        if (style.comments)
+            put_comment_tags(sink, style.form, comment_of(name), style.has_read_group, barcode.length() > 0);
         end_record(sink, style.form);
     }
 };

@@ -28,6 +28,7 @@ class Style:
         read_groups: of the reads of each lane.
         program: the ID of readmap's @PG in the header.
         comments: whether what stands behind a read's name is tags, to be appended.
+        barcodes: whether the eighth field of a name is a barcode, which becomes RX.
         order: in which binary records are brought, batch by batch; None for that of the reads.
         unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
@@ -36,6 +37,7 @@ class Style:
     read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
     program: str = PROGRAM
     comments: bool = False
+    barcodes: bool = False
     order: SortOrder | None = None
     unmapped: bool = False
 
@@ -48,6 +50,7 @@ class _RecordStyle:
     common_tags_length: int
     has_read_group: bool
     comments: bool
+    barcodes: bool
     soft_clipped: bool
     form: int
 
@@ -85,6 +88,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
             len(tags),
             read_group != NO_READ_GROUP,
             style.comments,
+            style.barcodes,
             context.reporting.soft_clipped,
             constant("search/records.cuh", style.form.value),
         ),

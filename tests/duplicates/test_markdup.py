@@ -108,6 +108,30 @@ def test_barcodes(folder: Path) -> None:
     assert records_of(folder / "umis.bam") != expected_records(folder)
 
 
+def test_barcodes_of_names(folder: Path, tmp_path: Path) -> None:
+    """bcl-convert's eighth field becomes RX, in the place of a comment's; names without one keep what they have."""
+    names = [
+        "M:1:FC:1:1101:1:2:ACGT+TT",
+        "M:1:FC:1:1101:1:3",
+        "M:1:FC:1:1101:1:4: RX:Z:GG",
+        "M:1:FC:1:1101:1:5:AC RX:Z:GG",
+    ]
+    bases = GENOME["one"][40:140]
+    (tmp_path / "r.fq").write_bytes(fastq([Read(name, bases, "I" * len(bases)) for name in names]))
+    words = ["search", str(tmp_path / "r.fq"), "-x", str(folder / "ref.fa"), "--barcode-name", "--device", "cpu", "-q"]
+    for ending in ("sam", "bam"):
+        out = tmp_path / f"o.{ending}"
+        assert main([*words, "-C", "-o", str(out)]) == 0
+        with pysam.AlignmentFile(str(out)) as file:
+            found = [one.get_tag("RX") if one.has_tag("RX") else None for one in file]
+        assert found == ["ACGT-TT", None, "GG", "AC"]
+    marked = [*words, "-C", "-o", str(tmp_path / "m.bam"), "--sort", "--markdup"]
+    assert main(marked) == 0
+    assert sum(int(line.split("\t")[1]) & 1024 > 0 for line in records_of(tmp_path / "m.bam")) == 3
+    assert main([*marked, "--barcode-tag", "RX"]) == 0
+    assert sum(int(line.split("\t")[1]) & 1024 > 0 for line in records_of(tmp_path / "m.bam")) == 0
+
+
 @pytest.mark.parametrize("options", [[], ["--sort-memory", "200K"]], ids=" ".join)
 def test_removed(folder: Path, options: list[str], backends: str) -> None:
     assert search(folder, "removed.bam", "--sort", "--remove-duplicates", *options, device=backends) == 0

@@ -40,7 +40,8 @@ class AlignmentMode:
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
-        self._style = Style(form, groups, order=output.order, unmapped=output.unmapped is not None)
+        unmapped, barcodes = output.unmapped is not None, options.tags.barcode_name
+        self._style = Style(form, groups, barcodes=barcodes, order=output.order, unmapped=unmapped)
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()

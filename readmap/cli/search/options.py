@@ -295,6 +295,9 @@ class TagOptions:
     keep_tags: str | None = option(
         "--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"
     )
+    barcode_name: bool = flag(
+        "--barcode-name", "Write the eighth field of a read's name, where bcl-convert puts UMIs, as the tag RX."
+    )
     replace_rg: bool = flag("--replace-rg", "Let -R replace the read groups of BAM or CRAM reads.")
 
 
