@@ -30,8 +30,9 @@ struct Marking {
     HOST_DEVICE i64 copied(i64 length, u8 mark) const {
         return length - (mark & DUPLICATE && has_type ? TYPE_TAG_BYTES : 0);
     }
-    // Mark a copy, of so many bytes as it is written.
+    // Mark a copy, of so many bytes as it is written; what was marked before is no more, unless it is a duplicate.
     HOST_DEVICE void put(u8* copy, i64 length, u8 mark) const {
+        if (tail) copy[19] &= (u8) ~(DUPLICATE_RECORD >> 8);
         if (!(mark & DUPLICATE)) return;
         copy[19] |= DUPLICATE_RECORD >> 8;
         if (!has_type) return;

@@ -89,6 +89,21 @@ HOST_DEVICE End end_of(BamFields record, i64 length, const u64* contig_places) {
     return {place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
+// An item is a record, of which mates stand behind each other; starts has the end of the last one behind the others. Marked
+// are those whose names are others than those before them.
+KERNEL void begin_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items + 1),
+                            u8* begins OF(items)) {
+    FOR_EACH(record, begin, end) {
+        begins[record] = 1;
+        if (!record) continue;
+        BamFields own = {bytes + starts[record]}, before = {bytes + starts[record - 1]};
+        i64 length = own.name_length(), same = 0;
+        if (length != before.name_length()) continue;
+        while (same < length && own.bytes[FIELDS + same] == before.bytes[FIELDS + same]) ++same;
+        begins[record] = same < length;
+    }
+}
+
 HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 unpaired) {
     if (paired) atomic_add(counters + library * COUNTERS + PAIRED_READS, (u64)paired);
     if (unpaired) atomic_add(counters + library * COUNTERS + UNPAIRED_READS, (u64)unpaired);

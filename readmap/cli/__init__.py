@@ -26,6 +26,7 @@ COMMANDS = {
     "map": "readmap.cli.search.command",
     "compare": "readmap.cli.compare.command",
     "scan": "readmap.cli.scan.command",
+    "markdup": "readmap.cli.markdup",
     "info": "readmap.cli.info",
     "compile": "readmap.cli.compile",
 }

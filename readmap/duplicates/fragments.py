@@ -19,6 +19,7 @@ _HEADER = "duplicates/fragment.cuh"
 FRAGMENT = row_dtype(_HEADER, "Fragment")
 FRAGMENT_WORDS = FRAGMENT.itemsize // 8
 PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
+MATE_LOST = constant(_HEADER, "MATE_LOST")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
 #: What a library is called that a read group does not name, or of reads without one.

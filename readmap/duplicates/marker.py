@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, number_fragments
-from readmap.duplicates.fragments import Described, FragmentTable, Group
+from readmap.duplicates.fragments import FRAGMENT, MATE_LOST, Described, FragmentTable, Group
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import Sets, find_duplicates
 
@@ -40,13 +40,17 @@ class Rules:
 
 
 class Duplicates:
-    """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order."""
+    """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order.
+
+    lost: fragments with one read whose mate is mapped too, but has not come, once duplicates are known.
+    """
 
     def __init__(self, rules: Rules, backend: Backend) -> None:
         """backend: on which they are found, if it has the memory."""
         self._rules = rules
         self._backend = backend
         self._table: FragmentTable | None = None
+        self.lost = 0
         self._found: Sets | None = None
         self._marks: NDArray[np.uint8] | None = None
 
@@ -93,8 +97,10 @@ class Duplicates:
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:
             backend = CpuBackend(backend.threads)
+        rows, barcodes = table.take()
+        self.lost = int(np.count_nonzero(rows.view(FRAGMENT)["low"] == MATE_LOST))
         with backend.own_stream():
-            found = find_duplicates(*table.take(), table.counters.size, self._rules.distance, backend)
+            found = find_duplicates(rows, barcodes, table.counters.size, self._rules.distance, backend)
             self._marks = backend.to_host(found.marks)
         table.counters += found.counters.reshape(table.counters.shape)
         self._found = found

@@ -48,6 +48,17 @@ def header_lines(
     ]
 
 
+def sorted_header(given: Sequence[str], version: str, command_line: str, order: str) -> list[str]:
+    """The lines of a file's header, whose records are now in another order; readmap's @PG follows the last one."""
+    firsts = [line for line in given if line.startswith("@HD")]
+    others = [line for line in given if not line.startswith("@HD")]
+    return [
+        _in_order(firsts[0] if firsts else FIRST_LINE, order),
+        *others,
+        _program_line(others, version, command_line),
+    ]
+
+
 def program_name(given: Sequence[str]) -> str:
     """The ID of readmap's @PG, which PG of every record names: one that none of the given lines has."""
     names = itertools.chain([PROGRAM], (f"{PROGRAM}.{number}" for number in itertools.count(1)))

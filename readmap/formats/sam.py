@@ -42,7 +42,7 @@ def header(
     text = (
         "\n".join(header_lines(contigs, given, version, command_line, order)).encode("utf-8", "surrogateescape") + b"\n"
     )
-    return text if form is Form.TEXT else _binary_header(text, contigs)
+    return text if form is Form.TEXT else binary_header(text, [(contig.name, contig.length) for contig in contigs])
 
 
 def expect_contig_names(names: Iterable[bytes], what: str) -> None:
@@ -63,12 +63,12 @@ def query_name(name: bytes) -> bytes:
     return name[:LONGEST_NAME]
 
 
-def _binary_header(text: bytes, contigs: Sequence[Contig]) -> bytes:
-    """The bytes in front of BAM's records: the text header, and the contigs once more."""
-    parts = [b"BAM\1", struct.pack("<i", len(text)), text, struct.pack("<i", len(contigs))]
-    for contig in contigs:
-        name = contig.name.encode("utf-8", "surrogateescape") + b"\0"
-        parts += [struct.pack("<i", len(name)), name, struct.pack("<i", contig.length)]
+def binary_header(text: bytes, contigs: Iterable[tuple[str, int]]) -> bytes:
+    """The bytes in front of BAM's records: the text header, and names and lengths of the contigs once more."""
+    listed = [(name.encode("utf-8", "surrogateescape") + b"\0", length) for name, length in contigs]
+    parts = [b"BAM\1", struct.pack("<i", len(text)), text, struct.pack("<i", len(listed))]
+    for name, length in listed:
+        parts += [struct.pack("<i", len(name)), name, struct.pack("<i", length)]
     return b"".join(parts)
 
 

@@ -25,7 +25,7 @@ LOOK_SECONDS = 5.0
 class SamtoolsInput(io.RawIOBase):
     """The standard output of a command that reads a file; closing it ends the command."""
 
-    def __init__(self, file: io.FileIO, name: str, start: bytes, command: str, *arguments: str) -> None:
+    def __init__(self, file: io.RawIOBase, name: str, start: bytes, command: str, *arguments: str) -> None:
         """file: closed in the end. name: what messages call it. start: what has been read of it."""
         self._name = name
         self._command = command
@@ -64,7 +64,7 @@ class SamtoolsInput(io.RawIOBase):
         self._samtools.close()
         super().close()
 
-    def _feed(self, file: io.FileIO, start: bytes) -> None:
+    def _feed(self, file: io.RawIOBase, start: bytes) -> None:
         """Hand all bytes of the file to the command; where one of the two ends early, the command's end says why."""
         samtools = self._samtools
         with file, contextlib.suppress(OSError, ValueError):

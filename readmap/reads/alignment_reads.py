@@ -46,20 +46,30 @@ class AlignmentReads:
     """The reads of a file of alignments; a context manager, which ends what runs for it.
 
     name: what messages call it: the path, or "standard input".
-    header: the lines of its header.
+    header: the lines of its header. contigs: names and lengths, as the header has them once more.
     """
 
     def __init__(
-        self, file: io.FileIO, name: str, start: bytes, threads: int, collate: bool, inflaters: Inflaters
+        self,
+        file: io.RawIOBase,
+        name: str,
+        start: bytes,
+        threads: int,
+        collate: bool,
+        inflaters: Inflaters,
+        dropped: Sequence[str] = (),
     ) -> None:
         """file: closed in the end. start: what has been read of it. threads: the most that inflate, or that parse.
-        inflaters: as open_reads has them.
+        inflaters, dropped: as open_reads has them.
 
         Raises DataError where the header cannot be read.
         """
         self.name = name
         self._backend = CpuBackend(min(threads, MOST_THREADS))
         self._samtools: SamtoolsInput | None = None
+        if dropped:
+            file = SamtoolsInput(file, name, start, *VIEW[:-1], "-x", ",".join(dropped), VIEW[-1])
+            start = read_up_to(file, START_BYTES)
         if collate or start.startswith(CRAM_MAGIC):
             self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
         try:
@@ -67,13 +77,14 @@ class AlignmentReads:
                 start = read_up_to(self._samtools, START_BYTES)
             inflated = self._samtools or file
             self._source = PieceSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
-            self._contigs, text = bam.contigs_and_text(self._read, name)
+            self.contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             if self._samtools:
                 self._samtools.close()
             raise
         lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         self.header = [line for line in lines if line.startswith("@")]
+        self._tags, self._seen = KeptTags.of(()), 0
         self._texts: MatedTexts | None = None
 
     def taken(self) -> tuple[int, int] | None:
@@ -122,6 +133,18 @@ class AlignmentReads:
             for chunk in self._texts.rest(pool, chunk_bytes):
                 yield from chunk.parts(most)
 
+    def records(self, chunk_bytes: int) -> Iterator[Records]:
+        """All records as they are, in place of `chunks`; their bytes are those of a buffer that is used again.
+
+        Raises DataError, after those in front of that place, where the file is broken, and OSError from reading.
+        """
+        with self._source:
+            for records in self._records(chunk_bytes, chunk_bytes):
+                yield records
+                self._seen += len(records)
+                if records.fault:
+                    raise self._error(f" {records.fault}")
+
     def close(self) -> None:
         """Ends samtools, from any thread; whoever reads the chunks closes the file, and `drop` where nobody does."""
         if self._samtools:
@@ -146,7 +169,7 @@ class AlignmentReads:
         while True:
             starts, end = bam.find_records(data[begin:filled], most, self._backend)
             if len(starts) > 1:
-                records = examine(data[begin : begin + end], starts, self._tags, self._contigs, self._backend)
+                records = examine(data[begin : begin + end], starts, self._tags, len(self.contigs), self._backend)
                 yield records
                 begin += end
                 continue
@@ -183,8 +206,8 @@ class AlignmentReads:
 
     def _error(self, what: str) -> DataError:
         """That something is wrong with the record behind those that have been taken."""
-        assert self._texts is not None
-        return DataError(f"{self.name}, record {self._texts.seen + 1}{what}")
+        seen = self._texts.seen if self._texts else self._seen
+        return DataError(f"{self.name}, record {seen + 1}{what}")
 
     def _refuse(self, ordinal: int, name: str) -> None:
         raise DataError(
@@ -194,19 +217,23 @@ class AlignmentReads:
 
 
 def open_reads(
-    path: str, threads: int = 1, collate: bool = False, inflaters: Inflaters = HOST_INFLATERS
+    path: str,
+    threads: int = 1,
+    collate: bool = False,
+    inflaters: Inflaters = HOST_INFLATERS,
+    dropped: Sequence[str] = (),
 ) -> ByteSource | AlignmentReads:
     """The bytes of a file of reads, as open_bytes gives them; of BAM and CRAM AlignmentReads, still to be started.
 
     collate: whether samtools is to bring the records of a name together; only of BAM and CRAM. inflaters: what inflates
-    the file.
+    the file. dropped: tags that samtools is to leave out of BAM and CRAM.
     Raises OSError where it cannot be read, DataError as AlignmentReads does.
     """
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
         if _holds_alignments(start):
-            return AlignmentReads(file, name, start, threads, collate, inflaters)
+            return AlignmentReads(file, name, start, threads, collate, inflaters, dropped)
         return bytes_behind(file, name, start, threads, inflaters)
     except BaseException:
         file.close()

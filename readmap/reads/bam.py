@@ -301,8 +301,8 @@ def _is_writable(tag: bytes) -> bool:
     return True
 
 
-def contigs_and_text(read: Any, name: str) -> tuple[int, bytes]:
-    """Of a header how many contigs it has, and its text. read: gives so many bytes, or fewer at the end.
+def contigs_and_text(read: Any, name: str) -> tuple[list[tuple[str, int]], bytes]:
+    """Of a header names and lengths of its contigs, and its text. read: gives so many bytes, or fewer at the end.
 
     Raises DataError where the header is none.
     """
@@ -324,10 +324,10 @@ def contigs_and_text(read: Any, name: str) -> tuple[int, bytes]:
 
     text_of("its magic", 4)
     text = text_of("a text", number("the length of its text", 0))
-    contigs = number("a number of contigs", 0)
-    for contig in range(1, contigs + 1):
+    count, contigs = number("a number of contigs", 0), []
+    for contig in range(1, count + 1):
         title = text_of(f"the name of contig {contig}", number(f"the length of the name of contig {contig}", 1))
         if not title.endswith(b"\0"):
             raise DataError(f"{name}: the header of BAM is broken: expected a NUL behind the name of contig {contig}")
-        number(f"the length of contig {contig}", 0)
+        contigs.append((title[:-1].decode("utf-8", "surrogateescape"), number(f"the length of contig {contig}", 0)))
     return contigs, text.split(b"\0")[0]

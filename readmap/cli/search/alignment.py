@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from readmap.backend import Backend
+from readmap.cli.common.duplicates import duplicates_for_programs, duplicates_in_words
 from readmap.cli.common.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.duplicates.fragments import read_groups
 from readmap.duplicates.marker import Duplicates
-from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
@@ -86,7 +86,7 @@ class AlignmentMode:
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
-        lines += map(_duplicates_in_words, self._duplicates.libraries if self._duplicates else ())
+        lines += duplicates_in_words(self._duplicates)
         if summary.too_short:
             lines.append(f"{summary.too_short:,} reads are too short to reach the score {self._scoring.min_score} (-T)")
         if summary.replaced:
@@ -113,25 +113,8 @@ class AlignmentMode:
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": _sizes_for_programs(summary),
-            **(
-                {"duplicates": [_duplicates_for_programs(one) for one in self._duplicates.libraries]}
-                if self._duplicates
-                else {}
-            ),
+            **duplicates_for_programs(self._duplicates),
         }
-
-
-def _duplicates_in_words(library: LibraryMetrics) -> str:
-    """Those of a library."""
-    pairs = f"{library.pair_duplicates:,} of {counted(library.pairs, 'pair')} with both mates mapped"
-    singles = f"{library.unpaired_duplicates:,} of {counted(library.unpaired, 'other mapped read')}"
-    told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
-    return f"{told}; {percent(library.duplicates, library.reads)} of the mapped reads"
-
-
-def _duplicates_for_programs(library: LibraryMetrics) -> dict[str, Any]:
-    """The same, with the library's size."""
-    return {"library": library.name, **asdict(library), "share": round(library.share, 6), "library_size": library.size}
 
 
 def _sizes_for_programs(summary: MappingSummary) -> list[dict[str, Any]] | dict[str, list[dict[str, Any]]] | None:

@@ -37,7 +37,7 @@ def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
     layouts = [lane.layout for lane in lanes]
     if not layouts:
         layouts = [_layout_of(files, options.pairs.interleaved, options.exact.is_exact)]
-    _check_outputs(options.output.path, options.output.unmapped, options.report.json, files)
+    _check_outputs(options, files)
     return layouts
 
 
@@ -68,15 +68,18 @@ def _check_reads(paths: Sequence[str], index_named: bool) -> None:
             os.stat(path)
 
 
-def _check_outputs(output: str | None, unmapped: str | None, record: str | None, reads: Sequence[str]) -> None:
-    """record: what --json names."""
-    if unmapped is not None and unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
-        raise UsageError(f"--unmapped {unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
-    refuse_inputs({"-o": output, "--unmapped": unmapped}, reads, "reads")
-    refuse_same_output("--json", record, output)
-    if unmapped is not None:
-        refuse_same_output("--unmapped", unmapped, output)
-        refuse_same_output("--json", record, unmapped, "the reads without a place go")
+def _check_outputs(options: Options, reads: Sequence[str]) -> None:
+    output, metrics = options.output, options.duplicates.metrics
+    if output.unmapped is not None and output.unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
+        raise UsageError(f"--unmapped {output.unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
+    refuse_inputs({"-o": output.path, "--unmapped": output.unmapped, "--metrics": metrics}, reads, "reads")
+    others = {"--unmapped": output.unmapped, "--metrics": metrics, "--json": options.report.json}
+    for option, path in others.items():
+        refuse_same_output(option, path, output.path)
+    for option, what in (("--unmapped", "the reads without a place go"), ("--metrics", "the metrics go")):
+        if others[option] is not None:
+            for later in [*others][[*others].index(option) + 1 :]:
+                refuse_same_output(later, others[later], others[option], what)
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 from readmap.backend.machine import available_memory
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
-from readmap.cli.common import resources
+from readmap.cli.common import duplicates, resources
 from readmap.cli.common.options import (
     LARGEST_SCORE,
     argument,
@@ -24,7 +23,6 @@ from readmap.cli.common.options import (
     size,
 )
 from readmap.cli.common.report import ReportOptions, is_terminal
-from readmap.duplicates.marker import OPTICAL_DISTANCE, Rules
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.output import format_by_ending
@@ -213,37 +211,17 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuplicateOptions:
-    """What duplicates are, and what becomes of them."""
+class DuplicateOptions(duplicates.DuplicateOptions):
+    """What becomes of duplicates on the way of a search."""
 
     panel: ClassVar = "Duplicates, as Picard MarkDuplicates finds them; with --sort"
 
     markdup: bool = flag("--markdup", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too.")
-    remove_duplicates: bool = flag("--remove-duplicates", "Leave duplicates out instead.")
-    optical_distance: int = number(
-        "--optical-distance",
-        "Pixels within which duplicates of a tile are optical ones: 100, or 2500 for patterned flow cells; 0 looks for "
-        f"none (default: {OPTICAL_DISTANCE}).",
-        0,
-        1 << 30,
-        default=OPTICAL_DISTANCE,
-    )
-    duplicate_type: bool = flag("--duplicate-type", "Tell of duplicates what they are: DT:Z:SQ, optical, or DT:Z:LB.")
-    barcode_tag: str | None = option(
-        "--barcode-tag", "The tag of UMIs, as RX: fragments whose UMIs differ are no duplicates.", "TAG"
-    )
-    metrics: str | None = option("--metrics", "Write the metrics there, as Picard's DuplicationMetrics.", "FILE")
 
     @property
     def is_marked(self) -> bool:
         """Whether duplicates are looked for."""
         return self.markdup or self.remove_duplicates
-
-    def rules(self) -> Rules:
-        """What duplicates are; raises UsageError where the tag is none."""
-        if self.barcode_tag is not None and not re.fullmatch("[A-Za-z][A-Za-z0-9]", self.barcode_tag):
-            raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, as RX")
-        return Rules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
 
 @dataclass(frozen=True, kw_only=True)
