@@ -1,4 +1,4 @@
-"""scripts/benchmark bam: two lanes of distinct pairs, gzip, to BAM and CRAM as a sequencing centre wants them."""
+"""scripts/benchmark bam: two lanes of pairs, gzip, to BAM and CRAM as a sequencing centre wants them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common import Options, Row, figure, readmap, run
-from benchmarks.distinct import write_lanes
 from benchmarks.human import genome
 from benchmarks.index import touch
+from benchmarks.lanes import write_lanes
 from benchmarks.map import check
 from benchmarks.peers import Peer, index_of, peer_of
 from benchmarks.reads import search
@@ -21,9 +21,12 @@ LANES = 2
 PAIRS = {"cpu": 200_000, "cuda": 30_000_000}  # of all lanes
 SPILLED = "5G"
 
-#: What is written: the output, and the options.
+MARKED = "sorted, duplicates marked"
+
+#: What is written: the output, and the options; names of files are those of the work folder.
 OUTPUTS = {
     "sorted": ("out.bam", "--sort"),
+    MARKED: ("out.bam", "--sort", "--markdup", "--metrics", "metrics.txt"),
     "unsorted": ("out.bam",),
     "sorted, libdeflate": ("out.bam", "--sort", "--codec", "libdeflate"),
     f"sorted in {SPILLED}": ("out.bam", "--sort", "--sort-memory", SPILLED),
@@ -32,8 +35,17 @@ OUTPUTS = {
 ONE_MEMBER = "sorted, of one member"
 
 #: M reads/s of the whole command on a GPU.
-BARS = {"sorted": 4.0, "unsorted": 5.0, ONE_MEMBER: 3.0}
-TIMES_THE_PEER = 2.0  # bwa-mem2's and samtools' rate on 16 threads, at 100 Mbp
+BARS = {"sorted": 4.0, MARKED: 3.6, "unsorted": 5.0, ONE_MEMBER: 3.0}
+MARKED_SHARE = 0.9  # of the rate of sorting alone
+
+#: What sorts a peer's SAM, and marks duplicates too; {threads} and {target} stand for these.
+SORTERS = {
+    "sorted": "samtools sort --write-index -@ {threads} -o {target}##idx##{target}.bai -",
+    MARKED: "samtools fixmate -u -m -@ {threads} - - | samtools sort -u -@ {threads} - | "
+    "samtools markdup --write-index -@ {threads} - {target}##idx##{target}.bai",
+}
+#: Times the rate of bwa-mem2 and samtools on 16 threads, at 100 Mbp.
+TIMES_THE_PEER = {"sorted": 2.0, MARKED: 3.0}
 
 
 def benchmark_bam(options: Options) -> tuple[Row, Row]:
@@ -52,38 +64,49 @@ def benchmark_bam(options: Options) -> tuple[Row, Row]:
         rows.append({"output": name} | row)
         if row["reads"] != 2 * sum(lane.pairs for lane in lanes):
             sys.exit(f"benchmark: {row['reads']:,} reads came of {2 * sum(lane.pairs for lane in lanes):,}")
-        if peer and name == "sorted":
-            rows.append(peer_row(options, peer, index, [lane.blocked for lane in lanes], row["reads"]))
+        if peer and index and name in SORTERS:
+            rows.append(peer_row(options, peer, index, [lane.blocked for lane in lanes], name, row["reads"]))
     row, _ = row_of(options, [lane.one_member for lane in lanes], "out.bam", "--sort")
     rows.append({"output": ONE_MEMBER} | row)
     held = options.device == "cuda" and not options.reference
-    rates = {str(row["output"]): row["reads_a_second"] / 1e6 for row in rows}
+    rates = {str(row["output"]): float(row["reads_a_second"]) / 1e6 for row in rows}
     bars = [figure(name, rates[name], "M reads/s", ">=", bar if held else None) for name, bar in BARS.items()]
+    share = rates[MARKED] / rates["sorted"]
+    bars.append(figure("duplicates marked / sorted alone", share, "times", ">=", MARKED_SHARE if held else None))
     if peer:
-        bar = TIMES_THE_PEER if (options.peer, options.threads, options.bases) == ("bwa-mem2", 16, None) else None
-        ratio = rates["sorted"] / rates[f"{peer.name} | samtools sort"]
-        bars.append(figure(f"sorted, readmap / {peer.name} | samtools sort", ratio, "times", ">=", bar))
+        usual = (options.peer, options.threads, options.bases) == ("bwa-mem2", 16, None)
+        for name, bar in TIMES_THE_PEER.items():
+            ratio = rates[name] / rates[named(peer, name)]
+            bars.append(figure(f"readmap / {named(peer, name)}", ratio, "times", ">=", bar if usual else None))
     return checked | {"commands": rows, "bars": bars}, told
 
 
-def peer_row(options: Options, peer: Peer, index: Path, lanes: Sequence[tuple[Path, Path]], count: int) -> Row:
-    """Medians of a mapper that sorts by samtools, as many threads each, all lanes as one pair of files."""
+def named(peer: Peer, name: str) -> str:
+    """What a peer's row is called that is beside one of readmap's."""
+    return f"{peer.name} | samtools, {name}"
+
+
+def peer_row(
+    options: Options, peer: Peer, index: Path, lanes: Sequence[tuple[Path, Path]], name: str, count: int
+) -> Row:
+    """Medians of a mapper whose output samtools sorts, as many threads each, all lanes as one pair of files."""
     joined = [options.work / f"lanes.{mate}.fq.gz" for mate in (1, 2)]
     for file, parts in zip(joined, zip(*lanes, strict=True), strict=True):
         run(["cat", *parts], options.work, file)
-    target, threads = options.work / "peer.bam", str(options.threads)
-    sort = ["samtools", "sort", "--write-index", "-@", threads, "-o", f"{target}##idx##{target}.bai", "-"]
-    pipe = " | ".join(shlex.join(map(str, words)) for words in (peer.map(options, index, joined), sort))
+    target = options.work / "peer.bam"
+    sorter = SORTERS[name].format(threads=options.threads, target=target)
+    pipe = f"{shlex.join(map(str, peer.map(options, index, joined)))} | {sorter}"
     taken = [run(["bash", "-o", "pipefail", "-c", pipe], options.work) for _ in range(options.runs + 1)]
     size = target.stat().st_size
     medians = {key: median(row[key] for row in taken[1:] or taken) for key in taken[0]}
-    name, rate = f"{peer.name} | samtools sort", round(count / medians["wall_seconds"])
-    return {"output": name, "reads": count, "output_bytes": size} | medians | {"reads_a_second": rate}
+    rate = {"reads_a_second": round(count / medians["wall_seconds"])}
+    return {"output": named(peer, name), "reads": count, "output_bytes": size} | medians | rate
 
 
 def row_of(options: Options, lanes: Sequence[tuple[Path, Path]], output: str, *more: str) -> tuple[Row, Row]:
     """Medians of searches that are warm, after one that is not counted and whose output is checked."""
-    target, taken, words = options.work / output, [], list(more)
+    target, taken = options.work / output, []
+    words = [str(options.work / word) if word.endswith(".txt") else word for word in more]
     for number, files in enumerate(lanes, 1):
         words += ["--lane", ",".join([*map(str, files), rf"@RG\tID:L{number}\tSM:s\tLB:l"])]
     for counted in range(options.runs + 1):

@@ -1,4 +1,4 @@
-"""Pairs of reads, no two of one fragment, in lanes of gzip: repeated ones would sort and compress as no sample does."""
+"""Pairs of reads in lanes of gzip, some of them duplicates, as of a sample; repeated files would be nothing else."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from readmap.formats.bgzf import END_OF_FILE, LEVEL
 LENGTH, INSERT, DEVIATION = 150, 400, 60
 PAIRS = 100_000  # that a process makes at a time
 VARIANTS, ERRORS = 0.001, 0.002  # of the bases: of the sample, and of the sequencer
+DUPLICATES, OPTICAL = 0.15, 0.1  # of the pairs, which have errors of their own; and of those
+PIXELS, BESIDE = (10_000, 30_000), 50  # of a tile, in x and in y; and how far from the other one optical duplicates lie
 DIGITS = 9  # of a read's number
 ONE_MEMBER_LEVEL, RAW = 1, -15  # isal's level, and zlib's number for deflate without a header
 GZIP_HEADER = bytes.fromhex("1f8b0800 00000000 00ff")
@@ -62,12 +64,17 @@ def texts(letters: Letters, pairs: int, number: int) -> tuple[Letters, Letters]:
     """FASTQ of both mates of so many pairs; number: of the part, which decides them."""
     draw = np.random.default_rng([2, number])
     inserts = np.clip(draw.normal(INSERT, DEVIATION, pairs), LENGTH, 2 * INSERT).astype(np.int64)
-    starts = draw.integers(0, len(letters) - 2 * INSERT, pairs)
+    starts, clusters = draw.integers(0, len(letters) - 2 * INSERT, pairs), draw.integers(*PIXELS, (pairs, 2))
+    for again in np.flatnonzero(draw.random(pairs) < DUPLICATES):
+        starts[again], inserts[again] = starts[again - 1], inserts[again - 1]
+        if draw.random() < OPTICAL:
+            clusters[again] = np.clip(clusters[again - 1] + draw.integers(-BESIDE, BESIDE, 2), *PIXELS)
     steps = np.arange(LENGTH)
     first, second = letters[starts[:, None] + steps], COMPLEMENT[letters[(starts + inserts - 1)[:, None] - steps]]
     swapped = draw.integers(0, 2, pairs) == 1
     first[swapped], second[swapped] = second[swapped], first[swapped]
-    names = np.char.zfill((number * PAIRS + np.arange(pairs)).astype(f"S{DIGITS}"), DIGITS)
+    numbers = number * PAIRS + np.arange(pairs)
+    names = np.array([b"r:%0*d:FC:1:1101:%d:%d" % (DIGITS, *one) for one in np.column_stack([numbers, clusters])])
     return fastq(names, first, draw), fastq(names, second, draw)
 
 
@@ -79,9 +86,9 @@ def fastq(names: NDArray[np.bytes_], bases: Letters, draw: np.random.Generator) 
     def same(text: bytes) -> Letters:
         return np.tile(np.frombuffer(text, np.uint8), (count, 1))
 
-    named = names.view(np.uint8).reshape(count, DIGITS)
+    named = names.view(np.uint8).reshape(count, names.itemsize)
     qualities = QUALITIES[draw.integers(0, len(QUALITIES), bases.shape)]
-    return np.concatenate([same(b"@r"), named, same(b"\n"), bases, same(b"\n+\n"), qualities, same(b"\n")], axis=1)
+    return np.concatenate([same(b"@"), named, same(b"\n"), bases, same(b"\n+\n"), qualities, same(b"\n")], axis=1)
 
 
 _letters = np.empty(0, np.uint8)  # of the process, which its children share
