@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from readmap.database.api import scan as scan
     from readmap.database.database import Database as Database
     from readmap.database.database import build_database as build_database
+    from readmap.duplicates.api import mark_duplicates as mark_duplicates
+    from readmap.duplicates.metrics import LibraryMetrics as LibraryMetrics
     from readmap.errors import BackendError as BackendError
     from readmap.errors import DatabaseFolderError as DatabaseFolderError
     from readmap.errors import DataError as DataError
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from readmap.search.parameters import Scoring as Scoring
 
 _HOMES = {
+    "readmap.duplicates.api": ("mark_duplicates",),
+    "readmap.duplicates.metrics": ("LibraryMetrics",),
     "readmap.pairwise.alignments": ("PairAlignments",),
     "readmap.pairwise.api": ("Comparison", "compare"),
     "readmap.pairwise.api_pairs": ("align_pairs",),

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend, Kernel
+from readmap.backend.cpu import CpuBackend
+from readmap.backend.machine import available_memory
 from readmap.backend.marks import ANY_MARK, list_marked
-from readmap.bam.order import SortedRecords, host_keys, sort_records
-from readmap.bam.sorted_output import SortedOutput
+from readmap.bam.blocks import block_codec
+from readmap.bam.device_runs import DeviceRuns
+from readmap.bam.file_index import format_for
+from readmap.bam.order import SortedRecords, SortOrder, host_keys, sort_records
+from readmap.bam.sorted_output import BamIndex, SortedOutput
+from readmap.duplicates.fragments import read_groups
 from readmap.duplicates.marker import Duplicates
-from readmap.reads.alignment_reads import AlignmentReads
+from readmap.errors import DataError
+from readmap.formats.bgzf import LEVEL
+from readmap.formats.header import sorted_header
+from readmap.formats.output import open_output
+from readmap.formats.sam import binary_header
+from readmap.reads.alignment_reads import AlignmentReads, open_reads
+from readmap.version import __version__
+
+#: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
+SORT_SHARE, SORT_MEMORY = 4, 2 << 30
+
+#: Device memory that a byte of records takes on its way to a run.
+WORKING_BYTES = 4
+
+#: Of a duplicate that another program found.
+TYPE_TAG = "DT"
 
 _BEGIN = Kernel("duplicates/fragments", "begin_fragments")
 
@@ -20,7 +42,56 @@ Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
-def are_grouped(header: list[str]) -> bool:
+def open_alignments(path: str, is_grouped: bool, threads: int) -> AlignmentReads:
+    """The records of BAM or CRAM, those of a fragment together, without the tag that tells what duplicates are.
+
+    path: - for standard input. is_grouped: whether they stand together in any case; else samtools brings them together
+    where the header does not say that they do.
+    Raises DataError where the file is none, and what open_reads does.
+    """
+    if path != "-" and not is_grouped:
+        with _alignments(path, False, threads) as reads:
+            is_grouped = _are_grouped(reads.header)
+            reads.drop()
+    return _alignments(path, not is_grouped, threads)
+
+
+def _alignments(path: str, collate: bool, threads: int) -> AlignmentReads:
+    reads = open_reads(path, threads, collate, dropped=[TYPE_TAG])
+    if not isinstance(reads, AlignmentReads):
+        reads.close()
+        raise DataError(f"{path}: expected BAM or CRAM, found neither")
+    return reads
+
+
+@contextlib.contextmanager
+def open_marked(
+    path: str, reads: AlignmentReads, memory: int | None, duplicates: Duplicates, backend: Backend, command: str
+) -> Iterator[SortedOutput]:
+    """Sorted BAM with its index, whose duplicates are marked, and which has its header.
+
+    memory: bytes to sort in; None takes a quarter of what is available. command: for the header.
+    """
+    available, threads = available_memory(), backend.threads
+    memory = memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
+    lengths = [length for _, length in reads.contigs]
+    duplicates.begin(read_groups(reads.header), lengths)
+    with contextlib.ExitStack() as opened:
+        bam = opened.enter_context(block_codec().open(open_output(path), threads, LEVEL))
+        index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)
+        held = None
+        if backend.memory() is not None:
+            held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * backend.chunk_bytes)
+        output = SortedOutput(bam, memory, index, CpuBackend(threads), bam.buffer, held, duplicates)
+        opened.pop_all()
+    with output:
+        lines = sorted_header(reads.header, __version__, command, SortOrder.COORDINATE)
+        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        output.write(binary_header(text, reads.contigs))
+        yield output
+
+
+def _are_grouped(header: Sequence[str]) -> bool:
     """Whether a header says that the records of a fragment stand together."""
     first = next((line.split("\t") for line in header if line.startswith("@HD")), [])
     return "SO:queryname" in first or "GO:query" in first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from readmap.bam.order import SortedRecords, number_fragments
 from readmap.duplicates.fragments import FRAGMENT, MATE_LOST, Described, FragmentTable, Group
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import Sets, find_duplicates
+from readmap.errors import UsageError
 
 #: Pixels within which clusters are one, of flow cells without a pattern.
 OPTICAL_DISTANCE = 100
@@ -37,6 +39,11 @@ class Rules:
     barcode_tag: str | None = None
     is_removed: bool = False
     has_type: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError where the tag is none."""
+        if self.barcode_tag is not None and not re.fullmatch("[A-Za-z][A-Za-z0-9]", self.barcode_tag):
+            raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, as RX")
 
 
 class Duplicates:

@@ -13,6 +13,7 @@ from commands import failures
 from oracles import duplicates as oracle
 from test_duplicates import HEADER, draw_records, write
 
+import readmap
 from readmap.cli import main
 from readmap.duplicates import files
 
@@ -112,6 +113,21 @@ def test_lost_mates(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert "the mate is mapped, but not there" in capfd.readouterr().err
 
 
+def test_from_python(folder: Path, tmp_path: Path) -> None:
+    out, told = tmp_path / "out.bam", tmp_path / "m.txt"
+    libraries = readmap.mark_duplicates(folder / "in.bam", out, metrics=told, device="cpu", threads=2)
+    assert records_of(out) == expected(folder, tmp_path)
+    assert [one.name for one in libraries] == ["Unknown Library", "x", "y"]
+    assert sum(one.optical_duplicates for one in libraries) == len(oracle.find(RECORDS).optical)
+    assert "Unknown Library\t" in told.read_text()
+    before = names_in(tmp_path)
+    with pytest.raises(readmap.DataError, match="expected BAM or CRAM"):
+        readmap.mark_duplicates(told, tmp_path / "none.bam", device="cpu")
+    with pytest.raises(readmap.UsageError, match="--barcode-tag"):
+        readmap.mark_duplicates(folder / "in.bam", tmp_path / "none.bam", barcode_tag="R", device="cpu")
+    assert names_in(tmp_path) == before
+
+
 def test_no_records(tmp_path: Path) -> None:
     write([], tmp_path / "none.bam")
     assert mark(tmp_path / "none.bam", tmp_path / "out.bam", "--metrics", str(tmp_path / "m.txt")) == 0
@@ -135,7 +151,7 @@ def failure(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         (["in.bam"], 2, "Missing option '-o'"),
         (["in.bam", "-o", "o.cram"], 2, "-o o.cram: expected a name that ends with .bam"),
         (["in.bam", "-o", "in.bam"], 2, "-o in.bam is a file of the alignments"),
-        (["r.fq", "-o", "o.bam"], 2, "r.fq is no BAM or CRAM"),
+        (["r.fq", "-o", "o.bam"], 1, "r.fq: expected BAM or CRAM, found neither"),
         (["cut.bam", "-o", "o.bam"], 1, "cut.bam: the alignments cannot be read"),
         (["none.bam", "-o", "o.bam"], 1, "none.bam: No such file"),
         (["in.bam", "-o", "o.bam", "--metrics", "o.bam"], 2, "--metrics o.bam is where the output goes"),

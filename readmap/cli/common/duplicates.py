@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +9,6 @@ from readmap.cli.common.options import flag, number, option
 from readmap.cli.common.wording import percent
 from readmap.duplicates.marker import OPTICAL_DISTANCE, Duplicates, Rules
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.errors import UsageError
 from readmap.formats.words import counted
 
 
@@ -37,8 +35,6 @@ class DuplicateOptions:
 
     def rules(self) -> Rules:
         """What duplicates are; raises UsageError where the tag is none."""
-        if self.barcode_tag is not None and not re.fullmatch("[A-Za-z][A-Za-z0-9]", self.barcode_tag):
-            raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, as RX")
         return Rules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
 
