@@ -33,7 +33,7 @@ KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* nam
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
-        put_comment_tags(sink, form, comment, has_read_group);
+        put_comment_tags(sink, form, comment, has_read_group, false);
         lengths[read] = sink.count;
     }
 }
@@ -43,7 +43,7 @@ KERNEL void write(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_
     FOR_EACH(read, begin, end) {
         Characters comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
-        put_comment_tags(sink, form, comment, has_read_group);
+        put_comment_tags(sink, form, comment, has_read_group, false);
     }
 }
 """

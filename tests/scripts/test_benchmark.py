@@ -198,6 +198,7 @@ def test_bam_is_made_of_lanes(backends: str, tmp_path: Path) -> None:
     rows = {row["output"]: row for row in report["commands"]}
     assert list(rows) == [
         "sorted",
+        "sorted, duplicates marked",
         "unsorted",
         "sorted, libdeflate",
         "sorted in 5G",
@@ -210,17 +211,48 @@ def test_bam_is_made_of_lanes(backends: str, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("out.*"))
 
 
-def test_distinct_pairs(script: Any, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("compiled")
+def test_whole_commands_beside_a_peer(tmp_path: Path) -> None:
+    """Each as often, in turn; a peer that marks duplicates is a pipe, of which what is last decides the output."""
+    reference, first, second = write_pairs(tmp_path)
+    peer = tmp_path / "bwa-mem2"
+    peer.write_text("#!/bin/sh\nsamtools view -H --no-PG $0.sam; echo 1.0 >&2\n")
+    peer.chmod(0o755)
+    (tmp_path / "bwa-mem2.sam").write_text("@SQ\tSN:a\tLN:100\n")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    words = ["beside", "--reference", reference, "--reads", first, second, "--peer", "bwa-mem2", "-t", "2"]
+    done = run(tmp_path, *words, "--runs", "1", **environment)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert [row["program"] for row in report["commands"]] == ["readmap", "bwa-mem2 mem"]
+    assert [row["verdict"] for row in report["bars"]] == [None, None]
+    if not shutil.which("samtools"):
+        pytest.skip("samtools is not installed")
+    words = ["bam", "--reference", reference, "--peer", "bwa-mem2", "-t", "2", "--runs", "1", "--pairs", "400"]
+    done = run(tmp_path, *words, **environment)
+    assert done.returncode == 0, done.stderr
+    rows = [row["output"] for row in json.loads((tmp_path / "figures.json").read_text())["commands"]]
+    assert rows[:4] == [
+        "sorted",
+        "bwa-mem2 mem | samtools, sorted",
+        "sorted, duplicates marked",
+        "bwa-mem2 mem | samtools, sorted, duplicates marked",
+    ]
+
+
+def test_lanes(script: Any, tmp_path: Path) -> None:
     """Both forms hold the same records, of which mates are named alike and most have a perfect place."""
-    from benchmarks import distinct
+    from benchmarks.lanes import write_lanes
 
     reference, _, _ = write_pairs(tmp_path)
-    lanes = distinct.write_lanes(Path(reference), tmp_path, 2, 300, 2)
+    lanes = write_lanes(Path(reference), tmp_path, 2, 300, 2)
     contents = [[gzip.decompress(file.read_bytes()) for file in lane.blocked] for lane in lanes]
     assert contents == [[gzip.decompress(file.read_bytes()) for file in lane.one_member] for lane in lanes]
     first, second = (text.decode().splitlines() for text in contents[0])
     assert first[::4] == second[::4] != contents[1][0].decode().splitlines()[::4]
-    assert len({*first[1::4]}) == len(first) // 4 == lanes[0].pairs == 300
+    assert len({*first[::4]}) == len(first) // 4 == lanes[0].pairs == 300
+    assert all(name.count(":") == 6 for name in first[::4])
+    assert 200 < len({*first[1::4]}) <= 300  # duplicates have errors of their own, or none
     letters = "".join(line for line in Path(reference).read_text().splitlines() if line[0] != ">")
     assert sum(bases in letters for bases in first[1::4]) > 60
 
