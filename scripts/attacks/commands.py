@@ -69,8 +69,13 @@ OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
         "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --level --lane "
-        "--sheet --sample -x",
-        "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q",
+        "--sheet --sample -x --optical-distance --barcode-tag --metrics",
+        "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q --markdup "
+        "--remove-duplicates --duplicate-type --barcode-name",
+    ),
+    "markdup": (
+        "--optical-distance --barcode-tag --metrics --sort-memory -t --device --json",
+        "--grouped --remove-duplicates --duplicate-type -q",
     ),
     "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),
     "compare": (
@@ -145,7 +150,7 @@ class Commands:
             words += ["-o", "out.sam"]
         else:
             output = f"out{draw.choice(ENDINGS)}"
-            words += ["-o", output] if words[0] not in ("info", "index") and draw.random() < 0.8 else []
+            words += ["-o", output] if words[0] not in ("info", "index", "markdup") and draw.random() < 0.8 else []
             words += _options(draw, words[0])
         if words[0] == "index" and not set(words) & {"-o"}:
             words += ["-o", "out.readmap"]
@@ -209,6 +214,10 @@ def _bam(draw: Random) -> bytes:
     return inputs.bgzf(mutate(draw, data, fields=fields, times=draw.choice((0, 1, 1, 2)))[0])
 
 
+def _markdup(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
+    return ["markdup", "in.bam", *(["-o", "out.bam"] if draw.random() < 0.9 else [])], {"in.bam": _bam(draw)}
+
+
 def _cram(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     data = _altered(draw, (base / "reads.cram").read_bytes())
     return ["search", "in.cram", "-x", "ref.fa"], {"in.cram": data}
@@ -236,6 +245,7 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("search pairs", _pairs),
     ("search BAM", _search("in.bam", _bam)),
     ("search CRAM", _cram),
+    ("markdup", _markdup),
     ("index", _one("index", "in.fa", inputs.reference, "in.fa")),
     ("index --database", _one("index", "in.fa", inputs.proteins, "--database", "in.fa")),
     ("compare", _one("compare", "in.fa", inputs.reference, "in.fa", "other.fa")),

@@ -61,6 +61,9 @@ VALID = (
     _search("reads.fq -a", "small"),
     _search("r1.fq r2.fq --unmapped no.fq", output="out.bam"),
     _search("r1.fq r2.fq --sort", output="out.bam"),
+    _search("r1.fq r2.fq --sort --markdup --duplicate-type -C --barcode-tag RX", output="out.bam"),
+    _search("reads.fq --sort --remove-duplicates --barcode-name", output="out.bam"),
+    _plain("markdup reads.bam -o out.bam --optical-distance 2500"),
     _search("r1.fq r2.fq -a", index=WIDE),
     _search("r1.fq r2.fq -a -I 300,50", "small"),
     _search("reads.bam --unmapped no.fq"),
@@ -115,6 +118,7 @@ def write_inputs(folder: Path) -> None:
     pairs = [_pair(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
     contigs["families"], straddling = _families(draw)
     pairs += straddling
+    reads, pairs = reads + reads[:20], pairs + pairs[:20]  # duplicates, some of them beside the others
     exact = [bases[:60].replace(b"N", b"A") for bases in reads] + [one[i : i + 30] for i in range(0, 900, 30)]
     several = {f"s{i}": inputs.letters(draw, 40 + 5 * i) for i in range(24)}
     mutated = {f"m{name}": inputs.letters(draw, 9) + _mutated(draw, text, 10) for name, text in several.items()}
@@ -130,7 +134,9 @@ def write_inputs(folder: Path) -> None:
         (folder / name).write_bytes(b"".join(b">%b\n%b\n" % (key.encode(), text) for key, text in records.items()))
     (folder / "matrix").write_bytes(inputs.matrix(draw))
     for name, texts in (("reads.fq", reads), ("r1.fq", [a for a, _ in pairs]), ("r2.fq", [b for _, b in pairs])):
-        lines = [b"@r%d RX:Z:ACGT\n%b\n+\n%b\n" % (i, bases, b"I" * len(bases)) for i, bases in enumerate(texts)]
+        names = [b"r:%d:FC:1:1101:%d:%d" % (i, 9 * i, i) for i, _ in enumerate(texts)]
+        quality = [b"I" * len(bases) for bases in texts]
+        lines = [b"@%b RX:Z:ACGT\n%b\n+\n%b\n" % one for one in zip(names, texts, quality, strict=True)]
         (folder / name).write_bytes(b"".join(lines))
     pysam.tabix_compress(str(folder / "reads.fq"), str(folder / "blocked.fq.gz"))
     files = [str(folder / name) for name in ("r1.fq", "r2.fq", "reads.bam")]

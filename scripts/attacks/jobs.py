@@ -75,6 +75,15 @@ JOBS = (
         ["out.bam", "out.bam.bai"],
     ),
     Job(
+        "search --sort --markdup",
+        [
+            *("search", "r1.fq", "r2.fq", "-x", "ref.fa", "-o", "out.bam", "--sort", "--markdup", "--metrics", "m.txt"),
+            *("--sort-memory", "9K", "--batch-reads", "20"),
+        ],
+        ["out.bam", "out.bam.bai", "m.txt"],
+    ),
+    Job("markdup", ["markdup", "reads.bam", "-o", "out.bam"], ["out.bam", "out.bam.bai"]),
+    Job(
         "search BAM --collate",
         ["search", "reads.bam", "-x", "ref.fa", "-o", "out.sam", "--collate"],
         ["out.sam"],
