@@ -154,7 +154,7 @@ def test_nothing_is_found_of_jobs(attack: Script, tmp_path: Path, name: str, job
             "lost",
         ),
         (
-            ["commands", "--cases", "6", "--seed", "1", "--first", "13"],
+            ["commands", "--cases", "6", "--seed", "1", "--first", "42"],
             "from readmap.formats.output import Output; Output.abort = lambda self: None",
             "commands, search CRAM",
             "half-written",
@@ -203,7 +203,7 @@ def test_device(attack: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     sanitizer.write_text(SANITIZER)
     sanitizer.chmod(0o755)
     monkeypatch.setenv("PATH", f"{sanitizer.parent}:{os.environ['PATH']}")
-    done, rows = run(attack, tmp_path, "device", "--device", "cpu", "--first", "132", "--cases", "8")
+    done, rows = run(attack, tmp_path, "device", "--device", "cpu", "--first", "144", "--cases", "8")
     assert done.returncode == 1, done.stderr
     assert {name: row["crashed"] for name, row in rows.items()} == {
         f"device, {tool}, {contents}": int(tool == "racecheck")
