@@ -145,9 +145,14 @@ class FragmentTable:
 
     def take(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """All rows and barcodes, none of these where they do not count; they are not held any more."""
-        rows = np.concatenate(self._rows) if self._rows else np.empty((0, FRAGMENT_WORDS), np.int64)
-        barcodes = np.concatenate(self._barcodes) if self._barcodes else np.empty(0, np.uint64)
-        self._rows, self._barcodes = [], []
+        rows = np.empty((self.count, FRAGMENT_WORDS), np.int64)
+        barcodes = np.empty(self.count if self.has_barcodes else 0, np.uint64)
+        for whole, parts in ((rows, self._rows), (barcodes, self._barcodes)):
+            at = 0
+            while parts:  # each is let go where it has been copied, so that all are not there twice
+                part = parts.pop(0)
+                whole[at : at + len(part)] = part
+                at += len(part)
         return rows, barcodes
 
     def reported(self) -> list[tuple[str, NDArray[np.int64]]]:

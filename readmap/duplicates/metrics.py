@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from readmap.backend.compilation.declarations import constant
 
-_AT = {
-    name: constant("duplicates/fragment.cuh", name)
-    for name in ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
-    + ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
-}
+_READS = ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
+_MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
+_AT = {name: constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)}
 
 #: The most times of the coverage for which the histogram tells what share of it would be new.
 MOST_COVERAGE = 100

@@ -211,12 +211,17 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuplicateOptions(duplicates.DuplicateOptions):
+class _MarkOption:
+    """In front of the others."""
+
+    markdup: bool = flag("--markdup", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
     """What becomes of duplicates on the way of a search."""
 
     panel: ClassVar = "Duplicates, as Picard MarkDuplicates finds them; with --sort"
-
-    markdup: bool = flag("--markdup", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too.")
 
     @property
     def is_marked(self) -> bool:
