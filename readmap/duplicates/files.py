@@ -42,7 +42,8 @@ Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
-def open_alignments(path: str, is_grouped: bool, threads: int) -> AlignmentReads:
+@contextlib.contextmanager
+def open_alignments(path: str, is_grouped: bool, threads: int) -> Iterator[AlignmentReads]:
     """The records of BAM or CRAM, those of a fragment together, without the tag that tells what duplicates are.
 
     path: - for standard input. is_grouped: whether they stand together in any case; else samtools brings them together
@@ -52,16 +53,21 @@ def open_alignments(path: str, is_grouped: bool, threads: int) -> AlignmentReads
     if path != "-" and not is_grouped:
         with _alignments(path, False, threads) as reads:
             is_grouped = _are_grouped(reads.header)
-            reads.drop()
-    return _alignments(path, not is_grouped, threads)
+    with _alignments(path, not is_grouped, threads) as reads:
+        yield reads
 
 
-def _alignments(path: str, collate: bool, threads: int) -> AlignmentReads:
+@contextlib.contextmanager
+def _alignments(path: str, collate: bool, threads: int) -> Iterator[AlignmentReads]:
     reads = open_reads(path, threads, collate, dropped=[TYPE_TAG])
     if not isinstance(reads, AlignmentReads):
         reads.close()
         raise DataError(f"{path}: expected BAM or CRAM, found neither")
-    return reads
+    try:
+        yield reads
+    finally:
+        reads.close()
+        reads.drop()
 
 
 @contextlib.contextmanager

@@ -67,20 +67,24 @@ class AlignmentReads:
         self.name = name
         self._backend = CpuBackend(min(threads, MOST_THREADS))
         self._samtools: SamtoolsInput | None = None
+        self._dropping: SamtoolsInput | None = None
         if dropped:
-            file = SamtoolsInput(file, name, start, *VIEW[:-1], "-x", ",".join(dropped), VIEW[-1])
-            start = read_up_to(file, START_BYTES)
-        if collate or start.startswith(CRAM_MAGIC):
-            self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
+            words = [*VIEW[:-1], "-x", ",".join(dropped), VIEW[-1]]
+            file = self._dropping = SamtoolsInput(file, name, start, *words)
         try:
+            if self._dropping:
+                start = read_up_to(self._dropping, START_BYTES)
+            if collate or start.startswith(CRAM_MAGIC):
+                self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
             if self._samtools:
                 start = read_up_to(self._samtools, START_BYTES)
             inflated = self._samtools or file
             self._source = PieceSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
             self.contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
-            if self._samtools:
-                self._samtools.close()
+            for command in (self._samtools, self._dropping):
+                if command:
+                    command.close()
             raise
         lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         self.header = [line for line in lines if line.startswith("@")]
@@ -147,12 +151,15 @@ class AlignmentReads:
 
     def close(self) -> None:
         """Ends samtools, from any thread; whoever reads the chunks closes the file, and `drop` where nobody does."""
-        if self._samtools:
-            self._samtools.end()
+        for command in (self._samtools, self._dropping):
+            if command:
+                command.end()
 
     def drop(self) -> None:
         """Closes the file, where nobody reads the chunks."""
         self._source.close()
+        if self._dropping:
+            self._dropping.close()
 
     def __enter__(self) -> AlignmentReads:
         return self
