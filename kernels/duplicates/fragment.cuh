@@ -3,7 +3,7 @@
 #include "bam/marking.cuh"
 
 // Bits of a place: the bases of all contigs, with MARGIN beside each for ends that clipped bases reach.
-const i64 PLACE_BITS = 40;
+const i64 PLACE_BITS = 40, LAST_PLACE = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
 
 // Of a key's lower half, where that is no place: what has one mapped read; and what has one, whose mate is mapped too, but is

@@ -65,7 +65,7 @@ struct End {
     bool is_reversed, is_first;
 };
 
-HOST_DEVICE End end_of(BamFields record, i64 length, const u64* contig_places) {
+HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
     bool is_behind = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
@@ -80,13 +80,14 @@ HOST_DEVICE End end_of(BamFields record, i64 length, const u64* contig_places) {
     }
     bool is_reversed = flag & REVERSED;
     i64 outer = record.position() + (is_reversed ? bases - 1 + clipped_last : -clipped_first);
-    u64 place = contig_places[record.contig()] + (u64)maximum(outer, -MARGIN);
+    // A file may say that a read reaches beyond all contigs.
+    i64 place = clamp((i64)contig_places[record.contig()] + maximum(outer, -MARGIN), (i64)0, LAST_PLACE);
     const u8* quality = record.qualities();
     i64 letters = record.letters(), score = 0;
     if (letters && *quality != NO_QUALITY)
         for (i64 i = 0; i < letters; ++i) score += quality[i] >= LEAST_QUALITY ? quality[i] : 0;
     score = minimum(score, MOST_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
-    return {place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
+    return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
 // An item is a record, of which mates stand behind each other; starts has the end of the last one behind the others. Marked
@@ -132,7 +133,7 @@ KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), con
             bool is_known = group < read_groups.groups;
             library = is_known ? read_groups.libraries[group] : read_groups.unknown_library;
             u64* counted = counters + library * COUNTERS;
-            if (flag & UNMAPPED) {
+            if (flag & UNMAPPED || record.contig() < 0) {
                 atomic_add(counted + UNMAPPED_READS, 1);
             } else if (flag & (SECONDARY | SUPPLEMENTARY)) {
                 atomic_add(counted + OTHER_RECORDS, 1);
@@ -149,7 +150,7 @@ KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), con
                     row.high = (u64)library << (PLACE_BITS + 1);
                     if (read_groups.barcode_tag) barcode = text_of_tag(tags, behind, read_groups.barcode_tag);
                 }
-                found[mapped++] = end_of(record, length, contig_places);
+                found[mapped++] = end_of(record, contig_places);
             }
         }
         if (mapped == 2 && has_mate) {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Backend, Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
 from readmap.backend.marks import ANY_MARK, list_marked
@@ -38,7 +38,6 @@ TYPE_TAG = "DT"
 
 _BEGIN = Kernel("duplicates/fragments", "begin_fragments")
 
-Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
@@ -118,10 +117,10 @@ def mark_file(
     seen, contigs = 0, len(reads.contigs)
     for data, starts, firsts in _whole_fragments(reads, backend):
         lengths = np.diff(starts)
-        given = backend.upload([data]), backend.to_device(lengths), backend.to_device(starts[1:])
-        described = duplicates.describe(*given, backend.to_device(firsts), backend)
+        given = data, backend.to_device(lengths), backend.to_device(starts[1:])
+        described = duplicates.table.describe(*given, backend.to_device(firsts))
         run = sort_records(*given, contigs, backend, described.numbers)
-        duplicates.take(described, run, backend)
+        duplicates.take(described, run)
         _put(run, output, backend)
         seen += len(lengths)
         if progress:
@@ -139,27 +138,27 @@ def _put(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
         output.write(backend.to_host(run.bytes))
 
 
-def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Bytes, Places, Places]]:
-    """Bytes of records, where each begins and the last one ends, and the numbers of those that begin a fragment, with
-    their number behind them; no fragment is divided."""
+def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Array, Places, Places]]:
+    """Bytes of records on the device; where each begins and the last one ends; and the numbers of those that begin a
+    fragment, with the number behind the last record. No fragment is divided."""
     left, left_starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
     for records in reads.records(backend.chunk_bytes):
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data = np.concatenate([left, records.bytes[begin:end]])
         starts = np.concatenate([left_starts[:-1], records.starts - begin + len(left)])
-        firsts = _firsts(data, starts, backend)
+        held = backend.upload([data])
+        firsts = _firsts(held, starts, backend)
         last = int(firsts[-1])  # what is behind may belong to it
         if last:
-            yield data[: starts[last]], starts[: last + 1], firsts
+            yield held[: starts[last]], starts[: last + 1], firsts
         left, left_starts = data[starts[last] :], starts[last:] - starts[last]
     if len(left):
-        count = len(left_starts) - 1
-        yield left, left_starts, np.array([0, count], np.int64)
+        yield backend.upload([left]), left_starts, np.array([0, len(left_starts) - 1], np.int64)
 
 
-def _firsts(data: Bytes, starts: Places, backend: Backend) -> Places:
+def _firsts(data: Array, starts: Places, backend: Backend) -> Places:
     """The numbers of the records that begin a fragment."""
     count = len(starts) - 1
     begins = backend.empty(count, np.uint8)
-    backend.launch(_BEGIN, count, bytes=backend.upload([data]), starts=backend.to_device(starts), begins=begins)
+    backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), begins=begins)
     return backend.to_host(list_marked(begins, ANY_MARK, backend)).astype(np.int64)

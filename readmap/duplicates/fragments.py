@@ -75,12 +75,14 @@ class FragmentTable:
     """All fragments, batch by batch.
 
     Attributes:
+        backend: on whose device the batches are.
         libraries: their names, in the order of the alphabet, as metrics list them.
         has_barcodes: whether fragments of different barcodes are no duplicates.
     """
 
     groups: Sequence[Group]
     contig_lengths: Sequence[int]
+    backend: Backend
     barcode_tag: str | None = None
     libraries: list[str] = field(init=False)
     count: int = field(init=False, default=0)
@@ -93,9 +95,11 @@ class FragmentTable:
         if len(self.groups) > MOST_GROUPS:
             raise UsageError(f"--markdup: {len(self.groups):,} read groups, of which there may be {MOST_GROUPS:,}")
         gaps = np.array([length + 2 * _MARGIN for length in self.contig_lengths], np.uint64)
-        self._places = np.cumsum(gaps) - gaps + np.uint64(_MARGIN)
         if int(gaps.sum()) >= 1 << PLACE_BITS:
             raise UsageError("--markdup: the contigs have more bases than places of fragments hold")
+        self._places = self.backend.to_device(np.cumsum(gaps) - gaps + np.uint64(_MARGIN))
+        self._read_groups = self._groups_on_device()
+        self.backend.synchronize()  # batches have streams of their own
         self.counters = np.zeros((len(self.libraries), COUNTERS), np.int64)
         self._rows: list[NDArray[np.int64]] = []
         self._barcodes: list[NDArray[np.uint64]] = []
@@ -105,13 +109,13 @@ class FragmentTable:
         """Whether fragments of different barcodes are different molecules."""
         return self.barcode_tag is not None
 
-    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, backend: Backend) -> Described:
+    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array) -> Described:
         """The fragments of a batch.
 
         records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix
         sum. offsets: int64 [fragments + 1], where the entries of each fragment begin.
         """
-        entries, count = len(lengths), len(offsets) - 1
+        backend, entries, count = self.backend, len(lengths), len(offsets) - 1
         rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
         counters = backend.full(self.counters.size, 0, np.uint64)
         numbers = backend.empty(entries, np.int64)
@@ -122,8 +126,8 @@ class FragmentTable:
             lengths=lengths,
             ends=ends,
             offsets=offsets,
-            contig_places=backend.to_device(self._places),
-            read_groups=self._read_groups(backend),
+            contig_places=self._places,
+            read_groups=self._read_groups,
             rows=rows,
             barcodes=barcodes,
             counters=counters,
@@ -133,9 +137,9 @@ class FragmentTable:
         backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
         return Described(rows, barcodes, counters, numbers)
 
-    def add(self, described: Described, backend: Backend) -> int:
+    def add(self, described: Described) -> int:
         """Take the fragments of the next batch; the number of its first one."""
-        first = self.count
+        backend, first = self.backend, self.count
         self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
         self._rows.append(backend.to_host(described.rows).copy())
         if self.has_barcodes:
@@ -163,15 +167,16 @@ class FragmentTable:
             if name != UNKNOWN_LIBRARY or self._seen_unknown or counters.any()
         ]
 
-    def _read_groups(self, backend: Backend) -> _ReadGroups:
+    def _groups_on_device(self) -> _ReadGroups:
+        to_device = self.backend.to_device
         numbers = {name: number for number, name in enumerate(self.libraries)}
         of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]
         hashed = np.array([text_number(group.name.encode()) for group in self.groups], np.uint64)
         tag = self.barcode_tag.encode() if self.barcode_tag else b"\0\0"
         return _ReadGroups(
-            backend.to_device(hashed),
-            backend.to_device(np.arange(len(hashed), dtype=np.uint16)),
-            backend.to_device(np.array(of_groups, np.uint16)),
+            to_device(hashed),
+            to_device(np.arange(len(hashed), dtype=np.uint16)),
+            to_device(np.array(of_groups, np.uint16)),
             len(hashed),
             numbers[UNKNOWN_LIBRARY],
             tag[0] | tag[1] << 8,

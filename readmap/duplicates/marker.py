@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, number_fragments
@@ -53,7 +53,7 @@ class Duplicates:
     """
 
     def __init__(self, rules: Rules, backend: Backend) -> None:
-        """backend: on which they are found, if it has the memory."""
+        """backend: on whose device the records are, and where duplicates are found, if it has the memory."""
         self._rules = rules
         self._backend = backend
         self._table: FragmentTable | None = None
@@ -63,7 +63,7 @@ class Duplicates:
 
     def begin(self, groups: Sequence[Group], contig_lengths: Sequence[int]) -> None:
         """The read groups and the contigs of the header. Raises UsageError where there are too many."""
-        self._table = FragmentTable(groups, contig_lengths, self._rules.barcode_tag)
+        self._table = FragmentTable(groups, contig_lengths, self._backend, self._rules.barcode_tag)
 
     @property
     def table(self) -> FragmentTable:
@@ -72,13 +72,9 @@ class Duplicates:
             raise TypeError("no header has come")
         return self._table
 
-    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, backend: Backend) -> Described:
-        """The fragments of a batch, as FragmentTable.describe has them."""
-        return self.table.describe(records, lengths, ends, offsets, backend)
-
-    def take(self, described: Described, run: SortedRecords, backend: Backend) -> None:
+    def take(self, described: Described, run: SortedRecords) -> None:
         """The next batch: its fragments, and the run of its records, which get their numbers."""
-        number_fragments(run, self.table.add(described, backend), backend)
+        number_fragments(run, self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
         """What is marked, on a device; all fragments have come."""

@@ -18,6 +18,7 @@ mapper, grouped by name:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def find_duplicates(
     counted = backend.full(counters, 0, np.uint64)
     heads, singles = (list_marked(begins, mark, backend) for mark in (_SEVERAL, _SINGLES))
     is_paired = backend.full(len(singles), 0, np.uint8)
-    shared = {"fragments": fragments, "order": order}
+    shared: dict[str, Any] = {"fragments": fragments, "order": order}
     if len(singles):
         given = {"heads": singles, "is_paired": is_paired, "count": len(singles)}
         backend.launch(_FIND_ENDS, size, **shared, **given)
@@ -104,8 +105,8 @@ def find_duplicates(
     optical = backend.full(len(heads), 0, np.uint64)
     if distance and len(heads):
         ends, count = backend.ends(located)
-        listed = {"heads": heads, "sizes": sizes, "ends": ends, "count": count}
-        _mark_optical(fragments, shared | listed, marks, optical, counted, distance, backend)
+        listed = shared | {"heads": heads, "sizes": sizes, "ends": ends}
+        _mark_optical(fragments.rows, listed, count, marks, optical, counted, distance, backend)
     return Sets(
         marks,
         backend.to_host(counted).astype(np.int64),
@@ -125,20 +126,20 @@ def _order(fragments: _Fragments, backend: Backend) -> Array:
 
 
 def _mark_optical(
-    fragments: _Fragments,
-    listed: dict[str, object],
+    rows: Array,
+    listed: dict[str, Any],
+    count: int,
     marks: Array,
     optical: Array,
     counters: Array,
     distance: int,
     backend: Backend,
 ) -> None:
-    """Mark the optical duplicates of the pairs that are listed."""
-    count, rows = int(str(listed["count"])), fragments.rows
+    """Mark the optical duplicates among so many located pairs; listed: the arguments of the kernel that lists them."""
     members = backend.empty(count, np.uint32)
     sets, spots, places = (backend.empty(count, np.uint64) for _ in range(3))
     made = {"members": members, "sets": sets, "spots": spots, "places": places}
-    backend.launch(_LIST, len(optical), **listed, **made)
+    backend.launch(_LIST, len(optical), **listed, **made, count=count)
     order = order_by([(sets, len(optical).bit_length()), (spots, SPOT_BITS), (places, 64)], backend)
     parents = backend.to_device(np.arange(count, dtype=np.int32))
     given = {"members": members, "order": order, "parents": parents}

@@ -180,7 +180,7 @@ class Mapping:
                 self.summary.add(part.counters)
                 done += part.reads.count
                 if self._duplicates and described and (run := blocks[RECORDS].run):
-                    self._duplicates.take(described, run, backend)
+                    self._duplicates.take(described, run)
                 yield from blocks
             turn()
             self.summary.work.add(held.work)
@@ -218,7 +218,7 @@ class Mapping:
             given = records.bytes, records.lengths, records.ends
             if self._duplicates:
                 offsets = backend.xp.ascontiguousarray(alignments.plan.offsets[:: batch.reads.together])
-                described = self._duplicates.describe(*given, offsets, backend)
+                described = self._duplicates.table.describe(*given, offsets)
                 numbers = described.numbers
             if self._style.order is SortOrder.QUERYNAME:
                 run = sort_by_name(*given, backend, numbers)

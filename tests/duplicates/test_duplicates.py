@@ -158,7 +158,7 @@ class Run:
     def __init__(
         self, records: Sequence[pysam.AlignedSegment], folder: Path, rules: Rules, backend: Backend, batch: int
     ) -> None:
-        table = FragmentTable(read_groups(str(HEADER).splitlines()), LENGTHS, rules.barcode_tag)
+        table = FragmentTable(read_groups(str(HEADER).splitlines()), LENGTHS, backend, rules.barcode_tag)
         data = raw(records, folder)
         names = list(dict.fromkeys(str(one.query_name) for one in records))
         for begin in range(0, len(names), batch):
@@ -172,7 +172,7 @@ class Run:
             ]
             given = [np.frombuffer(b"".join(data[number] for number in numbers), np.uint8), lengths, np.cumsum(lengths)]
             given.append(np.array([*firsts, len(numbers)], np.int64))
-            table.add(table.describe(*map(backend.to_device, given), backend), backend)
+            table.add(table.describe(*map(backend.to_device, given)))
         found = find_duplicates(*table.take(), table.counters.size, rules.distance, backend)
         table.counters += found.counters.reshape(table.counters.shape)
         marks = backend.to_host(found.marks)
@@ -253,6 +253,19 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = Run(records, tmp_path, Rules(), backend, 40)
     assert not found.optical
     assert len(found.duplicates) == 39
+
+
+def test_places_that_no_contig_has(backends: str, tmp_path: Path) -> None:
+    """A file may say that a read is mapped to no contig, or covers more bases than there are: it does no harm."""
+    far = record("far", 16, 2, 100, "268435455N" * 9000 + "20M", [30] * 20, RG="a")
+    lost, usual = (
+        record("lost", 0, -1, -1, "20M", [30] * 20, RG="a"),
+        record("usual", 0, 0, 5, "20M", [30] * 20, RG="a"),
+    )
+    found = Run([far, lost, usual], tmp_path, Rules(), open_backend(backends), 3)
+    assert not found.duplicates
+    library = next(one for one in found.libraries if one.name == "x")
+    assert (library.unpaired, library.unmapped) == (2, 1)
 
 
 def test_estimated_size() -> None:

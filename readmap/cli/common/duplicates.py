@@ -59,8 +59,3 @@ def _in_words(library: LibraryMetrics) -> str:
     singles = f"{library.unpaired_duplicates:,} of {counted(library.unpaired, 'other mapped read')}"
     told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
     return f"{told}; {percent(library.duplicates, library.reads)} of the mapped reads"
-
-
-def _duplicates_for_programs(library: LibraryMetrics) -> dict[str, Any]:
-    """The same, with the library's size."""
-    return {"library": library.name, **asdict(library), "share": round(library.share, 6), "library_size": library.size}
