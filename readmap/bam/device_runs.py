@@ -174,9 +174,9 @@ class DeviceRuns:
         return DevicePiece(piece, _nothing, seen)
 
     def _free_room(self) -> int:
-        """What is held at most; as much again is free for what is still being brought to the host."""
+        """What is held at most; the rest is for runs that come while these are brought to the host."""
         memory = self.backend.memory()
-        return self._most if memory is None else min(self._most, max(memory[0] - self._reserved, 0) // 2)
+        return self._most if memory is None else min(self._most, max(memory[0] - self._reserved, 0) // 4 * 3)
 
 
 def _nothing() -> None:

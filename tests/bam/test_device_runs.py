@@ -137,14 +137,14 @@ def test_room() -> None:
 
 
 def test_others_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of what they leave is for runs, the other half for those that are leaving."""
+    """Three quarters of what they leave are for runs, the rest for those that come while these are leaving."""
     backend = open_backend("cpu", 1)
     run = run_of(draw_records(DRAW, 50), backend)
     size = len(run.bytes) + SIDE_BYTES * len(run.ends)
     monkeypatch.setattr(backend, "memory", lambda: (4 * size + 1000, 1 << 40))
-    for reserved, expected in ((1000, [True, True, False]), (2 * size + 1000, [True, False, False])):
+    for reserved, expected in ((1000, [True] * 3 + [False]), (2 * size + 1000, [True, False, False, False])):
         held = DeviceRuns(backend, CONTIGS, 1 << 40, reserved)
-        assert [held.add(run) for _ in range(3)] == expected
+        assert [held.add(run) for _ in range(4)] == expected
         held.close()
 
 
