@@ -105,9 +105,10 @@ KERNEL void begin_fragments(i64 begin, i64 end, const u8* bytes OF(some), const 
     }
 }
 
-HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 unpaired) {
+HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 unpaired, i64 lost) {
     if (paired) atomic_add(counters + library * COUNTERS + PAIRED_READS, (u64)paired);
     if (unpaired) atomic_add(counters + library * COUNTERS + UNPAIRED_READS, (u64)unpaired);
+    if (lost) atomic_add(counters + library * COUNTERS + LOST_MATES, (u64)lost);
 }
 
 // An item is a fragment; offsets: where its entries begin. An entry without a record has no length. numbers: the fragment of
@@ -173,18 +174,28 @@ KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), con
 // An item is a block of fragments, which a group counts: reads by their libraries.
 KERNEL void count_reads(i64 begin, i64 end, const Fragment* rows OF(size), u64* counters OF(some), i64 size) {
     FOR_EACH_GROUP(block, begin, end) {
-        i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0, paired = 0, unpaired = 0;
+        i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
+        i64 paired = 0, unpaired = 0, lost = 0;
         for (i64 i = block * COUNTED_BLOCK + group_lane(); i < last; i += GROUP_WIDTH) {
             const Fragment& row = rows[i];
             if (row.high == NOWHERE) continue;
             if (row.library() != library) {
-                count_of_library(counters, library, paired, unpaired);
+                count_of_library(counters, library, paired, unpaired, lost);
                 library = row.library();
-                paired = unpaired = 0;
+                paired = unpaired = lost = 0;
             }
+            lost += row.low == MATE_LOST;
             paired += row.is_pair() ? 2 : row.low == MATE_LOST;
             unpaired += row.low == SINGLE;
         }
-        count_of_library(counters, library, paired, unpaired);
+        count_of_library(counters, library, paired, unpaired, lost);
     }
+}
+
+// An item is a fragment of a batch, or its barcode: they go to where the batch begins among all.
+KERNEL void lay_fragments(i64 begin, i64 end, const Fragment* rows OF(items), Fragment* all OF(items)) {
+    FOR_EACH(fragment, begin, end) all[fragment] = rows[fragment];
+}
+KERNEL void lay_barcodes(i64 begin, i64 end, const u64* barcodes OF(items), u64* all OF(items)) {
+    FOR_EACH(fragment, begin, end) all[fragment] = barcodes[fragment];
 }

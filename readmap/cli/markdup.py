@@ -77,9 +77,9 @@ def markdup(context: typer.Context, options: Options) -> None:
         named = {"alignments": printable(options.alignments), "output": printable(sink.name)}
         told = {"device": backend.name, "threads": backend.threads, "records": records}
         report.finish(named | told | duplicates_for_programs(duplicates), outputs)
-        if duplicates.lost:
+        if lost := duplicates.table.lost:
             report.say(
-                f"warning: of {counted(duplicates.lost, 'read')} the mate is mapped, but not there, or not beside it: "
+                f"warning: of {counted(lost, 'read')} the mate is mapped, but not there, or not beside it: "
                 "it cannot be a duplicate"
             )
         for line in [f"{records:,} records", *duplicates_in_words(duplicates), report.cost()]:

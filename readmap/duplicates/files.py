@@ -17,11 +17,10 @@ from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortedRecords, SortOrder, host_keys, sort_records
 from readmap.bam.sorted_output import BamIndex, SortedOutput
-from readmap.duplicates.fragments import read_groups
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.header import sorted_header
+from readmap.formats.header import read_groups, sorted_header
 from readmap.formats.output import open_output
 from readmap.formats.sam import binary_header
 from readmap.reads.alignment_reads import AlignmentReads, open_reads

@@ -1,4 +1,4 @@
-"""Records of a batch -> what is known of its fragments; all fragments in the order of the input, on the host."""
+"""Records of a batch -> what is known of its fragments; all fragments in the order of the input."""
 
 from __future__ import annotations
 
@@ -10,37 +10,29 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.bam.tags import text_number
 from readmap.errors import UsageError
+from readmap.formats.header import Group
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads", grouped=True)
+_LAY_ROWS, _LAY_BARCODES = (Kernel("duplicates/fragments", f"lay_{what}") for what in ("fragments", "barcodes"))
 
 _HEADER = "duplicates/fragment.cuh"
 FRAGMENT = row_dtype(_HEADER, "Fragment")
 FRAGMENT_WORDS = FRAGMENT.itemsize // 8
 PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
-MATE_LOST = constant(_HEADER, "MATE_LOST")
+_LOST = constant(_HEADER, "LOST_MATES")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
 #: What a library is called that a read group does not name, or of reads without one.
 UNKNOWN_LIBRARY = "Unknown Library"
 
+#: Of a device's memory, the part that fragments may take; what it does not hold goes to the host.
+HELD_SHARE = 16
+
 #: Libraries and read groups that there may be.
 MOST_GROUPS = 1 << 15
-
-
-@dataclass(frozen=True)
-class Group:
-    """A read group of the header: its ID, and its library, LB."""
-
-    name: str
-    library: str | None = None
-
-
-def read_groups(lines: Sequence[str]) -> list[Group]:
-    """The read groups of a header's lines."""
-    found = [dict(part.split(":", 1) for part in line.split("\t")[1:]) for line in lines if line.startswith("@RG\t")]
-    return [Group(fields["ID"], fields.get("LB")) for fields in found]
 
 
 @dataclass(frozen=True)
@@ -101,8 +93,10 @@ class FragmentTable:
         self._read_groups = self._groups_on_device()
         self.backend.synchronize()  # batches have streams of their own
         self.counters = np.zeros((len(self.libraries), COUNTERS), np.int64)
-        self._rows: list[NDArray[np.int64]] = []
-        self._barcodes: list[NDArray[np.uint64]] = []
+        self._rows: list[Array] = []
+        self._barcodes: list[Array] = []
+        memory = self.backend.memory()
+        self._most_held = memory and memory[1] // HELD_SHARE // FRAGMENT.itemsize
 
     @property
     def has_barcodes(self) -> bool:
@@ -141,23 +135,37 @@ class FragmentTable:
         """Take the fragments of the next batch; the number of its first one."""
         backend, first = self.backend, self.count
         self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
-        self._rows.append(backend.to_host(described.rows).copy())
+        self.count += len(described.rows)
+        is_held = self._most_held is None or self.count <= self._most_held
+        self._rows.append(described.rows if is_held else backend.to_host(described.rows).copy())
         if self.has_barcodes:
-            self._barcodes.append(backend.to_host(described.barcodes).copy())
-        self.count += len(self._rows[-1])
+            self._barcodes.append(described.barcodes if is_held else backend.to_host(described.barcodes).copy())
         return first
 
-    def take(self) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """All rows and barcodes, none of these where they do not count; they are not held any more."""
-        rows = np.empty((self.count, FRAGMENT_WORDS), np.int64)
-        barcodes = np.empty(self.count if self.has_barcodes else 0, np.uint64)
-        for whole, parts in ((rows, self._rows), (barcodes, self._barcodes)):
+    def take(self, backend: Backend) -> tuple[Array, Array]:
+        """All rows and barcodes, none of these where they do not count, on a device, or on that of the batches; they
+        are not held any more."""
+        rows = backend.empty((self.count, FRAGMENT_WORDS), np.int64)
+        barcodes = backend.empty(self.count if self.has_barcodes else 0, np.uint64)
+        for kernel, name, whole, parts in (
+            (_LAY_ROWS, "rows", rows, self._rows),
+            (_LAY_BARCODES, "barcodes", barcodes, self._barcodes),
+        ):
             at = 0
             while parts:  # each is let go where it has been copied, so that all are not there twice
                 part = parts.pop(0)
-                whole[at : at + len(part)] = part
+                if not isinstance(part, backend.xp.ndarray):
+                    is_here = isinstance(part, np.ndarray)
+                    part = backend.to_device(part if is_here else self.backend.to_host(part))
+                backend.launch(kernel, len(part), **{name: part}, all=whole[at : at + len(part)])
                 at += len(part)
+                backend.synchronize()
         return rows, barcodes
+
+    @property
+    def lost(self) -> int:
+        """Fragments with one read whose mate is mapped too, but has not come."""
+        return int(self.counters[:, _LOST].sum())
 
     def reported(self) -> list[tuple[str, NDArray[np.int64]]]:
         """The libraries that metrics tell of, and their counters: those of the header, and others that have reads."""
@@ -181,11 +189,3 @@ class FragmentTable:
             numbers[UNKNOWN_LIBRARY],
             tag[0] | tag[1] << 8,
         )
-
-
-def text_number(text: bytes) -> int:
-    """The number of a tag's text, as text_of_tag of kernels/bam/tags.cuh has it: FNV-1a, and 1 for 0."""
-    number = 0xCBF29CE484222325
-    for letter in text:
-        number = (number ^ letter) * 0x100000001B3 % (1 << 64)
-    return max(number, 1)

@@ -13,10 +13,11 @@ from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, number_fragments
-from readmap.duplicates.fragments import FRAGMENT, MATE_LOST, Described, FragmentTable, Group
+from readmap.duplicates.fragments import Described, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import Sets, find_duplicates
 from readmap.errors import UsageError
+from readmap.formats.header import Group
 
 #: Pixels within which clusters are one, of flow cells without a pattern.
 OPTICAL_DISTANCE = 100
@@ -47,17 +48,13 @@ class Rules:
 
 
 class Duplicates:
-    """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order.
-
-    lost: fragments with one read whose mate is mapped too, but has not come, once duplicates are known.
-    """
+    """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order."""
 
     def __init__(self, rules: Rules, backend: Backend) -> None:
         """backend: on whose device the records are, and where duplicates are found, if it has the memory."""
         self._rules = rules
         self._backend = backend
         self._table: FragmentTable | None = None
-        self.lost = 0
         self._found: Sets | None = None
         self._marks: NDArray[np.uint8] | None = None
 
@@ -100,9 +97,8 @@ class Duplicates:
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:
             backend = CpuBackend(backend.threads)
-        rows, barcodes = table.take()
-        self.lost = int(np.count_nonzero(rows.view(FRAGMENT)["low"] == MATE_LOST))
         with backend.own_stream():
+            rows, barcodes = table.take(backend)
             found = find_duplicates(rows, barcodes, table.counters.size, self._rules.distance, backend)
             self._marks = backend.to_host(found.marks)
         table.counters += found.counters.reshape(table.counters.shape)

@@ -74,16 +74,14 @@ class Sets:
     alone: int
 
 
-def find_duplicates(
-    rows: NDArray[np.int64], barcodes: NDArray[np.uint64], counters: int, distance: int, backend: Backend
-) -> Sets:
-    """The duplicates of all fragments.
+def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, backend: Backend) -> Sets:
+    """The duplicates of all fragments, on a device.
 
-    rows: FRAGMENT, as words. barcodes: of each; none where they do not count. counters: of all libraries together.
-    distance: in pixels, of optical duplicates; 0 where none are looked for.
+    rows: FRAGMENT, as words, int64. barcodes: uint64, of each; none where they do not count.
+    counters: of all libraries together. distance: in pixels, of optical duplicates; 0 where none are looked for.
     """
     size, has_barcodes = len(rows), len(barcodes) > 0
-    fragments = _Fragments(backend.to_device(rows), backend.to_device(barcodes), has_barcodes)
+    fragments = _Fragments(rows, barcodes, has_barcodes)
     order = _order(fragments, backend)
     begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
     backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)

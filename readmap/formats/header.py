@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
@@ -22,6 +23,16 @@ LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0
 
 #: Of a file of header lines. What is longer, as a device that never ends, is none.
 MOST_LETTERS = 1 << 26
+
+
+@dataclass(frozen=True)
+class Group:
+    """A read group of a header: its ID, and its library, LB, its sample, SM, and its lane, PU, where it names them."""
+
+    name: str
+    library: str | None = None
+    sample: str | None = None
+    unit: str | None = None
 
 
 def header_lines(
@@ -57,6 +68,12 @@ def sorted_header(given: Sequence[str], version: str, command_line: str, order: 
         *others,
         _program_line(others, version, command_line),
     ]
+
+
+def read_groups(lines: Sequence[str]) -> list[Group]:
+    """The read groups of a header's lines."""
+    found = [_fields(line) for line in lines if line.startswith("@RG\t")]
+    return [Group(fields["ID"], *(fields.get(name) for name in ("LB", "SM", "PU"))) for fields in found]
 
 
 def program_name(given: Sequence[str]) -> str:

@@ -13,10 +13,11 @@ import pytest
 from oracles import duplicates as oracle
 
 from readmap.backend import Backend, open_backend
-from readmap.duplicates.fragments import FragmentTable, read_groups
+from readmap.duplicates.fragments import FragmentTable
 from readmap.duplicates.marker import Rules
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, estimated_size, write_metrics
 from readmap.duplicates.sets import find_duplicates
+from readmap.formats.header import read_groups
 
 LENGTHS = [5_000, 5_000, 300]
 HEADER = pysam.AlignmentHeader.from_dict(
@@ -173,7 +174,7 @@ class Run:
             given = [np.frombuffer(b"".join(data[number] for number in numbers), np.uint8), lengths, np.cumsum(lengths)]
             given.append(np.array([*firsts, len(numbers)], np.int64))
             table.add(table.describe(*map(backend.to_device, given)))
-        found = find_duplicates(*table.take(), table.counters.size, rules.distance, backend)
+        found = find_duplicates(*table.take(backend), table.counters.size, rules.distance, backend)
         table.counters += found.counters.reshape(table.counters.shape)
         marks = backend.to_host(found.marks)
         self.duplicates = {name for name, mark in zip(names, marks, strict=True) if mark & 1}

@@ -12,9 +12,9 @@ from readmap.cli.common.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
-from readmap.duplicates.fragments import read_groups
 from readmap.duplicates.marker import Duplicates
 from readmap.formats.fasta import Contig
+from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
