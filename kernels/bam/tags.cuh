@@ -38,18 +38,41 @@ HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     return bytes <= room ? bytes : 0;
 }
 
-// A number for the text of a tag, never 0; 0 where the record has no such tag with a text. tag: its two letters, the first
-// one lowest.
-HOST_DEVICE u64 text_of_tag(const u8* tags, const u8* end, i64 tag) {
+// The value of a tag, from its type on; null where the record has none. tag: its two letters, the first one lowest.
+HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
     while (end - tags > 3) {
         i64 bytes = tag_bytes(tags + 2, end - tags - 2);
-        if (!bytes) return 0;
-        if (u16_at(tags) == tag && tags[2] == 'Z') {
-            u64 number = 0xCBF29CE484222325ull;  // FNV-1a
-            for (i64 i = 1; i < bytes - 1; ++i) number = (number ^ tags[2 + i]) * 0x100000001B3ull;
-            return maximum(number, (u64)1);
-        }
+        if (!bytes) return nullptr;
+        if (u16_at(tags) == tag) return tags + 2;
         tags += 2 + bytes;
+    }
+    return nullptr;
+}
+
+// A number for the text of a tag, never 0; 0 where the record has no such tag with a text.
+HOST_DEVICE u64 text_of_tag(const u8* tags, const u8* end, i64 tag) {
+    const u8* text = find_tag(tags, end, tag);
+    if (!text || *text != 'Z') return 0;
+    u64 number = 0xCBF29CE484222325ull;  // FNV-1a
+    while (*++text) number = (number ^ *text) * 0x100000001B3ull;
+    return maximum(number, (u64)1);
+}
+
+// The integer of a tag, from its type on; 0 where it is none.
+HOST_DEVICE i64 tag_number(const u8* value) {
+    switch (value[0]) {
+        case 'c':
+            return (i8)value[1];
+        case 'C':
+            return value[1];
+        case 's':
+            return (i16)u16_at(value + 1);
+        case 'S':
+            return u16_at(value + 1);
+        case 'i':
+            return i32_at(value + 1);
+        case 'I':
+            return u32_at(value + 1);
     }
     return 0;
 }

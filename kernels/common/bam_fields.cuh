@@ -16,12 +16,16 @@ struct BamFields {
     HOST_DEVICE i64 contig() const { return i32_at(bytes + 4); }  // -1 for none
     HOST_DEVICE i64 position() const { return i32_at(bytes + 8); }
     HOST_DEVICE i64 name_length() const { return bytes[12]; }  // with its NUL
+    HOST_DEVICE i64 mapq() const { return bytes[13]; }
     HOST_DEVICE i64 operation_count() const { return u16_at(bytes + 16); }
     HOST_DEVICE i64 flag() const { return u16_at(bytes + 18); }
     HOST_DEVICE i64 letters() const { return i32_at(bytes + 20); }
+    HOST_DEVICE i64 mate_contig() const { return i32_at(bytes + 24); }
+    HOST_DEVICE i64 mate_position() const { return i32_at(bytes + 28); }
+    HOST_DEVICE i64 template_length() const { return i32_at(bytes + 32); }
     HOST_DEVICE u32 operation(i64 i) const { return u32_at(bytes + FIELDS + name_length() + 4 * i); }
-    HOST_DEVICE const u8* qualities() const {
-        return bytes + FIELDS + name_length() + 4 * operation_count() + (letters() + 1) / 2;
-    }
+    // The letters, two in a byte.
+    HOST_DEVICE const u8* packed() const { return bytes + FIELDS + name_length() + 4 * operation_count(); }
+    HOST_DEVICE const u8* qualities() const { return packed() + (letters() + 1) / 2; }
     HOST_DEVICE const u8* tags() const { return qualities() + letters(); }
 };

@@ -89,6 +89,7 @@ HOST_DEVICE i32 block_thread() { return threadIdx.x; }
 HOST_DEVICE void block_sync() { __syncthreads(); }
 // To an element of a BLOCK_ARRAY.
 HOST_DEVICE void block_add(u32* address, u32 value) { atomicAdd(address, value); }
+HOST_DEVICE void block_add(u64* address, u64 value) { atomicAdd(address, value); }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
@@ -170,6 +171,7 @@ HOST_DEVICE void group_sync() {}
 HOST_DEVICE i32 block_thread() { return 0; }
 HOST_DEVICE void block_sync() {}
 HOST_DEVICE void block_add(u32* address, u32 value) { *address += value; }
+HOST_DEVICE void block_add(u64* address, u64 value) { *address += value; }
 
 HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Backend
+from readmap.backend import Array, Backend
 from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.device_runs import DevicePiece, DeviceRuns
@@ -44,6 +44,19 @@ class BamIndex:
     bam: BlockOutput
 
 
+class Observer(Protocol):
+    """Who hears of all records that are written, in order; what is to be heard of them threads see at once."""
+
+    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Any:
+        """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
+
+        backend: on which they lie; None for the host.
+        """
+
+    def add(self, seen: Any) -> None:
+        """Hear of the next records."""
+
+
 def scratch_folder(path: str) -> str:
     """Where what memory does not hold goes of an output: $TMPDIR, else beside it."""
     return os.environ.get("TMPDIR") or os.path.dirname(os.path.realpath(path))
@@ -64,14 +77,15 @@ class SortedOutput(ByteSink):
         buffer: Callable[[int], Bytes] | None = None,
         device: DeviceRuns | None = None,
         marker: Marker | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
         else beside the output. index: of the output, where it is to have one. buffer: memory, uint8 [nbytes], from
         which the output reads fastest. device: holds runs before memory does. marker: where records have the number of
-        their fragment behind them: which are duplicates."""
+        their fragment behind them: which are duplicates. observers: beside the index."""
         self.name, self.from_device = output.name, device is not None
         self._device = device
-        self._marker = marker
+        self._marker, self._observers = marker, observers
         self._moving: Future[None] | None = None
         self._backend = backend
         self._output = output
@@ -149,10 +163,15 @@ class SortedOutput(ByteSink):
         if self._is_finished:
             return
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
-        with self._pieces(index.see if index else nothing) as pieces:
+        observers: list[Observer] = [*([index] if index else []), *self._observers]
+
+        def look(*records: Any) -> list[Any]:
+            return [observer.see(*records) for observer in observers]
+
+        with self._pieces(look) as pieces:
             for piece in pieces:
-                if index and piece.seen:
-                    index.add(piece.seen)
+                for observer, seen in zip(observers, piece.seen or [], strict=True):
+                    observer.add(seen)
                 self._output.lend(piece.bytes, piece.release)
         self._output.finish()
         if index and self._index and self._index_output:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
-from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_output
+from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outputs
 from readmap.cli.common.duplicates import DuplicateOptions, duplicates_for_programs, duplicates_in_words
 from readmap.cli.common.options import argument, command, flag, option, parse_size, size
 from readmap.cli.common.output import BAM_ENDING
+from readmap.cli.common.quality import QualityOptions, open_quality
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import Resources
 from readmap.cli.common.wording import printable
@@ -40,6 +42,7 @@ class Options:
         "--grouped", "The records of a read stand together, as mappers write them, even if the header does not say so."
     )
     duplicates: DuplicateOptions
+    quality: QualityOptions
     sort_memory: str | None = size(
         "--sort-memory",
         "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
@@ -58,11 +61,13 @@ def markdup(context: typer.Context, options: Options) -> None:
     """
     _refuse_conflicts(context, options)
     rules, backend = options.duplicates.rules(), options.resources.open_backend()
-    duplicates = Duplicates(rules, backend)
+    duplicates, survey = Duplicates(rules, backend), options.quality.survey(backend)
     with Report(context.obj, options.report) as report, contextlib.ExitStack() as stack:
         reads = stack.enter_context(open_alignments(options.alignments, options.grouped, backend.threads))
         memory = parse_size("--sort-memory", options.sort_memory)
-        sink = stack.enter_context(open_marked(options.path, reads, memory, duplicates, backend, report.command_line))
+        quality = stack.enter_context(open_quality(options.quality, survey))
+        to_mark = reads, memory, duplicates, backend, report.command_line, [survey] if survey else []
+        sink = stack.enter_context(open_marked(options.path, *to_mark))
         outputs: list[ByteSink] = [sink]
         if options.duplicates.metrics is not None:
             outputs.append(stack.enter_context(open_output(options.duplicates.metrics)))
@@ -75,25 +80,25 @@ def markdup(context: typer.Context, options: Options) -> None:
         if len(outputs) > 1:
             outputs[1].write(duplicates.metrics(report.command_line).encode())
         named = {"alignments": printable(options.alignments), "output": printable(sink.name)}
-        told = {"device": backend.name, "threads": backend.threads, "records": records}
-        report.finish(named | told | duplicates_for_programs(duplicates), outputs)
+        told: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
+        told |= duplicates_for_programs(duplicates) | quality.write(sink.name, duplicates, report.command_line)
+        report.finish(named | told, [*outputs, *quality.outputs])
         if lost := duplicates.table.lost:
             report.say(
                 f"warning: of {counted(lost, 'read')} the mate is mapped, but not there, or not beside it: "
                 "it cannot be a duplicate"
             )
-        for line in [f"{records:,} records", *duplicates_in_words(duplicates), report.cost()]:
+        for line in [f"{records:,} records", *duplicates_in_words(duplicates), *quality.lines(), report.cost()]:
             report.say(line)
 
 
 def _refuse_conflicts(context: typer.Context, options: Options) -> None:
-    metrics, record = options.duplicates.metrics, options.report.json
+    metrics, page, record = options.duplicates.metrics, options.quality.page, options.report.json
+    options.quality.check()
     if not options.path.endswith(BAM_ENDING):
         raise UsageError(f"-o {options.path}: expected a name that ends with {BAM_ENDING}")
     removed = "not with --remove-duplicates, which leaves no duplicates to tell of"
     refuse(context, [(["duplicate_type"], options.duplicates.remove_duplicates, removed)])
-    refuse_inputs({"-o": options.path, "--metrics": metrics, "--json": record}, [options.alignments], "alignments")
-    refuse_same_output("--metrics", metrics, options.path)
-    refuse_same_output("--json", record, options.path)
-    if metrics is not None:
-        refuse_same_output("--json", record, metrics, "the metrics go")
+    outputs = {"-o": options.path, "--metrics": metrics, "--report": page, "--json": record}
+    refuse_inputs(outputs, [options.alignments], "alignments")
+    refuse_same_outputs(outputs, {"--metrics": "the metrics go", "--report": "the page goes"})

@@ -69,12 +69,12 @@ OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
         "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --level --lane "
-        "--sheet --sample -x --optical-distance --barcode-tag --metrics",
+        "--sheet --sample -x --optical-distance --barcode-tag --metrics --report --multiqc",
         "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q --markdup "
         "--remove-duplicates --duplicate-type --barcode-name",
     ),
     "markdup": (
-        "--optical-distance --barcode-tag --metrics --sort-memory -t --device --json",
+        "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
         "--grouped --remove-duplicates --duplicate-type -q",
     ),
     "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),
@@ -89,7 +89,7 @@ OPTIONS = {
     ),
     "info": ("-t --json", "--check --contigs -q"),
 }
-ENDINGS = (".sam", ".sam", ".bam", ".cram", ".sam.gz", ".tsv", ".bed", ".paf", ".json", ".txt", "", ".m8")
+ENDINGS = (".sam", ".sam", ".bam", ".cram", ".sam.gz", ".tsv", ".bed", ".paf", ".json", ".txt", ".html", "", ".m8")
 
 
 class Case(NamedTuple):

@@ -78,11 +78,15 @@ JOBS = (
         "search --sort --markdup",
         [
             *("search", "r1.fq", "r2.fq", "-x", "ref.fa", "-o", "out.bam", "--sort", "--markdup", "--metrics", "m.txt"),
-            *("--sort-memory", "9K", "--batch-reads", "20"),
+            *("--sort-memory", "9K", "--batch-reads", "20", "--report", "out.html"),
         ],
-        ["out.bam", "out.bam.bai", "m.txt"],
+        ["out.bam", "out.bam.bai", "m.txt", "out.html"],
     ),
-    Job("markdup", ["markdup", "reads.bam", "-o", "out.bam"], ["out.bam", "out.bam.bai"]),
+    Job(
+        "markdup",
+        ["markdup", "reads.bam", "-o", "out.bam", "--report", "out.html"],
+        ["out.bam", "out.bam.bai", "out.html"],
+    ),
     Job(
         "search BAM --collate",
         ["search", "reads.bam", "-x", "ref.fa", "-o", "out.sam", "--collate"],

@@ -199,6 +199,7 @@ def test_bam_is_made_of_lanes(backends: str, tmp_path: Path) -> None:
     assert list(rows) == [
         "sorted",
         "sorted, duplicates marked",
+        "sorted, marked and reported",
         "unsorted",
         "sorted, libdeflate",
         "sorted in 5G",

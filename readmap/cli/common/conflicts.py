@@ -45,6 +45,20 @@ def refuse_same_output(option: str, path: str | None, output: str | None, what: 
         raise UsageError(f"{option} {path} is where {what}: name another file")
 
 
+def refuse_same_outputs(outputs: Mapping[str, str | None], told: Mapping[str, str]) -> None:
+    """Raise UsageError where two options name one file.
+
+    outputs: by options, that of the output first. told: what goes to some of the others, for the message.
+    """
+    (_, output), *others = outputs.items()
+    for option, path in others:
+        refuse_same_output(option, path, output)
+    for number, (option, path) in enumerate(others):
+        if path is not None and option in told:
+            for later, same in others[number + 1 :]:
+                refuse_same_output(later, same, path, told[option])
+
+
 def refuse_inside(folder: Path, options: Mapping[str, str | None], use: str = "read") -> None:
     """Raise UsageError where an option names a file inside a folder that is being read, or what `use` says."""
     for option, path in options.items():

@@ -18,6 +18,7 @@ from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
+from readmap.qc.survey import Survey
 from readmap.search.context import Context
 from readmap.search.exact import Format
 from readmap.search.inserts import InsertSize
@@ -35,8 +36,15 @@ class AlignmentMode:
     structure = Structure.ARRAY
     prefix_table = True
 
-    def __init__(self, options: Options, lanes: Sequence[Lane] = (), duplicates: Duplicates | None = None) -> None:
-        """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked."""
+    def __init__(
+        self,
+        options: Options,
+        lanes: Sequence[Lane] = (),
+        duplicates: Duplicates | None = None,
+        survey: Survey | None = None,
+    ) -> None:
+        """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked.
+        survey: hears of the header."""
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
@@ -45,14 +53,17 @@ class AlignmentMode:
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
-        self._duplicates = duplicates
+        self._duplicates, self._survey = duplicates, survey
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
         style = self._style
         groups = dict.fromkeys(group.line.decode() for group in style.read_groups if group.line)
+        found = read_groups([*groups, *lines])
         if self._duplicates:
-            self._duplicates.begin(read_groups([*groups, *lines]), [contig.length for contig in contigs])
+            self._duplicates.begin(found, [contig.length for contig in contigs])
+        if self._survey:
+            self._survey.begin(found, [(contig.name, contig.length) for contig in contigs])
         return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], style.order)
 
     def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:

@@ -8,8 +8,10 @@ from typing import Any
 import typer
 
 from readmap.backend import Backend
+from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
+from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.alignment import AlignmentMode
@@ -55,16 +57,26 @@ def search(context: typer.Context, options: Options) -> None:
     layouts, header = check_files(options, lanes), options.output.header_lines()
     path = folder.find(options.index)
     refuse_inside(
-        path, {"-o": options.output.path, "--unmapped": options.output.unmapped, "--json": options.report.json}
+        path,
+        {
+            "-o": options.output.path,
+            "--unmapped": options.output.unmapped,
+            "--metrics": options.duplicates.metrics,
+            "--report": options.quality.page,
+            "--multiqc": options.quality.multiqc,
+            "--json": options.report.json,
+        },
     )
     index = Index.open(path, not options.no_check)
     rules, backend = options.duplicates.rules(), options.resources.open_backend()
     duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else None
-    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes, duplicates)
-    compression = compression_of(options.output, backend)
+    survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
+    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes, duplicates, survey)
+    compression, observers = compression_of(options.output, backend), [survey] if survey else []
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(options, index.reference, backend, compression, duplicates) as outputs,
+        open_quality(options.quality, survey) as quality,
+        open_outputs(options, index.reference, backend, compression, duplicates, observers) as outputs,
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         refuse_for_single(context, reads.paired)
@@ -73,8 +85,8 @@ def search(context: typer.Context, options: Options) -> None:
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
             files = files_of(lanes, options)
-            if told := sorting_needs(options.output, files, backend):
-                report.say(told)
+            if needs := sorting_needs(options.output, files, backend):
+                report.say(needs)
             backend.prepare(types, report.say)
             show("loading the index")
             backend.load_ahead(types, ("common", "reads", "search"))
@@ -91,16 +103,22 @@ def search(context: typer.Context, options: Options) -> None:
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
             stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
-        if duplicates:
-            sinks[0].finish()  # until then none is known
-            if "metrics" in outputs:
-                outputs["metrics"].write(duplicates.metrics(report.command_line).encode())
+        if duplicates or survey:
+            sinks[0].finish()  # until then no duplicates are known, nor the counts of what is written
+        if duplicates and "metrics" in outputs:
+            outputs["metrics"].write(duplicates.metrics(report.command_line).encode())
         named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
         named |= {name: printable(sink.name) for name, sink in outputs.items()}
         named |= {"codec": compression.used} if compression.used else {}
-        report.finish(named | _record(summary, index, backend, loading) | mode.record(), sinks)
+        told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
+        report.finish(named | _record(summary, index, backend, loading) | told, [*sinks, *quality.outputs])
         warnings = [f"warning: {warning}" for warning in summary.warnings]
-        for line in [*(mode.lines(backend) if summary.reads else ["no reads"]), *warnings, report.cost()]:
+        for line in [
+            *(mode.lines(backend) if summary.reads else ["no reads"]),
+            *quality.lines(),
+            *warnings,
+            report.cost(),
+        ]:
             report.say(line)
 
 

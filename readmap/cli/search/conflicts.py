@@ -79,6 +79,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             not output.sort,
             "only with --sort, by which records are held until all are known",
         ),
+        (["page", "multiqc"], not output.sort, "only with --sort, whose records are counted as they are written"),
         (
             ["optical_distance", "duplicate_type", "barcode_tag", "metrics"],
             not options.duplicates.is_marked,

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_output
+from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_outputs
 from readmap.cli.common.output import BAM_ENDING
 from readmap.cli.search.lanes import Lane, files_of
 from readmap.cli.search.options import Options
@@ -69,17 +69,14 @@ def _check_reads(paths: Sequence[str], index_named: bool) -> None:
 
 
 def _check_outputs(options: Options, reads: Sequence[str]) -> None:
-    output, metrics = options.output, options.duplicates.metrics
+    output, metrics, page = options.output, options.duplicates.metrics, options.quality.page
+    options.quality.check()
     if output.unmapped is not None and output.unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
         raise UsageError(f"--unmapped {output.unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
-    refuse_inputs({"-o": output.path, "--unmapped": output.unmapped, "--metrics": metrics}, reads, "reads")
-    others = {"--unmapped": output.unmapped, "--metrics": metrics, "--json": options.report.json}
-    for option, path in others.items():
-        refuse_same_output(option, path, output.path)
-    for option, what in (("--unmapped", "the reads without a place go"), ("--metrics", "the metrics go")):
-        if others[option] is not None:
-            for later in [*others][[*others].index(option) + 1 :]:
-                refuse_same_output(later, others[later], others[option], what)
+    others = {"--unmapped": output.unmapped, "--metrics": metrics, "--report": page, "--json": options.report.json}
+    refuse_inputs({"-o": output.path} | others, reads, "reads")
+    told = {"--unmapped": "the reads without a place go", "--metrics": "the metrics go", "--report": "the page goes"}
+    refuse_same_outputs({"-o": output.path} | others, told)
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:

@@ -22,6 +22,7 @@ from readmap.cli.common.options import (
     score,
     size,
 )
+from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
@@ -377,6 +378,7 @@ class Options:
     no_check: bool = no_check_option("index")
     output: OutputOptions
     duplicates: DuplicateOptions
+    quality: QualityOptions
     records: RecordOptions
     tags: TagOptions
     exact: ExactOptions

@@ -14,7 +14,7 @@ from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
-from readmap.bam.sorted_output import BamIndex, SortedOutput, scratch_folder
+from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
 from readmap.cli.common.output import BAM_ENDING, Compression, open_blocks, open_plain
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.options import SMALLER_LEVEL, CodecName, Options, OutputOptions
@@ -62,16 +62,17 @@ def open_outputs(
     backend: Backend,
     compression: Compression,
     marker: Marker | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Iterator[dict[str, ByteSink]]:
     """The outputs by their names in the record: that of the records, then those of --unmapped and --metrics, if given.
 
-    marker: knows which records of the first are duplicates.
+    marker: knows which records of the first are duplicates. observers: hear of them.
 
     What has not been committed in the end is aborted.
     """
     output = options.output
     with contextlib.ExitStack() as stack:
-        to_sort = output.bytes_to_sort, output.form, compression, output.order, marker
+        to_sort = output.bytes_to_sort, output.form, compression, output.order, marker, observers
         outputs = {"output": stack.enter_context(open_sink(output.path, reference, backend, *to_sort))}
         if output.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
@@ -113,11 +114,13 @@ def open_sink(
     compression: Compression | None = None,
     order: SortOrder | None = SortOrder.COORDINATE,
     marker: Marker | None = None,
+    observers: Sequence[Observer] = (),
 ) -> ByteSink:
     """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
-    order: of what is sorted; that of names has no index. marker: knows which records are duplicates.
+    order: of what is sorted; that of names has no index. marker: knows which records are duplicates. observers: hear of
+    those that are sorted.
     Raises UsageError where a contig is too long for it.
     """
     if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
@@ -138,7 +141,7 @@ def open_sink(
         sink = output
         if memory is not None:
             held = _device_runs(backend, memory, len(reference.contigs)) if _holds_runs(backend, order) else None
-            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker)
+            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker, observers)
         opened.pop_all()
     return sink
 

@@ -1,0 +1,210 @@
+// Sorted records of BAM -> how deep each base of the reference is covered.
+//
+// A stretch that a record aligns is two events: one more from its first base on, and one less behind its last. Where its mate
+// covers the same bases and has been seen, it takes one away there, so that the pair counts once. In the order of their
+// places, events are swept: their sum up to one is the depth up to the next one.
+#include "bam/tags.cuh"
+#include "common/flags.cuh"
+#include "common/item_record.cuh"
+
+// Records that do not cover: samtools depth and mosdepth leave out the same.
+const i64 LEFT_OUT = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;
+
+// Bits of a place below those of the sample: the bases of all contigs, and one behind each.
+const i64 PLACE_BITS = 40;
+// Behind all places.
+const i64 NO_BORDER = 0xFFFFFFFFFF;
+
+// Depths that are counted each; the last one stands for all above it.
+const i64 DEPTHS = 1024;
+// Of a contig: bases of its records, and bases that are covered by 1, 10, 20 and 30 of them at least.
+enum Covered { SUM, BY_ONE, BY_TEN, BY_TWENTY, BY_THIRTY, COVERED };
+
+// Events that a block sweeps.
+const i64 SECTION = 4096;
+
+// contigs: where each begins among all places, and where one behind the last would. names: numbers of the read groups' names;
+// samples: of each, and of what has none of them.
+struct Layout {
+    const i64* contigs OF(contig_count + 1);
+    const u64* names OF(groups);
+    const u16* samples OF(groups + 1);
+    i64 contig_count;
+    i64 groups;
+};
+
+// Events where they are only counted, and where they are written.
+struct Counter {
+    i64 events;
+    HOST_DEVICE void put(u64, i64) { ++events; }
+};
+struct Writer {
+    u64* places;
+    u64* changes;
+    HOST_DEVICE void put(u64 place, i64 change) {
+        *places++ = place;
+        *changes++ = (u64)change;
+    }
+};
+
+template <class Events> HOST_DEVICE void put_stretch(Events& events, u64 first, u64 behind, i64 change) {
+    events.put(first, change);
+    events.put(behind, -change);
+}
+
+// What a record's mate covers of [first, behind), places of a contig that begins at `contig`, is taken away; cigar: the text of
+// MC.
+template <class Events>
+HOST_DEVICE void take_away_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 behind, u64 contig) {
+    while (*cigar && at < behind) {
+        i64 count = 0;
+        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), NO_BORDER);
+        u8 kind = *cigar;
+        if (!kind) return;
+        ++cigar;
+        if (kind == 'M' || kind == '=' || kind == 'X') {
+            i64 low = maximum(at, first), high = minimum(at + count, behind);
+            if (low < high) put_stretch(events, contig + (u64)low, contig + (u64)high, -1);
+            at += count;
+        } else if (kind == 'D' || kind == 'N') {
+            at += count;
+        }
+    }
+}
+
+// The events of a record that covers; lost: where it is not known what its mate covers.
+template <class Events>
+HOST_DEVICE void put_events(Events& events, BamFields record, const u8* end, Layout layout, u64* lost) {
+    i64 flag = record.flag();
+    if (flag & LEFT_OUT || record.contig() < 0) return;
+    u64 name = text_of_tag(record.tags(), end, 'R' | 'G' << 8);
+    i64 group = 0;
+    while (group < layout.groups && layout.names[group] != name) ++group;
+    i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
+    u64 contig = (u64)layout.samples[group] << PLACE_BITS | (u64)start;
+    bool is_later = record.position() > record.mate_position() ||
+                    (record.position() == record.mate_position() && flag & SECOND_MATE);
+    bool has_mate = flag & PROPER_PAIR && !(flag & SUPPLEMENTARY) && record.mate_contig() == record.contig();
+    const u8* mate = has_mate && is_later ? find_tag(record.tags(), end, 'M' | 'C' << 8) : nullptr;
+    if (has_mate && is_later && lost && (!mate || *mate != 'Z')) atomic_add(lost + layout.samples[group], 1);
+    i64 at = record.position();
+    for (i64 i = 0; i < record.operation_count() && at < length; ++i) {
+        i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
+        if (kind == 0 || kind == 7 || kind == 8) {  // M, = and X
+            i64 behind = minimum(at + count, length);
+            if (at < behind) {
+                put_stretch(events, contig + (u64)at, contig + (u64)behind, 1);
+                if (mate && *mate == 'Z') take_away_mate(events, mate + 1, record.mate_position(), at, behind, contig);
+            }
+        }
+        if (kind == 0 || kind == 2 || kind == 3 || kind > 6) at += count;  // D and N too
+    }
+}
+
+// An item is a record; ends: where each ends, which all count from `origin` on. border: the place of the last one, in front of
+// which no later one begins. lost: of each sample, later mates without MC.
+KERNEL void count_events(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+                         Layout layout, i64* events OF(items), i64* border OF(1), u64* lost OF(some), i64 records) {
+    FOR_EACH(item, begin, end) {
+        BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
+        Counter counter = {0};
+        put_events(counter, record, bytes + (ends[item] - origin), layout, lost);
+        events[item] = counter.events;
+        if (item == records - 1)
+            *border =
+                record.contig() < 0 ? NO_BORDER : layout.contigs[record.contig()] + maximum(record.position(), (i64)0);
+    }
+}
+
+// The same; event_ends: the inclusive prefix sum of their events.
+KERNEL void list_events(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+                        Layout layout, const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events),
+                        i64 events) {
+    FOR_EACH(item, begin, end) {
+        i64 first = item ? event_ends[item - 1] : 0;
+        if (first == event_ends[item]) continue;
+        Writer writer = {places + first, changes + first};
+        put_events(writer, {bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin), layout,
+                   nullptr);
+    }
+}
+
+// The first of some ascending places that is above another one.
+HOST_DEVICE i64 first_behind(const u64* places, i64 count, u64 place) {
+    i64 low = 0, high = count;
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
+        if (places[middle] > place) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+// An item is a bound: how many places are not above it.
+KERNEL void find_bounds(i64 begin, i64 end, const u64* places OF(size), const u64* bounds OF(items),
+                        i64* found OF(items), i64 size) {
+    FOR_EACH(item, begin, end) found[item] = first_behind(places, size, bounds[item]);
+}
+
+// Two lists of events become one; an item is an event of the first one, or of the second one.
+KERNEL void merge_events(i64 begin, i64 end, const u64* places OF(size), const u64* changes OF(size),
+                         const u64* other_places OF(others), const u64* other_changes OF(others),
+                         u64* merged_places OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
+    FOR_EACH(item, begin, end) {
+        bool is_first = item < size;
+        i64 own = is_first ? item : item - size;
+        u64 place = is_first ? places[own] : other_places[own];
+        i64 before = is_first ? first_behind(other_places, others, place)
+                     : place  ? first_behind(places, size, place - 1)
+                              : 0;
+        merged_places[own + before] = place;
+        merged_changes[own + before] = is_first ? changes[own] : other_changes[own];
+    }
+}
+
+// Bases of a contig that a thread has seen.
+struct Tally {
+    u64 sums[COVERED];
+
+    HOST_DEVICE void add(u64 length, u64 depth) {
+        const u64 least[COVERED] = {0, 1, 10, 20, 30};
+        sums[SUM] += length * depth;
+        for (i64 i = BY_ONE; i < COVERED; ++i) sums[i] += depth >= least[i] ? length : 0;
+    }
+    HOST_DEVICE void flush(u64* contig) {
+        for (i64 i = 0; i < COVERED; ++i) {
+            if (sums[i]) atomic_add(contig + i, sums[i]);
+            sums[i] = 0;
+        }
+    }
+};
+
+// An item is a section of the events of a sample up to a border, which a block sweeps; depths: what is the depth behind each.
+// places: without the sample. contigs: where each begins; histogram, covered: of the sample.
+KERNEL void sweep_events(i64 begin, i64 end, const u64* places OF(size), const i64* depths OF(size),
+                         const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
+                         u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 border) {
+    FOR_EACH_BLOCK(section, begin, end) {
+        BLOCK_ARRAY(u64, counted, DEPTHS);
+        for (i64 i = block_thread(); i < DEPTHS; i += BLOCK_WIDTH) counted[i] = 0;
+        block_sync();
+        Tally tally = {};
+        i64 last = minimum((section + 1) * SECTION, size), contig = -1;
+        for (i64 at = section * SECTION + block_thread(); at < last; at += BLOCK_WIDTH) {
+            i64 place = (i64)places[at] & NO_BORDER;
+            i64 next = at + 1 < size ? minimum((i64)places[at + 1] & NO_BORDER, border) : border;
+            if (next <= place || depths[at] <= 0) continue;
+            if (contig < 0 || place < contigs[contig] || place >= contigs[contig + 1]) {
+                if (contig >= 0) tally.flush(covered + contig * COVERED);
+                contig = first_above(contigs, contig_count + 1, place) - 1;
+            }
+            tally.add((u64)(next - place), (u64)depths[at]);
+            block_add(counted + minimum(depths[at], DEPTHS - 1), (u64)(next - place));
+        }
+        if (contig >= 0) tally.flush(covered + contig * COVERED);
+        block_sync();
+        for (i64 i = block_thread(); i < DEPTHS; i += BLOCK_WIDTH)
+            if (counted[i]) atomic_add(histogram + i, counted[i]);
+        block_sync();
+    }
+}

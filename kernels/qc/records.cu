@@ -1,0 +1,269 @@
+// Records of BAM -> counts of each read group: what each record tells for itself.
+#include "qc/counts.cuh"
+
+// Records that a block counts together.
+const i64 SECTION = 1024;
+
+// Primary mapped records that do not fail and are no duplicates.
+const i64 NOT_COUNTED = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
+
+const i64 SURE_MAPQ = 5;  // of samtools flagstat
+const u8 NO_QUALITY = 255;
+
+const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
+// AGATCGGAAGAG, CTGTCTCTTATA and TGGAATTCTCGG, in letters of four bits.
+HOST_DEVICE u64 adapter(i64 number) {
+    return number == 0 ? 0x141824411414ull : number == 1 ? 0x284828288181ull : 0x844118828244ull;
+}
+
+// An item is a record; ends: where each ends, which all count from `origin` on. names: numbers of the read groups' names.
+// units: of each record, by which they come together; longest: the most letters of one.
+KERNEL void find_units(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+                       const u64* names OF(groups), u64* units OF(items), u32* numbers OF(items), i32* longest OF(1),
+                       i64 groups) {
+    FOR_EACH(item, begin, end) {
+        BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
+        u64 name = text_of_tag(record.tags(), bytes + (ends[item] - origin), 'R' | 'G' << 8);
+        i64 group = 0, flag = record.flag();
+        while (group < groups && names[group] != name) ++group;
+        units[item] = (u64)(group * MATES + ((flag & PAIRED) && (flag & SECOND_MATE) && !(flag & FIRST_MATE)));
+        numbers[item] = (u32)item;
+        if (record.letters() > fresh(longest)) atomic_max(longest, (i32)record.letters());
+    }
+}
+
+// The first of some ascending units, from `first` to `last`, that is another than the first one's.
+HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
+    i64 low = first, high = last;
+    while (low < high) {
+        i64 middle = (low + high) >> 1;
+        if (units[middle] == units[first]) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+struct Place {
+    BamFields record;
+    const u8* end;
+};
+
+HOST_DEVICE Place place_of(const u8* bytes, const i64* ends, i64 origin, i64 item) {
+    return {{bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin)};
+}
+
+// Whether a read's mate lies on another contig.
+HOST_DEVICE void count_apart(BamFields record, u32* counted) {
+    i64 flag = record.flag();
+    if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
+    if (record.contig() == record.mate_contig()) return;
+    i64 failed = flag & FAILED_CHECKS ? FAILED_APART - APART : 0;
+    block_add(counted + APART + failed, 1);
+    if (record.mapq() >= SURE_MAPQ) block_add(counted + SURELY_APART + failed, 1);
+    if (!record.letters()) block_add(counted + EMPTY_APART, 1);
+}
+
+HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
+    i64 flag = record.flag(), size = record.template_length();
+    if (size < 0) size = -size;
+    if (!size && record.contig() != record.mate_contig()) return;
+    i64 ahead = record.mate_position() - record.position();
+    bool is_first = flag & FIRST_MATE, is_forward = !(flag & REVERSED), mate_forward = !(flag & MATE_REVERSED);
+    i64 orientation = INWARD;
+    if (is_forward == mate_forward) orientation = OTHER_WAY;
+    else if (ahead) orientation = (is_first == (ahead > 0)) == (is_first == is_forward) ? INWARD : OUTWARD;
+    i64 row = (unit / MATES * ORIENTATIONS + orientation) * INSERTS;
+    atomic_add(counts.inserts + row + minimum(size, INSERTS - 1), 1);
+}
+
+// The letters and the qualities of a read, in the order of the sequencer.
+HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 unit) {
+    i64 letters = record.letters(), known = 0, strong = 0, sum = 0;
+    bool is_reversed = record.flag() & REVERSED;
+    const u8 *qualities = record.qualities(), *packed = record.packed();
+    u64 window = 0;
+    i64 found[ADAPTERS];
+    for (i64 a = 0; a < ADAPTERS; ++a) found[a] = -1;
+    for (i64 cycle = 0; cycle < letters; ++cycle) {
+        i64 letter = letter_at(packed, is_reversed ? letters - 1 - cycle : cycle);
+        if (is_reversed) letter = complement_of(letter);
+        i64 base = base_of(letter);
+        known += base < 4;
+        strong += base == 1 || base == 2;
+        sum += qualities[cycle];
+        window = (window << 4 | (u64)letter) & ADAPTER_MASK;
+        for (i64 a = 0; a < ADAPTERS; ++a)
+            if (window == adapter(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
+    }
+    // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
+    u64 point = mix(window ^ (u64)sum << 48) >> 48;
+    if (known) block_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
+    if (qualities[0] != NO_QUALITY)
+        block_add(counted + MEAN_QUALITY + minimum((2 * sum + letters) / (2 * letters), QUALITIES - 1), 1);
+    for (i64 a = 0; a < ADAPTERS; ++a)
+        if (found[a] >= 0)
+            atomic_add(counts.adapters + (unit * ADAPTERS + a) * CYCLES + minimum(found[a], CYCLES - 1), 1);
+}
+
+// Of a mapped read with MD: where it differs. md: from its type on, a text. Of what contradicts the CIGAR nothing is counted
+// beyond the read.
+HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts, i64 unit) {
+    i64 letters = record.letters(), operations = record.operation_count();
+    bool is_reversed = record.flag() & REVERSED;
+    const u8* packed = record.packed();
+    i64 aligned = 0;  // bases of matches and mismatches in front of the one that is looked at
+    i64 next = 0, begun = 0, left = 0,
+        at = 0;  // of the operation that covers it: the next one, the bases in front of its
+                 // own, those of it, and the letter at which it begins
+    const u8* text = md + 1;
+    while (*text) {
+        if (*text >= '0' && *text <= '9') {
+            i64 number = 0;
+            for (; *text >= '0' && *text <= '9'; ++text) number = minimum(10 * number + (*text - '0'), letters);
+            aligned += number;
+            continue;
+        }
+        if (*text == '^') {
+            for (++text; *text >= 'A' && *text <= 'z'; ++text) {}
+            continue;
+        }
+        ++text;
+        while (aligned >= begun + left && next < operations) {
+            begun += left;
+            at += left;
+            left = 0;
+            i64 count = record.operation(next) >> 4, kind = record.operation(next++) & 15;
+            if (kind == 1 || kind == 4) at += count;       // I and S
+            else if (kind == 0 || kind > 6) left = count;  // M, = and X
+        }
+        i64 letter = at + aligned - begun;
+        if (aligned >= begun + left || letter >= letters) return;
+        ++aligned;
+        if (letter_at(packed, letter) == 15) continue;
+        i64 cycle = is_reversed ? letters - 1 - letter : letter;
+        atomic_add(counts.mismatches + unit * CYCLES + minimum(cycle, CYCLES - 1), 1);
+    }
+}
+
+// Of a mapped read: the cycles at which its bases begin and end that are not clipped.
+HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
+    i64 first = 0, behind = record.letters();
+    bool is_behind = false;
+    for (i64 i = 0; i < record.operation_count(); ++i) {
+        i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
+        if (kind == 4) {  // S
+            if (is_behind) behind -= count;
+            else first += count;
+        }
+        is_behind |= kind != 4 && kind != 5;
+    }
+    if (record.flag() & REVERSED) {
+        i64 last = record.letters() - first;
+        first = record.letters() - behind;
+        behind = last;
+    }
+    if (first < 0 || first >= behind || first >= CYCLES) return;
+    block_add(counted + FIRST_ALIGNED + first, 1);
+    if (behind < CYCLES) block_add(counted + BEHIND_ALIGNED + behind, 1);
+}
+
+HOST_DEVICE void count_alignment(Place place, u32* counted, Counts counts, i64 unit) {
+    BamFields record = place.record;
+    i64 bases = 0, flag = record.flag();
+    for (i64 i = 0; i < record.operation_count(); ++i) {
+        i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
+        if (kind < 2 || kind == 7 || kind == 8) bases += count;  // M, I, = and X
+    }
+    block_add(counted + ALIGNED_BASES, (u32)bases);
+    if (const u8* value = find_tag(record.tags(), place.end, 'N' | 'M' << 8))
+        block_add(counted + DIFFERENCES, (u32)tag_number(value));
+    if (!is_primary(flag)) return;
+    if (!record.mapq()) block_add(counted + WITHOUT_MAPQ, 1);
+    if (!(flag & NOT_COUNTED)) block_add(counted + MAPQ + record.mapq(), 1);
+    const u8* md = find_tag(record.tags(), place.end, 'M' | 'D' << 8);
+    if (md && *md == 'Z') {
+        count_aligned(record, counted);
+        count_mismatches(record, md, counts, unit);
+    }
+    if (flag & PAIRED && !(flag & MATE_UNMAPPED)) count_insert(record, counts, unit);
+}
+
+// An item is a section of the records in the order of their units, which a block counts.
+KERNEL void count_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(records), i64 origin,
+                          const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
+    FOR_EACH_BLOCK(section, begin, end) {
+        BLOCK_ARRAY(u32, counted, COUNTED);
+        i64 first = section * SECTION, last = minimum(first + SECTION, records);
+        while (first < last) {
+            i64 unit = (i64)units[first], behind = end_of_unit(units, first, last);
+            for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH) counted[i] = 0;
+            block_sync();
+            for (i64 at = first + block_thread(); at < behind; at += BLOCK_WIDTH) {
+                Place place = place_of(bytes, ends, origin, order[at]);
+                i64 flag = place.record.flag() & (FLAGS - 1), letters = place.record.letters();
+                block_add(counted + FLAG + flag, 1);
+                block_add(counted + FLAG_LETTERS + flag, (u32)letters);
+                count_apart(place.record, counted);
+                if (!letters) atomic_add(counts.empty + unit * FLAGS + flag, 1);
+                if (!letters || flag & SECONDARY) continue;
+                if (is_primary(flag)) count_read(place.record, counted, counts, unit);
+                if (!(flag & UNMAPPED)) count_alignment(place, counted, counts, unit);
+            }
+            block_sync();
+            for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH)
+                if (counted[i]) atomic_add(counts.records + unit * COUNTED + i, counted[i]);
+            block_sync();
+            first = behind;
+        }
+    }
+}
+
+// Cycles that a block counts together, and the words of one: an odd number, so that threads with the same quality of other
+// cycles reach other banks.
+const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
+
+// An item is a tile of cycles of a section of the records, which a block counts: qualities and bases of primary records.
+KERNEL void count_cycles(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(records), i64 origin,
+                         const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records,
+                         i64 tiles) {
+    FOR_EACH_BLOCK(item, begin, end) {
+        BLOCK_ARRAY(u32, qualities, TILE_CYCLES * QUALITY_WORDS);
+        BLOCK_ARRAY(u32, bases, TILE_CYCLES * BASES);
+        const i64 ABREAST = minimum((i64)BLOCK_WIDTH, TILE_CYCLES), DEEP = BLOCK_WIDTH / ABREAST;
+        i64 first = item / tiles * SECTION, last = minimum(first + SECTION, records), tile = item % tiles * TILE_CYCLES;
+        while (first < last) {
+            i64 unit = (i64)units[first], behind = end_of_unit(units, first, last);
+            for (i64 i = block_thread(); i < TILE_CYCLES * QUALITY_WORDS; i += BLOCK_WIDTH) qualities[i] = 0;
+            for (i64 i = block_thread(); i < TILE_CYCLES * BASES; i += BLOCK_WIDTH) bases[i] = 0;
+            block_sync();
+            for (i64 at = first + block_thread() / ABREAST; at < behind; at += DEEP) {
+                BamFields record = place_of(bytes, ends, origin, order[at]).record;
+                i64 flag = record.flag(), letters = record.letters();
+                if (!is_primary(flag)) continue;
+                bool is_reversed = flag & REVERSED;
+                const u8 *own = record.qualities(), *packed = record.packed();
+                for (i64 i = block_thread() % ABREAST; i < minimum(TILE_CYCLES, letters - tile); i += ABREAST) {
+                    i64 letter = is_reversed ? letters - 1 - tile - i : tile + i,
+                        base = base_of(letter_at(packed, letter));
+                    if (is_reversed && base < 4) base = 3 - base;
+                    block_add(bases + i * BASES + base, 1);
+                    u8 quality = own[letter];
+                    if (quality != NO_QUALITY)
+                        block_add(qualities + i * QUALITY_WORDS + minimum((i64)quality, QUALITIES - 1), 1);
+                }
+            }
+            block_sync();
+            for (i64 i = block_thread(); i < TILE_CYCLES * QUALITIES; i += BLOCK_WIDTH) {
+                i64 cycle = i / QUALITIES, quality = i % QUALITIES, row = minimum(tile + cycle, CYCLES - 1);
+                u32 count = qualities[cycle * QUALITY_WORDS + quality];
+                if (count) atomic_add(counts.qualities + (unit * CYCLES + row) * QUALITIES + quality, count);
+            }
+            for (i64 i = block_thread(); i < TILE_CYCLES * BASES; i += BLOCK_WIDTH) {
+                i64 row = minimum(tile + i / BASES, CYCLES - 1);
+                if (bases[i]) atomic_add(counts.bases + (unit * CYCLES + row) * BASES + i % BASES, bases[i]);
+            }
+            block_sync();
+            first = behind;
+        }
+    }
+}

@@ -1,0 +1,178 @@
+"""Plots as SVG inside a page, whose style sheet gives them colours: lines, bands between lines, and bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+WIDTH, HEIGHT = 640, 280
+LEFT, RIGHT, TOP, BOTTOM = 62, 12, 14, 46
+
+#: Between two ticks of an axis at least, in units of the plot.
+TICK_WIDTH, TICK_HEIGHT = 70, 42
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points, which NaN interrupts; colour: its class in the style sheet.
+
+    low, high: the borders of a band around it.
+    """
+
+    name: str
+    values: Values
+    colour: str
+    low: Values | None = None
+    high: Values | None = None
+    is_dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis is of; form writes a number of it. low, high: what it shows at least."""
+
+    name: str
+    form: Callable[[float], str] = "{:,g}".format
+    low: float | None = None
+    high: float | None = None
+
+
+def line_chart(title: str, places: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
+    """Lines over places, [points], which ascend; a legend where there are several."""
+    plot = _Plot(places, lines, x, y)
+    parts = [plot.axes(x, y)]
+    for line in lines:
+        if line.low is not None and line.high is not None:
+            parts.append(f'<path class="band {line.colour}" d="{plot.band(line.low, line.high)}"/>')
+    for line in lines:
+        dash = " dashed" if line.is_dashed else ""
+        parts.append(f'<path class="line {line.colour}{dash}" d="{plot.path(line.values)}"/>')
+    parts.append(plot.hints(lines, x, y))
+    return _figure(title, parts, lines if len(lines) > 1 else [])
+
+
+def bar_chart(title: str, places: Values, counts: Values, x: Axis, y: Axis) -> str:
+    """Bars from zero, as wide as places are apart."""
+    bars = Line(y.name, counts, "c1")
+    plot = _Plot(places, [bars], x, y, is_bars=True)
+    return _figure(title, [plot.axes(x, y), plot.bars(counts), plot.hints([bars], x, y)], [])
+
+
+class _Plot:
+    """The scales of a plot, and shapes drawn to them."""
+
+    def __init__(self, places: Values, lines: Sequence[Line], x: Axis, y: Axis, is_bars: bool = False) -> None:
+        self._places = places
+        step = float(places[1] - places[0]) if len(places) > 1 else 1.0
+        self._half = step / 2 if is_bars else 0.0
+        self._first, self._last = float(places[0]) - self._half, float(places[-1]) + self._half
+        if self._last <= self._first:
+            self._last = self._first + 1
+        seen = [
+            values[~np.isnan(values)]
+            for line in lines
+            for values in (line.values, line.low, line.high)
+            if values is not None
+        ]
+        shown = np.concatenate([*seen, [one for one in (y.low, y.high) if one is not None], [0.0] if is_bars else []])
+        low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
+        self._ticks = _ticks(low, high if high > low else low + 1, (HEIGHT - TOP - BOTTOM) // TICK_HEIGHT)
+        self._low, self._high = min(low, self._ticks[0]), max(high, self._ticks[-1])
+
+    def x(self, place: float) -> float:
+        return LEFT + (place - self._first) / (self._last - self._first) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        return HEIGHT - BOTTOM - (value - self._low) / (self._high - self._low) * (HEIGHT - TOP - BOTTOM)
+
+    def axes(self, x: Axis, y: Axis) -> str:
+        """Grid, ticks and names."""
+        bottom, parts = HEIGHT - BOTTOM, []
+        for tick in self._ticks:
+            at = self.y(tick)
+            parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>')
+            parts.append(f'<text class="tick end" x="{LEFT - 8}" y="{at + 4:.1f}">{escape(y.form(tick))}</text>')
+        for tick in _ticks(self._first, self._last, (WIDTH - LEFT - RIGHT) // TICK_WIDTH):
+            if self._first <= tick <= self._last:
+                at = self.x(tick)
+                parts.append(f'<path class="grid" d="M{at:.1f} {bottom}v5"/>')
+                parts.append(f'<text class="tick middle" x="{at:.1f}" y="{bottom + 18}">{escape(x.form(tick))}</text>')
+        middle = (LEFT + WIDTH - RIGHT) / 2
+        parts.append(f'<text class="name middle" x="{middle:.1f}" y="{HEIGHT - 8}">{escape(x.name)}</text>')
+        across = (TOP + bottom) / 2
+        turned = f"translate(14 {across:.1f}) rotate(-90)"
+        parts.append(f'<text class="name across middle" transform="{turned}">{escape(y.name)}</text>')
+        return "".join(parts)
+
+    def path(self, values: Values) -> str:
+        """A line through all values that are known."""
+        drawn, is_down = [], False
+        for place, value in zip(self._places, values, strict=True):
+            if math.isnan(value):
+                is_down = False
+                continue
+            drawn.append(f"{'L' if is_down else 'M'}{self.x(place):.1f} {self.y(value):.1f}")
+            is_down = True
+        return "".join(drawn)
+
+    def band(self, low: Values, high: Values) -> str:
+        """What lies between two lines, where both are known."""
+        known = ~(np.isnan(low) | np.isnan(high))
+        places = self._places[known]
+        forth = [f"{self.x(place):.1f} {self.y(value):.1f}" for place, value in zip(places, high[known], strict=True)]
+        back = [f"{self.x(place):.1f} {self.y(value):.1f}" for place, value in zip(places, low[known], strict=True)]
+        return f"M{'L'.join([*forth, *reversed(back)])}Z" if forth else ""
+
+    def bars(self, counts: Values) -> str:
+        """All bars as one shape."""
+        zero, drawn = self.y(0), []
+        for place, count in zip(self._places, counts, strict=True):
+            if count > 0:
+                left, right = self.x(place - self._half), self.x(place + self._half)
+                gap = min(0.6, (right - left) / 8)
+                drawn.append(f"M{left + gap:.1f} {zero:.1f}V{self.y(count):.1f}H{right - gap:.1f}V{zero:.1f}Z")
+        return f'<path class="bars c1" d="{"".join(drawn)}"/>'
+
+    def hints(self, lines: Sequence[Line], x: Axis, y: Axis) -> str:
+        """What a pointer is told over each place."""
+        edges = np.concatenate([[self._first], (self._places[1:] + self._places[:-1]) / 2, [self._last]])
+        parts = []
+        for number, place in enumerate(self._places):
+            told = [
+                (f"{line.name}: " if len(lines) > 1 else "") + y.form(float(line.values[number]))
+                for line in lines
+                if not math.isnan(line.values[number])
+            ]
+            left, right = self.x(edges[number]), self.x(edges[number + 1])
+            text = escape("\n".join([f"{x.name} {x.form(float(place))}", *told]))
+            parts.append(
+                f'<rect class="hint" x="{left:.1f}" y="{TOP}" width="{max(right - left, 0.1):.1f}" '
+                f'height="{HEIGHT - TOP - BOTTOM}"><title>{text}</title></rect>'
+            )
+        return "".join(parts)
+
+
+def _figure(title: str, parts: Sequence[str], legend: Sequence[Line]) -> str:
+    keys = "".join(
+        f'<li><svg viewBox="0 0 24 8" aria-hidden="true"><path class="line {line.colour}'
+        f'{" dashed" if line.is_dashed else ""}" d="M0 4H24"/></svg>{escape(line.name)}</li>'
+        for line in legend
+    )
+    picture = f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+    return f"{picture}{''.join(parts)}</svg>" + (f'<ul class="legend">{keys}</ul>' if keys else "")
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from below `low` to above `high`, about as many as there may be."""
+    rough = (high - low) / max(most, 1)
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = scale * next(factor for factor in (1, 2, 5, 10) if factor * scale >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(number * step, 10) for number in range(first, last + 1)]

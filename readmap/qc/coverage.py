@@ -1,0 +1,172 @@
+"""Sorted records of BAM -> how deep each base is covered, by sample: by how many fragments, mates that overlap once.
+
+events     +1  +1     -1  +1    -1 |  -1        of a piece's records, in the order of their places
+depth       1   2      1   2     1 |            as far as no later record begins; the rest waits for the next piece
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.sorting import sort_pairs
+from readmap.bam.tags import text_number
+from readmap.formats.header import Group
+
+_SOURCE = "qc/coverage.cu"
+_COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
+_BOUNDS, _MERGE = Kernel("qc/coverage", "find_bounds"), Kernel("qc/coverage", "merge_events")
+_SWEEP = Kernel("qc/coverage", "sweep_events", by_block=True)
+_PLACE_BITS, _NO_BORDER = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE, "NO_BORDER")
+_SECTION = constant(_SOURCE, "SECTION")
+DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")
+
+#: Depths of which is told how many bases reach them; behind the sum in a contig's row.
+BREADTHS = (1, 10, 20, 30)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """struct Layout of kernels/qc/coverage.cu."""
+
+    contigs: Array
+    names: Array
+    samples: Array
+    contig_count: int
+    groups: int
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Events in order: places, uint64, with their samples, and changes, uint64, of a signed number."""
+
+    places: Array
+    changes: Array
+
+    def part(self, begin: int, end: int) -> _Events:
+        """Those from a number to another."""
+        return _Events(self.places[begin:end], self.changes[begin:end])
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What is known of some records that follow each other.
+
+    Attributes:
+        events: of all samples; bounds: how many of them are of each sample and those before.
+        border: the place in front of which no later record begins.
+    """
+
+    events: _Events
+    bounds: list[int]
+    border: int
+
+
+class Coverage:
+    """Depths of all bases; sorted records are seen in any order, and added in theirs.
+
+    Attributes:
+        histogram: uint64 [samples * DEPTHS], bases by their depth; covered: uint64 [samples * contigs * COVERED]; lost:
+            uint64 [samples], later mates of proper pairs without MC, whose overlaps count twice; on the device.
+    """
+
+    def __init__(
+        self, groups: Sequence[Group], samples: Sequence[int], lengths: Sequence[int], backend: Backend
+    ) -> None:
+        """samples: numbers from 0, of each read group and of what has none. lengths: of the contigs."""
+        self._backend = backend
+        names = np.array([text_number(group.name.encode()) for group in groups], np.uint64)
+        contigs = np.cumsum([0, *(length + 1 for length in lengths)])
+        to_device = backend.to_device
+        self._layout = _Layout(
+            to_device(contigs), to_device(names), to_device(np.array(samples, np.uint16)), len(lengths), len(groups)
+        )
+        self._samples = max(samples) + 1
+        self._bits = _PLACE_BITS + (self._samples - 1).bit_length()
+        self.histogram = backend.full(self._samples * DEPTHS, 0, np.uint64)
+        self.covered = backend.full(self._samples * len(lengths) * COVERED, 0, np.uint64)
+        self.lost = backend.full(self._samples, 0, np.uint64)
+        self._left: dict[int, _Events] = {}
+
+    def see(self, records: Array, ends: Array, origin: int) -> Stretch:
+        """The events of some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
+        backend, count = self._backend, len(ends)
+        given = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
+        events, border = backend.empty(count, np.int64), backend.empty(1, np.int64)
+        made = {"events": events, "border": border, "lost": self.lost}
+        backend.launch(_COUNT, count, **given, **made, records=count)
+        event_ends, total = backend.ends(events)
+        places, changes, *scratch = (backend.empty(total, np.uint64) for _ in range(4))
+        listed = {"event_ends": event_ends, "places": places, "changes": changes, "events": total}
+        backend.launch(_LIST, count, **given, **listed)
+        found = _Events(*sort_pairs(places, changes, scratch[0], scratch[1], self._bits, backend))
+        bounds = self._not_above(found, [(sample << _PLACE_BITS) + _NO_BORDER for sample in range(self._samples)])
+        return Stretch(found, bounds, int(backend.to_host(border)[0]))
+
+    def add(self, stretch: Stretch) -> None:
+        """Hear of the records that follow those before."""
+        for sample, (begin, end) in enumerate(zip([0, *stretch.bounds], stretch.bounds, strict=False)):
+            events = stretch.events.part(begin, end)
+            if left := self._left.pop(sample, None):
+                events = self._merged(left, events)
+            if len(events.places):
+                self._sweep(sample, events, stretch.border)
+        self._backend.synchronize()  # the events are another thread's, which takes their memory again
+
+    def finish(self) -> None:
+        """No more records come."""
+        for sample in [*self._left]:
+            self._sweep(sample, self._left.pop(sample), _NO_BORDER)
+        self._backend.synchronize()
+
+    def taken(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Bases by depth, int64 [samples, DEPTHS]; of contigs, [samples, contigs, COVERED]; and `lost`, [samples]."""
+        host, samples = self._backend.to_host, self._samples
+        histogram, covered, lost = (host(one).astype(np.int64) for one in (self.histogram, self.covered, self.lost))
+        return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), lost
+
+    def _sweep(self, sample: int, events: _Events, border: int) -> None:
+        """Count the depths in front of the border; what is behind it is left for the next records."""
+        backend, contigs = self._backend, self._layout.contig_count
+        (size,) = self._not_above(events, [(sample << _PLACE_BITS) + border])
+        first = sample * contigs * COVERED
+        depths = backend.prefix_sums(events.changes[:size].view(np.int64))
+        backend.launch(
+            _SWEEP,
+            -(-size // _SECTION),
+            places=events.places[:size],
+            depths=depths,
+            contigs=self._layout.contigs,
+            histogram=self.histogram[sample * DEPTHS : (sample + 1) * DEPTHS],
+            covered=self.covered[first : first + contigs * COVERED],
+            size=size,
+            contig_count=contigs,
+            border=border,
+        )
+        depth = int(backend.to_host(depths[-1:])[0]) if size else 0
+        rest = events.part(size, len(events.places))
+        if depth or len(rest.places):
+            place = np.array([(sample << _PLACE_BITS) + border], np.uint64)
+            begun = _Events(backend.to_device(place), backend.to_device(np.array([depth], np.int64).view(np.uint64)))
+            self._left[sample] = self._merged(begun, rest)
+
+    def _merged(self, one: _Events, other: _Events) -> _Events:
+        backend, size, others = self._backend, len(one.places), len(other.places)
+        places, changes = backend.empty(size + others, np.uint64), backend.empty(size + others, np.uint64)
+        given = {"places": one.places, "changes": one.changes, "size": size, "others": others}
+        given |= {"other_places": other.places, "other_changes": other.changes}
+        backend.launch(_MERGE, size + others, **given, merged_places=places, merged_changes=changes)
+        return _Events(places, changes)
+
+    def _not_above(self, events: _Events, bounds: list[int]) -> list[int]:
+        """How many of the events have places that are not above each of some."""
+        backend, found = self._backend, self._backend.empty(len(bounds), np.int64)
+        given = backend.to_device(np.array(bounds, np.uint64))
+        backend.launch(_BOUNDS, len(bounds), places=events.places, bounds=given, found=found, size=len(events.places))
+        numbers: list[int] = backend.to_host(found).tolist()
+        return numbers

@@ -1,0 +1,182 @@
+"""What was counted of a sample, in the formats of samtools flagstat and samtools stats, which other programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.qc.counts import FLAGS, QUALITIES
+from readmap.qc.tally import (
+    DUPLICATE,
+    FAILED,
+    FIRST,
+    MATE_UNMAPPED,
+    PAIRED,
+    PROPER,
+    SECOND,
+    SECONDARY,
+    SUPPLEMENTARY,
+    UNMAPPED,
+    Tally,
+    has,
+    share,
+)
+
+#: MultiQC knows a file of samtools stats by this sentence.
+_KNOWN_BY = "This file was produced by samtools stats"
+
+#: The highest quality that has a column of its own in any case.
+LEAST_QUALITY = 40
+
+_PRIMARY = {"without": SECONDARY | SUPPLEMENTARY}
+
+
+def write_flagstat(tally: Tally) -> str:
+    """As samtools flagstat writes it: of each line, records that pass the sequencer's checks, and those that fail."""
+    flags = tally.flags
+    passed, failed = has(0, without=FAILED), has(FAILED)
+
+    def both(wanted: NDArray[np.bool_]) -> tuple[int, int]:
+        return int(flags[wanted & passed].sum()), int(flags[wanted & failed].sum())
+
+    def primary(needed: int, without: int = 0) -> tuple[int, int]:
+        return both(has(needed, without=without | SECONDARY | SUPPLEMENTARY))
+
+    total, reads, pairs = both(has(0)), primary(0), primary(PAIRED)
+    mapped, primary_mapped = both(has(0, without=UNMAPPED)), primary(0, UNMAPPED)
+    proper = primary(PAIRED | PROPER, UNMAPPED)
+    single = primary(PAIRED | MATE_UNMAPPED, UNMAPPED)
+    apart = tally.scalar("APART"), tally.scalar("FAILED_APART")
+    surely = tally.scalar("SURELY_APART"), tally.scalar("FAILED_SURELY_APART")
+    lines = [
+        (total, "in total (QC-passed reads + QC-failed reads)"),
+        (reads, "primary"),
+        (both(has(SECONDARY)), "secondary"),
+        (both(has(SUPPLEMENTARY, without=SECONDARY)), "supplementary"),
+        (both(has(DUPLICATE)), "duplicates"),
+        (primary(DUPLICATE), "primary duplicates"),
+        (mapped, f"mapped ({_shares(mapped, total)})"),
+        (primary_mapped, f"primary mapped ({_shares(primary_mapped, reads)})"),
+        (pairs, "paired in sequencing"),
+        (primary(PAIRED | FIRST), "read1"),
+        (primary(PAIRED | SECOND), "read2"),
+        (proper, f"properly paired ({_shares(proper, pairs)})"),
+        (primary(PAIRED, UNMAPPED | MATE_UNMAPPED), "with itself and mate mapped"),
+        (single, f"singletons ({_shares(single, pairs)})"),
+        (apart, "with mate mapped to a different chr"),
+        (surely, "with mate mapped to a different chr (mapQ>=5)"),
+    ]
+    return "".join(f"{passing} + {failing} {what}\n" for (passing, failing), what in lines)
+
+
+def _shares(parts: tuple[int, int], wholes: tuple[int, int]) -> str:
+    return " : ".join(
+        f"{100 * part / whole:.2f}%" if whole else "N/A" for part, whole in zip(parts, wholes, strict=True)
+    )
+
+
+def write_stats(tally: Tally, version: str) -> str:
+    """As samtools stats writes it: SN, FFQ, LFQ, IS and MAPQ, whose numbers are equal to samtools's own."""
+    lines = [
+        f'# Made by readmap {version}, in a format that is known by "{_KNOWN_BY}"',
+        "# Summary Numbers. Use `grep ^SN | cut -f 2-` to extract this part.",
+        *(f"SN\t{name}:\t{value}" for name, value in _summary(tally)),
+        *_qualities(tally),
+        "# Insert sizes. The columns are: insert size, pairs total, inward, outward, other oriented pairs",
+        *_inserts(tally),
+        "# Mapping qualities of primary records that neither fail nor are duplicates. The columns are: mapq, count",
+        *(f"MAPQ\t{mapq}\t{count}" for mapq, count in enumerate(tally.mapqs) if count),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
+    """The summary numbers of records with letters."""
+    flags = tally.flags - tally.empty.sum(0)
+
+    def count(needed: int = 0, without: int = 0) -> int:
+        return int(flags[has(needed, without=without | SECONDARY | SUPPLEMENTARY)].sum())
+
+    def letters(wanted: NDArray[np.bool_]) -> int:
+        return int(tally.letters[wanted & has(0, **_PRIMARY)].sum())
+
+    is_last = has(PAIRED | SECOND, without=FIRST)
+    is_first = has(0, without=PAIRED) | has(PAIRED | FIRST, without=SECOND)
+    primary, is_mapped = has(0, **_PRIMARY), has(0, without=UNMAPPED)
+    sequences = count()
+    first, last = (int(flags[wanted & primary].sum()) for wanted in (is_first, is_last))
+    both_mapped = count(PAIRED, UNMAPPED | MATE_UNMAPPED)
+    proper = count(PAIRED | PROPER, UNMAPPED | MATE_UNMAPPED)
+    total, total_first, total_last = (letters(wanted) for wanted in (np.full(FLAGS, True), is_first, is_last))
+    aligned, differences = tally.scalar("ALIGNED_BASES"), tally.scalar("DIFFERENCES")
+    mean, deviation = tally.insert_mean_and_deviation
+    inward, outward, other = tally.pairs_by_insert.sum(1)
+    apart = tally.scalar("APART") + tally.scalar("FAILED_APART") - tally.scalar("EMPTY_APART")
+    marked = has(DUPLICATE, without=SECONDARY)
+    longest = [_longest(tally, mates) for mates in ((0, 1), (0,), (1,))]
+    quality = float((tally.qualities.sum((0, 1)) * np.arange(QUALITIES)).sum())
+    yield "raw total sequences", sequences
+    yield "filtered sequences", 0
+    yield "sequences", sequences
+    yield "is sorted", 1
+    yield "1st fragments", first
+    yield "last fragments", last
+    yield "reads mapped", count(0, UNMAPPED)
+    yield "reads mapped and paired", both_mapped
+    yield "reads unmapped", count(UNMAPPED)
+    yield "reads properly paired", proper
+    yield "reads paired", count(PAIRED)
+    yield "reads duplicated", int(flags[marked].sum())
+    yield "reads MQ0", tally.scalar("WITHOUT_MAPQ")
+    yield "reads QC failed", count(FAILED)
+    yield "non-primary alignments", tally.count(has(SECONDARY))
+    yield "supplementary alignments", tally.count(has(SUPPLEMENTARY, without=SECONDARY))
+    yield "total length", total
+    yield "total first fragment length", total_first
+    yield "total last fragment length", total_last
+    yield "bases mapped", letters(is_mapped)
+    yield "bases mapped (cigar)", aligned
+    yield "bases trimmed", 0
+    yield "bases duplicated", int(tally.letters[marked].sum())
+    yield "mismatches", differences
+    yield "error rate", f"{share(differences, aligned):e}"
+    yield "average length", f"{share(total, sequences):.0f}"
+    yield "average first fragment length", f"{share(total_first, first):.0f}"
+    yield "average last fragment length", f"{share(total_last, last):.0f}"
+    yield "maximum length", longest[0]
+    yield "maximum first fragment length", longest[1]
+    yield "maximum last fragment length", longest[2]
+    yield "average quality", f"{share(quality, total):.1f}"
+    yield "insert size average", f"{mean:.1f}"
+    yield "insert size standard deviation", f"{deviation:.1f}"
+    yield "inward oriented pairs", inward
+    yield "outward oriented pairs", outward
+    yield "pairs with other orientation", other
+    yield "pairs on different chromosomes", apart // 2
+    yield "percentage of properly paired reads (%)", f"{100 * share(proper, sequences):.1f}"
+
+
+def _longest(tally: Tally, mates: tuple[int, ...]) -> int:
+    """The last cycle that reads of some mates have."""
+    reached = np.flatnonzero(tally.bases[list(mates)].sum((0, 2)))
+    return int(reached[-1]) + 1 if len(reached) else 0
+
+
+def _qualities(tally: Tally) -> Iterator[str]:
+    seen = np.flatnonzero(tally.qualities.sum((0, 1)))
+    # As many as samtools writes.
+    columns = max(int(seen[-1]) if len(seen) else 0, LEAST_QUALITY) + 2
+    padded = np.pad(tally.qualities, [(0, 0), (0, 0), (0, 2)])
+    for mate, (name, what) in enumerate((("FFQ", "First"), ("LFQ", "Last"))):
+        yield f"# {what} Fragment Qualities. Columns are qualities and rows are cycles; the first column is the cycle."
+        for cycle in range(_longest(tally, (mate,))):
+            yield "\t".join(map(str, [name, cycle + 1, *padded[mate, cycle, :columns]]))
+
+
+def _inserts(tally: Tally) -> Iterator[str]:
+    counted = tally.pairs_by_insert
+    for size in np.flatnonzero(counted.sum(0)):
+        inward, outward, other = counted[:, size]
+        yield f"IS\t{size}\t{inward + outward + other}\t{inward}\t{outward}\t{other}"

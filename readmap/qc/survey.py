@@ -1,0 +1,111 @@
+"""What the records of an output are surveyed for on their way to it: counts by read group, and coverage."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from readmap.backend import Array, Backend
+from readmap.backend.cpu import CpuBackend
+from readmap.errors import UsageError
+from readmap.formats.header import Group
+from readmap.qc.counts import RecordCounts
+from readmap.qc.coverage import Coverage, Stretch
+from readmap.qc.tally import Depths, Lane, Sample, Tally
+
+#: Read groups that are surveyed: each takes two megabytes.
+MOST_GROUPS = 256
+
+
+class Survey:
+    """Sees all records that an output writes; `begin` comes first.
+
+    Records are seen by several threads and added in order.
+    """
+
+    def __init__(self, backend: Backend, are_sorted: bool = True) -> None:
+        """backend: on which they are counted. are_sorted: by coordinate; else there is no coverage."""
+        # On the host each of the threads counts alone.
+        self._backend = CpuBackend(1) if backend.memory() is None else backend
+        self._are_sorted = are_sorted
+        self._threads = threading.local()
+        self._groups: Sequence[Group] = ()
+        self._contigs: Sequence[tuple[str, int]] = ()
+        self._counts: RecordCounts | None = None
+        self._coverage: Coverage | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, groups: Sequence[Group], contigs: Sequence[tuple[str, int]]) -> None:
+        """The read groups, and the names and lengths of the contigs, of the header. Raises UsageError where there are
+        too many read groups."""
+        if len(groups) > MOST_GROUPS:
+            raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MOST_GROUPS}")
+        self._groups, self._contigs = groups, contigs
+
+    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Stretch | None:
+        """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on; their coverage.
+
+        backend: on which they lie; None for the host, which a device is faster than even if they are brought there.
+        """
+        counts, coverage = self._tables
+        if backend is None:
+            self._take_stream()
+            records, ends = self._backend.upload([records]), self._backend.to_device(ends)
+        counts.see(records, ends, origin)
+        stretch = coverage.see(records, ends, origin) if self._are_sorted else None
+        if backend is None:
+            self._backend.synchronize()  # the bytes are the caller's again, and the stretch another thread's
+        return stretch
+
+    def add(self, seen: Stretch | None) -> None:
+        """Hear of the next records."""
+        if self._coverage is not None and seen is not None:
+            self._coverage.add(seen)
+
+    def _take_stream(self) -> None:
+        """Have the calling thread's launches wait for each other alone, from its first call on."""
+        if not hasattr(self._threads, "has_stream"):
+            self._backend.keep_own_stream()
+            self._threads.has_stream = True
+
+    @property
+    def _tables(self) -> tuple[RecordCounts, Coverage]:
+        backend = self._backend
+        with self._lock:
+            if self._counts is None or self._coverage is None:
+                self._counts = RecordCounts(self._groups, backend)
+                numbers = [self._sample_names.index(name) for name in self._samples_of_groups]
+                lengths = [length for _, length in self._contigs]
+                self._coverage = Coverage(self._groups, numbers, lengths, backend)
+                backend.synchronize()  # other threads have streams of their own
+            return self._counts, self._coverage
+
+    @property
+    def _samples_of_groups(self) -> list[str | None]:
+        """The sample of each read group, and of what has none."""
+        return [*(group.sample for group in self._groups), None]
+
+    @property
+    def _sample_names(self) -> list[str | None]:
+        """The samples, in the order of the header."""
+        return [*dict.fromkeys(self._samples_of_groups)]
+
+    def samples(self, unnamed: str) -> list[Sample]:
+        """What was counted, when all records have been added; unnamed: the name of a sample that has none."""
+        counts, coverage = self._tables
+        coverage.finish()
+        tables, (histogram, covered, lost) = counts.taken(), coverage.taken()
+        groups = [*self._groups, Group("")]
+        tallies = [Tally(**{name: table[number] for name, table in tables.items()}) for number in range(len(groups))]
+        found = []
+        for number, name in enumerate(self._sample_names):
+            lanes = [
+                Lane(group.name, group.library or "", tally)
+                for group, sample, tally in zip(groups, self._samples_of_groups, tallies, strict=True)
+                if sample == name and (group.name or tally.all_records)
+            ]
+            if not lanes:
+                continue
+            depths = Depths(self._contigs, histogram[number], covered[number], int(lost[number]))
+            found.append(Sample(name or unnamed, lanes, depths if self._are_sorted else None))
+        return found
