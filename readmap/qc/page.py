@@ -155,7 +155,7 @@ def _plots(sample: Sample) -> Iterator[Plot]:
         yield _histogram(
             "Mean quality of reads",
             "Reads by the mean of their base qualities.",
-            tally.quality_of_reads.sum(0),
+            _shown(tally.quality_of_reads.sum(0)),
             "Phred",
             "Reads",
         )
@@ -225,7 +225,7 @@ def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
                 for number, lane in enumerate(sample.lanes)
                 for mate in mates
             ],
-            Axis("Phred", _number),
+            Axis("Phred", _number, 20, 40),
         )
     for name, mate in zip(names, mates, strict=True):
         bases = tally.base_shares(mate)
@@ -390,6 +390,11 @@ def _cut(values: Values | None, end: int) -> Any:
 def _long(values: Values, size: int) -> Values:
     """The values, and NaN behind them."""
     return np.concatenate([values, np.full(size - len(values), np.nan)])
+
+
+def _shown(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The counts up to the last that is not 0."""
+    return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 
 def _known(values: NDArray[np.int64]) -> Values:
