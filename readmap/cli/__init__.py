@@ -68,7 +68,7 @@ def application(names: Iterable[str]) -> typer.Typer:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 (data, machine), 2 (usage) or 130 (interrupt).
+    """Run one command and return its exit code: 0, 1 (data, machine), 2 (usage), 137 (memory), 128 + n (a signal).
 
     argv: the arguments behind `readmap`; None takes the process's own, and ends the process.
     """

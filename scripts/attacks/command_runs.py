@@ -13,6 +13,7 @@ from pathlib import Path
 from attacks import inputs
 from attacks.outcomes import Verdict
 from attacks.workers import TELLING, Ended, describe_end, forked
+from readmap.cli.common.guard import OUT_OF_MEMORY
 
 #: What no run may say.
 FORBIDDEN = re.compile(r"Traceback \(most recent|bug of readmap|Fatal Python error|AddressSanitizer|runtime error:")
@@ -79,7 +80,7 @@ def judge(ended: Ended, folder: Path, before: Collection[str], limit: float = 60
     if found := FORBIDDEN.search(ended.errors):
         line = next(line for line in ended.errors.splitlines() if found[0] in line) if ":" in found[0] else last
         return Verdict.CRASHED, f"{describe_end(ended.code)}: {line or last}"
-    if ended.code not in (0, 1, 2):
+    if ended.code not in (0, 1, 2, OUT_OF_MEMORY):
         return Verdict.CRASHED, f"{describe_end(ended.code)}: {last}"
     new = {name for name in names_in(folder) if name not in before}
     if ended.code:

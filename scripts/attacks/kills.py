@@ -16,13 +16,17 @@ from attacks.workers import describe_end
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP)
 
-#: Of a command that a signal ended in order, in its imports, and that had done its work.
+#: Of a command that a signal ended, and that had done its work.
 CODES = {
     signal.SIGKILL: (-signal.SIGKILL, 0),
-    signal.SIGTERM: (130, -signal.SIGTERM, 0),
-    signal.SIGINT: (130, -signal.SIGINT, 0),
+    signal.SIGTERM: (-signal.SIGTERM, 0),
+    signal.SIGINT: (-signal.SIGINT, 0),
     signal.SIGSTOP: (0,),
 }
+
+
+#: Of a command that ended in order, and not in its imports.
+INTERRUPTED = "readmap: interrupted"
 
 
 class Case(NamedTuple):
@@ -78,7 +82,7 @@ class Kills(JobAttack):
             code, errors = -signal.SIGINT, ""  # Python's own end, before it has come to readmap
         if code not in CODES[case.signal] or FORBIDDEN.search(errors) or ERROR.search(errors):
             return Verdict.CRASHED, f"{describe_end(code)}: {errors[-500:]!r}"
-        if code in (0, 130) and (left := self._place.left(folder, job)):
+        if (code == 0 or INTERRUPTED in errors) and (left := self._place.left(folder, job)):
             return Verdict.HALF, f"{describe_end(code)}, and it left {left}"
         if reason := self._place.again(folder, job):
             return (Verdict.HALF if "left" in reason else Verdict.LOST), reason

@@ -173,7 +173,7 @@ def test_a_folder_without_permission(demo_index: Path, few_reads: str, capfd: py
     [
         (KeyboardInterrupt(), 130, "readmap: interrupted\n"),
         (BrokenPipeError(32, "Broken pipe", "standard output"), 1, ""),
-        (MemoryError(), 1, "readmap: error: the memory does not suffice\n"),
+        (MemoryError(), 137, "readmap: error: the memory does not suffice"),
         (OSError(5, "Input/output error", "/dev/tape"), 1, "readmap: error: /dev/tape: Input/output error\n"),
         (
             ValueError("\x1b[31m"),
@@ -197,7 +197,8 @@ def test_failing_work_leaves_no_file(
 
     monkeypatch.setattr(stream, "run", fail)
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--json", "report.json") == code
-    assert capfd.readouterr().err == message
+    shown = capfd.readouterr().err
+    assert shown.startswith(message) if message else not shown
     assert os.listdir() == []
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--debug") == code
-    assert ("Traceback" in capfd.readouterr().err) == (code == 1 and message != "")
+    assert ("Traceback" in capfd.readouterr().err) == (code in (1, 137) and message != "")

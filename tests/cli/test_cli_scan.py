@@ -213,7 +213,7 @@ def test_files_that_cannot_be_scanned(capfd: pytest.CaptureFixture[str]) -> None
         assert failure(capfd, *arguments, *outputs, code=1).startswith(message)
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (MemoryError(), 1), (ValueError("x"), 1)])
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (MemoryError(), 137), (ValueError("x"), 1)])
 def test_failing_work_leaves_no_file(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:

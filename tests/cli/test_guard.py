@@ -4,7 +4,9 @@ import contextlib
 import functools
 import os
 import queue
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,12 +19,11 @@ import numpy as np
 import pytest
 
 from readmap.cli import main
-from readmap.cli.common.guard import FAILED, INTERRUPTED, guarded, in_background
+from readmap.cli.common.guard import FAILED, OUT_OF_MEMORY, SIGNALLED, SIGNALS, guarded, in_background
 from readmap.errors import IndexFolderError
 from readmap.formats.array_folder import FolderKind
 
 SECONDS = 20
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +58,12 @@ def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) ->
                 time.sleep(0.05)
                 signal.pthread_kill(threading.get_ident(), number)  # noqa: B023
 
-            assert guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True) == INTERRUPTED
+            assert (
+                guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True) == SIGNALLED + number
+            )
             assert time.monotonic() - began < SECONDS / 2
-    assert capfd.readouterr().err == "readmap: interrupted\n" * 3 * len(waits)
+    told = ["interrupted", *(f"interrupted by {number.name}" for number in SIGNALS[1:])]
+    assert capfd.readouterr().err == "".join(f"readmap: {line}\n" * len(waits) for line in told)
 
 
 def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -80,7 +84,7 @@ def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "pwrite", slowly)
     began = time.monotonic()
-    assert guarded(work, debug=True) == INTERRUPTED
+    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
     assert time.monotonic() - began < SECONDS / 2
     assert not [*tmp_path.iterdir()]
 
@@ -100,7 +104,7 @@ def test_a_signal_while_a_lock_is_taken() -> None:
             time.sleep(SECONDS)
 
     began = time.monotonic()
-    assert guarded(work, debug=True) == INTERRUPTED
+    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
     assert left == ["the lock"]
     assert time.monotonic() - began < SECONDS / 2
 
@@ -112,8 +116,8 @@ def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) ->
         finally:
             raise RuntimeError("release unlocked lock")
 
-    assert guarded(work, debug=True) == INTERRUPTED
-    assert capfd.readouterr().err == "readmap: interrupted\n"
+    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
+    assert capfd.readouterr().err == "readmap: interrupted by SIGTERM\n"
 
 
 class WithoutMemory(threading.Thread):
@@ -129,17 +133,59 @@ def test_a_thread_that_cannot_begin(capfd: pytest.CaptureFixture[str]) -> None:
     def caught() -> int:
         with contextlib.suppress(KeyboardInterrupt):
             WithoutMemory().start()
-        return INTERRUPTED
+        return 0
 
     hook = sys.unraisablehook
     for begin in (lambda: WithoutMemory().start(), lambda: in_background(lambda: WithoutMemory().start()), caught):
-        assert guarded(begin, debug=False) == FAILED
-    assert capfd.readouterr().err == "readmap: error: the memory does not suffice: to start a thread\n" * 3
+        assert guarded(begin, debug=False) == OUT_OF_MEMORY == 137
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 3
+    expected = "readmap: error: the memory does not suffice: to start a thread; .+ are available"
+    assert all(re.fullmatch(expected, line) for line in lines)
     assert sys.unraisablehook is hook
 
 
+def test_memory_of_the_device(capfd: pytest.CaptureFixture[str]) -> None:
+    """It is no reason to run the same again with more of the host's."""
+    error = type("OutOfMemoryError", (MemoryError,), {"__module__": "cupy.cuda.memory"})("8 bytes")
+
+    def follow() -> None:
+        raise MemoryError from error
+
+    def fail() -> None:
+        raise error
+
+    assert guarded(fail, debug=False) == guarded(follow, debug=False) == FAILED
+    assert capfd.readouterr().err == (
+        "readmap: error: the memory of the GPU does not suffice: 8 bytes\n"
+        "readmap: error: the memory of the GPU does not suffice\n"
+    )
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_process_by_itself(number: signal.Signals) -> None:
+    """So that a shell tells 128 and its number, and make or a scheduler what has happened."""
+    code = "import time; from readmap.cli.common.guard import guarded, leave; leave(guarded(work, False))"
+    work = "import sys\ndef work():\n    print(flush=True)\n    time.sleep(60)\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{work}{code}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_usual
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == -number
+    assert errors.startswith(b"readmap: interrupted")
+
+
+def _usual() -> None:
+    """Python hears a signal that its parent ignores no more."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def test_handlers_are_as_before() -> None:
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    handlers = [signal.getsignal(number) for number in SIGNALS]
     threads = threading.active_count()
 
     def fail() -> None:
@@ -147,7 +193,7 @@ def test_handlers_are_as_before() -> None:
 
     assert guarded(lambda: 0, debug=False) == 0
     assert guarded(fail, debug=False) == FAILED
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
+    assert [signal.getsignal(number) for number in SIGNALS] == handlers
     assert signal.set_wakeup_fd(-1) == -1
     assert threading.active_count() == threads
 

@@ -22,10 +22,20 @@ from readmap.errors import BackendError, ReadmapError, UsageError
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED, MISUSED = 1, 2
+
+#: What a shell adds to the number of the signal that ended a process.
+SIGNALLED = 128
+
+#: Of SIGINT.
+INTERRUPTED = SIGNALLED + signal.SIGINT
+
+#: Where the host's memory ran out: what is told of a process that the system ended for it, so that schedulers which
+#: give more memory then do so here too.
+OUT_OF_MEMORY = SIGNALLED + signal.SIGKILL
 
 #: Signals that end a command as Ctrl-C does; one that the caller ignores, as nohup does, stays ignored.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 
 #: Between a signal and its repetition.
 REPEAT_SECONDS = 0.02
@@ -40,12 +50,14 @@ Result = TypeVar("Result")
 
 
 def guarded(command: Callable[[], object], debug: bool) -> int:
-    """The exit code of a command: 0, 1 for bad data or a failing machine, 2 for usage, 130 for an interrupt.
+    """The exit code of a command: 0, 1 for bad data or a failing machine, 2 for usage, 137 where the host's memory
+    does not suffice, 128 and its number for a signal.
 
     A broken pipe gives the code 1 and no line: whoever closed it knows, and what they have is not all.
     """
+    interrupt = _Interrupt()
     try:
-        with signals_interrupt():
+        with signals_interrupt(interrupt):
             returned = command()
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -61,8 +73,11 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
             traceback.print_exc()
         code, message = _described(error)
         _print(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # a compiler's lines are kept
-    if code == INTERRUPTED:
-        _print("interrupted")
+    if code == INTERRUPTED:  # typer may have made it of the exception
+        code = SIGNALLED + interrupt.number
+    if code - SIGNALLED in SIGNALS:
+        number = signal.Signals(code - SIGNALLED)
+        _print("interrupted" if number == signal.SIGINT else f"interrupted by {number.name}")
     return code
 
 
@@ -73,7 +88,10 @@ def _described(error: Exception) -> tuple[int, str]:
     if isinstance(error, ReadmapError):
         return FAILED, str(error)
     if isinstance(error, MemoryError):
-        return FAILED, f"the memory does not suffice{f': {error}' if str(error) else ''}"
+        told = f": {error}" if str(error) else ""
+        if _is_of_device(error):
+            return FAILED, f"the memory of the GPU does not suffice{told}"
+        return OUT_OF_MEMORY, f"the memory does not suffice{told}{_available()}"
     if isinstance(error, OSError):
         reason = error.strerror or str(error) or type(error).__name__
         return FAILED, reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
@@ -89,6 +107,26 @@ def _described(error: Exception) -> tuple[int, str]:
     )
 
 
+def _available() -> str:
+    """How much memory there is, in words; nothing where that is not known, or takes more than there is."""
+    with contextlib.suppress(MemoryError):
+        from readmap.backend.machine import available_memory
+        from readmap.cli.common.wording import in_bytes
+
+        if (available := available_memory()) is not None:
+            return f"; {in_bytes(available)} are available"
+    return ""
+
+
+def _is_of_device(error: BaseException | None) -> bool:
+    """Whether it was a device's memory that ran out: CuPy has an error of its own, which others may follow."""
+    while error is not None:
+        if type(error).__module__.startswith("cupy"):
+            return True
+        error = error.__cause__
+    return False
+
+
 def _print(message: str, kept: str = "") -> None:
     """Print on standard error, where there is one, without control characters other than those that are kept."""
     shown = "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in message)
@@ -98,8 +136,8 @@ def _print(message: str, kept: str = "") -> None:
 
 
 @contextlib.contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """Meanwhile SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does; a second signal is ignored.
+def signals_interrupt(interrupt: _Interrupt) -> Iterator[None]:
+    """Meanwhile SIGNALS raise KeyboardInterrupt, as SIGINT does; a second signal is ignored.
 
     Raises MemoryError where a thread found no memory to begin.
     """
@@ -108,7 +146,6 @@ def signals_interrupt() -> Iterator[None]:
         return
     usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) in usual}
-    interrupt = _Interrupt()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     repeating = threading.Thread(target=interrupt.repeat, args=(reader, before), name="readmap-signals", daemon=True)
@@ -145,6 +182,7 @@ class _Interrupt:
     """A signal handler that raises KeyboardInterrupt once.
 
     over: whether it has, or is not to any more; without_memory: whether that is because a thread could not begin.
+    number: of the signal that it was, or would have been.
 
     A signal does not end a wait for a lock that the main thread is about to begin, and that Python calls the handler
     only behind. And an exception in the library's own code for locks can leave one locked for ever, or be lost.
@@ -153,6 +191,7 @@ class _Interrupt:
 
     def __init__(self) -> None:
         self.over = self.without_memory = False
+        self.number: int = signal.SIGINT
         self._place: tuple[FrameType, int] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -164,6 +203,7 @@ class _Interrupt:
             if place != self._place:
                 return
         self.over = True
+        self.number = number
         self._place = None
         raise KeyboardInterrupt
 
@@ -212,7 +252,7 @@ def in_background(work: Callable[[], Result]) -> Result:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once.
+    """End the process at once; by the signal that ended its work, if one did, so that a caller sees which.
 
     Threads may wait for an input that never comes, and taking Python and CuPy apart takes longer than letting go.
     """
@@ -220,4 +260,7 @@ def leave(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
+    if code - SIGNALLED in SIGNALS:
+        signal.signal(code - SIGNALLED, signal.SIG_DFL)
+        os.kill(os.getpid(), code - SIGNALLED)
     os._exit(code)
