@@ -162,8 +162,9 @@ class Output(ByteSink):
 
 
 def format_by_ending(path: str | None, endings: Mapping[str, Format]) -> Format | None:
-    """The format by which an output's name ends, whether or not that is compressed; endings: the known ones."""
-    plain = (path or "").removesuffix(".gz").removesuffix(".bgz")
+    """The format by which an output's name ends, in whatever case, whether or not that is compressed; endings: the
+    known ones."""
+    plain = (path or "").lower().removesuffix(".gz").removesuffix(".bgz")
     return endings.get(os.path.splitext(plain)[1])
 
 

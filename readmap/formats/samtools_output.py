@@ -93,21 +93,22 @@ class SamtoolsOutput(ByteSink):
 
 
 def open_samtools_output(
-    path: str, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
+    path: str | None, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
 ) -> SamtoolsOutput:
     """The CRAM output at `path`; what is written to it is uncompressed BAM of these contigs.
 
-    letters: of each contig. threads: of samtools. indexed: whether the index is made beside it, of records in order.
+    path: None and - for standard output. letters: of each contig. threads: of samtools. indexed: whether the index is
+    made beside it, of records in order.
     Raises OSError as open_output does.
     """
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
-        target = os.path.realpath(path)
+        target = os.path.realpath(path or "-")
         folder = resources.enter_context(folder_beside(target, os.environ.get("TMPDIR")))
         _write_references(folder, contigs, letters)
         arguments, index = ["-@", str(threads), "-O", CRAM_FORMAT, "--no-PG"], None
         if indexed:
-            index = folder / f"index{CRAM_INDEX}", resources.enter_context(open_output(path + CRAM_INDEX))
+            index = folder / f"index{CRAM_INDEX}", resources.enter_context(open_output(output.name + CRAM_INDEX))
             arguments += ["--write-index", "-o", f"-##idx##{index[0].name}", "-"]
         else:
             arguments += ["-o", "-", "-"]

@@ -25,6 +25,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
 from readmap.cli import main
+from readmap.cli.search.kinds import Kind
 from readmap.cli.search.options import OutputOptions
 from readmap.cli.search.output import open_sink, sorting_needs
 from readmap.errors import UsageError
@@ -170,7 +171,7 @@ def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
     contigs = (Contig("short", 5, "0" * 32), Contig("long", LONGEST_BAI + 1, "1" * 32))
     reference: Any = SimpleNamespace(contigs=contigs)
     with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
-        open_sink(str(tmp_path / "out.bam"), reference, CpuBackend(1), 1 << 20, IndexFormat.BAI)
+        open_sink(str(tmp_path / "out.bam"), Kind.BAM, reference, CpuBackend(1), 1 << 20, IndexFormat.BAI)
     assert names_in(tmp_path) == []
 
 

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pysam
 import pytest
+from alignment_files import records_of
 
 from readmap.cli import main
 
@@ -114,3 +116,43 @@ def test_a_report_inside_the_folder_that_is_replaced(folder: Path, capfd: pytest
     message = "readmap: error: --json ref.fa.readmap/new is inside ref.fa.readmap, which is being replaced"
     assert capfd.readouterr().err.startswith(message)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("kind", ["sam", "bam", "cram"])
+@pytest.mark.parametrize("options", [[], ["--sort"], ["--sort", "--sort-order", "queryname"]], ids=" ".join)
+def test_formats_on_standard_output(folder: Path, kind: str, options: list[str]) -> None:
+    """The records of a file of that name, without an index, which has no place; SAM is not sorted."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    call = [*COMMAND, "reads.fq", "--format", kind, *options]
+    done = subprocess.run(call, env=environment, capture_output=True, timeout=60)
+    if kind == "sam" and options:
+        assert done.returncode == 2
+        return
+    assert (done.returncode, done.stderr) == (0, b"")
+    Path("piped").write_bytes(done.stdout)
+    assert ended("reads.fq", "-o", f"out.{kind}", *options) == (0, "")
+    assert records_of(Path("piped"), Path("ref.fa")) == records_of(Path(f"out.{kind}"), Path("ref.fa"))
+    with pysam.AlignmentFile("piped", reference_filename="ref.fa") as file:
+        assert (file.is_bam, file.is_cram) == (kind == "bam", kind == "cram")
+    assert not [*folder.glob("piped?*"), *folder.glob("standard*"), *folder.glob("-*")]
+
+
+def test_endings_in_upper_case(folder: Path) -> None:
+    assert ended("reads.fq", "-o", "OUT.BAM", "--sort") == (0, "")
+    with pysam.AlignmentFile("OUT.BAM") as file:
+        assert file.is_bam
+        assert file.has_index()
+    assert ended("reads.fq", "-o", "out.Sam.GZ") == (0, "")
+    assert Path("out.Sam.GZ").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_an_ending_that_is_none(folder: Path) -> None:
+    code, message = ended("reads.fq", "-o", "out.bma")
+    assert code == 2
+    assert "-o out.bma: expected a name that ends with .sam, .bam, .cram, .tsv, .bed, or --format" in message
+    assert ended("reads.fq", "-o", "out.bma", "--format", "bam") == (0, "")
+    assert ended("reads.fq", "-o", "out") == (0, "")
+    os.mkfifo("pipe.x")
+    reader = subprocess.Popen(["cat", "pipe.x"], stdout=subprocess.PIPE)
+    assert ended("reads.fq", "-o", "pipe.x") == (0, "")
+    assert reader.communicate(timeout=10)[0].startswith(b"@HD")

@@ -39,11 +39,11 @@ class Compression:
 
 def open_plain(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
     """The output as it is written, or compressed where its name says so."""
-    if path and path.endswith(COMPRESSED):
+    if path and path.lower().endswith(COMPRESSED):
         return open_blocks(path, threads, compression or Compression())
     return open_output(path, threads)
 
 
-def open_blocks(path: str, threads: int, compression: Compression) -> BlockOutput:
+def open_blocks(path: str | None, threads: int, compression: Compression) -> BlockOutput:
     """The output, compressed."""
     return compression.codec.open(open_output(path, threads), threads, compression.level)

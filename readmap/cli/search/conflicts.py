@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import typer
 
 from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.common.output import COMPRESSED
+from readmap.cli.search.kinds import BINARY, TABLES, Kind, kind_by_ending
 from readmap.cli.search.options import (
     SMALLER_LEVEL,
     CodecName,
@@ -20,15 +19,14 @@ from readmap.cli.search.options import (
     ScoringOptions,
     TagOptions,
 )
-from readmap.search.exact import Format
 
 
 def refuse_conflicts(context: typer.Context, options: Options) -> None:
     """Raise UsageError where options contradict each other."""
     exact, output, is_exact = options.exact, options.output, options.exact.is_exact
-    named = exact.format or output.format
-    is_table = exact.count_only or named in (Format.TSV, Format.BED)
-    ending = os.path.splitext(output.path or "")[1]
+    kind, by_ending = output.kind, kind_by_ending(output.path)
+    is_table = exact.count_only or kind in TABLES
+    is_compressed = kind is Kind.BAM or (output.path or "").lower().endswith(COMPRESSED)
     lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
     conflicts = (
         (
@@ -54,26 +52,31 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["replace_rg"], output.read_group is None, "only with -R"),
         (
             ["path"],
-            not is_exact and is_table,
-            f"{output.path} is a name for {named}, which is written only with --exact",
+            not is_exact and by_ending in TABLES and is_table,
+            f"{output.path} is a name for {by_ending}, which is written only with --exact",
+        ),
+        (["kind_name"], not is_exact and kind in TABLES, f"{kind} is written only with --exact"),
+        (
+            ["kind_name"],
+            by_ending in BINARY and kind is not by_ending,
+            f"{output.path} is a name for {by_ending}, not for {kind}",
         ),
         (
-            ["format"],
-            output.format is Format.BAM and named != output.format,
-            f"{output.path} is a name for {ending[1:]}, not for {named}",
+            ["count_only"],
+            (by_ending or output.kind_name) and kind is not Kind.TSV,
+            f"counts are written as tsv, not as {kind}",
         ),
-        (["count_only"], named not in (None, Format.TSV), f"counts are written as tsv, not as {named}"),
         (["read_groups"], is_table, "only SAM, BAM and CRAM have read groups"),
         (["header"], is_table, "only SAM, BAM and CRAM have such a header"),
         (["sort_memory", "sort_order", "index_format"], not output.sort, "only with --sort"),
-        (["level", "codec"], not (output.path or "").endswith(COMPRESSED), "only for BAM, .gz and .bgz"),
+        (["level", "codec"], not is_compressed, "only for BAM, .gz and .bgz"),
         (
             ["level"],
             output.codec == CodecName.NVCOMP and (output.level or 1) >= SMALLER_LEVEL,
             f"not from {SMALLER_LEVEL} on with --codec nvcomp, whose smaller files differ from run to run",
         ),
         (["index_format"], output.order is SortOrder.QUERYNAME, "not with --sort-order queryname, which has no index"),
-        (["index_format"], ending != ".bam", "only for BAM: the index of CRAM is always .crai"),
+        (["index_format"], kind is not Kind.BAM, "only for BAM: the index of CRAM is always .crai"),
         (
             ["markdup", "remove_duplicates"],
             not output.sort,
@@ -91,7 +94,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             "not with --remove-duplicates, which leaves no duplicates to tell of",
         ),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
-        (["sort"], ending not in (".bam", ".cram"), "name the output -o out.bam or -o out.cram; SAM is not sorted"),
+        (["sort"], kind not in BINARY, "name the output -o out.bam or -o out.cram; SAM is not sorted"),
     )
     refuse(context, conflicts)
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_outputs
-from readmap.cli.common.output import BAM_ENDING
+from readmap.cli.search.kinds import ENDINGS, is_unknown, kind_by_ending
 from readmap.cli.search.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
 from readmap.formats.compression import open_bytes
-from readmap.formats.samtools_output import CRAM_ENDING
 from readmap.index import folder
 from readmap.reads.bad_records import LONGEST_READ
 from readmap.reads.chunks import Layout
@@ -71,10 +70,13 @@ def _check_reads(paths: Sequence[str], index_named: bool) -> None:
 def _check_outputs(options: Options, reads: Sequence[str]) -> None:
     output, metrics, page = options.output, options.duplicates.metrics, options.quality.page
     options.quality.check()
-    if output.unmapped is not None and output.unmapped.endswith((BAM_ENDING, CRAM_ENDING, ".sam")):
+    if kind_by_ending(output.unmapped) is not None:
         raise UsageError(f"--unmapped {output.unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
     others = {"--unmapped": output.unmapped, "--metrics": metrics, "--report": page, "--json": options.report.json}
     refuse_inputs({"-o": output.path} | others, reads, "reads")
+    if not output.kind_name and not options.exact.count_only and is_unknown(output.path):
+        expected = f"a name that ends with {', '.join(ENDINGS)}, or --format"
+        raise UsageError(f"-o {output.path}: expected {expected}")
     told = {"--unmapped": "the reads without a place go", "--metrics": "the metrics go", "--report": "the page goes"}
     refuse_same_outputs({"-o": output.path} | others, told)
 

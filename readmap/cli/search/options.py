@@ -24,9 +24,9 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
+from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
-from readmap.formats.output import format_by_ending
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
@@ -36,9 +36,6 @@ from readmap.strand import Strand
 
 #: So that -A times the largest default stays within what Scoring takes.
 LARGEST_MATCH = 33
-
-#: Formats by the endings of names; CRAM is made of BAM.
-ENDINGS = {".bam": Format.BAM, ".cram": Format.BAM, ".tsv": Format.TSV, ".bed": Format.BED}
 
 #: The level from which on files are smaller than nvCOMP's.
 SMALLER_LEVEL = 6
@@ -123,6 +120,12 @@ class OutputOptions:
         ".gz compresses with bgzip.",
         "FILE",
     )
+    kind_name: str | None = choice(
+        "--format",
+        "sam, bam or cram; with --exact also tsv (query, count, contig, start, end, strand; from 1) or bed (default: "
+        "by -o's ending, else sam).",
+        Kind,
+    )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
     sort_order: str | None = choice(
         "--sort-order",
@@ -166,9 +169,9 @@ class OutputOptions:
     )
 
     @property
-    def format(self) -> Format | None:
-        """The format other than SAM by which the output's name ends."""
-        return format_by_ending(self.path, ENDINGS)
+    def kind(self) -> Kind:
+        """What is written."""
+        return Kind(self.kind_name) if self.kind_name else kind_by_ending(self.path) or Kind.SAM
 
     @property
     def form(self) -> IndexFormat | None:
@@ -298,11 +301,6 @@ class ExactOptions:
         Strand,
         default=Strand.BOTH,
     )
-    format: str | None = choice(
-        "--format",
-        "sam, tsv (query, count, contig, start, end, strand; from 1) or bed (default: by -o's ending, else sam).",
-        (Format.SAM, Format.TSV, Format.BED),
-    )
     max_hits: int | None = number(
         "--max-hits", "Most occurrences of a read to write (default: all); counts are of all.", 1, 1 << 31
     )
@@ -396,4 +394,5 @@ class Options:
         """The format of the output."""
         if self.exact.count_only:
             return Format.COUNTS
-        return Format(self.exact.format) if self.exact.format else self.output.format or Format.SAM
+        kind = self.output.kind
+        return Format.BAM if kind is Kind.CRAM else Format(kind)  # of which CRAM is made

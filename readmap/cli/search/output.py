@@ -15,14 +15,16 @@ from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
-from readmap.cli.common.output import BAM_ENDING, Compression, open_blocks, open_plain
+from readmap.cli.common.output import Compression, open_blocks, open_plain
+from readmap.cli.common.report import STANDARD_OUTPUT
 from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.search.kinds import BINARY, Kind
 from readmap.cli.search.options import SMALLER_LEVEL, CodecName, Options, OutputOptions
 from readmap.errors import BackendError, UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
-from readmap.formats.samtools_output import CRAM_ENDING, Letters, open_samtools_output
+from readmap.formats.samtools_output import Letters, open_samtools_output
 from readmap.index.reference import Reference
 from readmap.search.stream import working_bytes
 
@@ -73,7 +75,7 @@ def open_outputs(
     output = options.output
     with contextlib.ExitStack() as stack:
         to_sort = output.bytes_to_sort, output.form, compression, output.order, marker, observers
-        outputs = {"output": stack.enter_context(open_sink(output.path, reference, backend, *to_sort))}
+        outputs = {"output": stack.enter_context(open_sink(output.path, output.kind, reference, backend, *to_sort))}
         if output.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
         if options.duplicates.metrics is not None:
@@ -107,6 +109,7 @@ def _letters_of(path: str) -> float | None:
 
 def open_sink(
     path: str | None,
+    kind: Kind,
     reference: Reference,
     backend: Backend,
     memory: int | None,
@@ -116,19 +119,20 @@ def open_sink(
     marker: Marker | None = None,
     observers: Sequence[Observer] = (),
 ) -> ByteSink:
-    """The output, made CRAM, sorted or compressed on its way where its name or the options say so.
+    """The output of a kind, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
-    order: of what is sorted; that of names has no index. marker: knows which records are duplicates. observers: hear of
-    those that are sorted.
+    order: of what is sorted; that of names has no index, nor has what goes to a stream.
+    marker: knows which records are duplicates. observers: hear of those that are sorted.
     Raises UsageError where a contig is too long for it.
     """
-    if path is None or not path.endswith((CRAM_ENDING, BAM_ENDING)):
+    if kind not in BINARY:
         return open_plain(path, backend.threads, compression)
-    threads, is_indexed = backend.threads, memory is not None and order is SortOrder.COORDINATE
+    threads = backend.threads
+    is_indexed = memory is not None and order is SortOrder.COORDINATE and not _is_stream(path)
     index, buffer = None, None
     with contextlib.ExitStack() as opened:
-        if path.endswith(CRAM_ENDING):
+        if kind is Kind.CRAM:
             letters = _letters(reference)
             output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, is_indexed)
         else:
@@ -144,6 +148,11 @@ def open_sink(
             sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker, observers)
         opened.pop_all()
     return sink
+
+
+def _is_stream(path: str | None) -> bool:
+    """Whether there is no file beside which an index could be."""
+    return path in STANDARD_OUTPUT or (path is not None and os.path.exists(path) and not os.path.isfile(path))
 
 
 def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
