@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from readmap.cli.common.guard import MISUSED, guarded, leave
+from readmap.cli.common.help import Command, Group
 from readmap.cli.common.options import FLAG
 from readmap.cli.common.report import Session
 from readmap.version import __version__
@@ -56,14 +57,16 @@ def readmap(
 def application(names: Iterable[str]) -> typer.Typer:
     """The command line with some of the commands, of which the modules are loaded."""
     settings = {"help_option_names": ["-h", "--help"]}
-    app = typer.Typer(name="readmap", add_completion=False, rich_markup_mode="rich", context_settings=settings)
+    app = typer.Typer(
+        name="readmap", cls=Group, add_completion=False, rich_markup_mode="rich", context_settings=settings
+    )
     app.callback(epilog=EXAMPLES)(readmap)
     for name in names:
         module = importlib.import_module(COMMANDS[name])
         function = getattr(module, "search" if name == "map" else name)
         # The -h of search is bwa mem's.
         own = {"help_option_names": ["--help"]} if name in ("search", "map") else None
-        app.command(name, epilog=module.EXAMPLES, hidden=name == "map", context_settings=own)(function)
+        app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name == "map", context_settings=own)(function)
     return app
 
 

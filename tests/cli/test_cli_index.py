@@ -49,7 +49,7 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == (f"readmap {readmap.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["index", "search", "map", "info", "compile"])
+@pytest.mark.parametrize("command", ["index", "search", "map", "markdup", "info", "compile"])
 def test_help_fits_a_terminal_and_gives_examples(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -58,6 +58,7 @@ def test_help_fits_a_terminal_and_gives_examples(
     printed = capfd.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     assert "Example" in printed
+    assert "<" not in printed  # a type of Python
     assert main([command, "-h"]) == (2 if command in ("search", "map") else 0)  # theirs is bwa mem's
 
 
