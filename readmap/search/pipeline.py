@@ -68,7 +68,8 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     They come in parts of the batch, one unless all places are reported.
     """
     batch.pieces = None
-    inserts = to_device(context.sample.insert_sizes, context.backend)
+    # A batch may be of single reads alone where others have pairs.
+    inserts = to_device(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
     choose_windows(batch.queries.slot_of, batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
     rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None
