@@ -141,14 +141,26 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes OF(some),
 }
 
 // An item is a pair, whose second record is reported where the names differ.
+HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const i32* name_lengths, i64 one, i64 other) {
+    const u8 *first = bytes + name_starts[one], *second = bytes + name_starts[other];
+    i32 length = name_lengths[one];
+    bool same = length == name_lengths[other];
+    for (i32 i = 0; same && i < length; ++i) same = first[i] == second[i];
+    return same;
+}
+
+// An item is a read: whether it has the name of that before it.
+KERNEL void mark_same_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+                            const i32* name_lengths OF(items), u8* same OF(items)) {
+    FOR_EACH(read, begin, end)
+        same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
+}
+
 KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, begin, end) {
-        const u8 *first = bytes + name_starts[2 * pair], *second = bytes + name_starts[2 * pair + 1];
-        i32 length = name_lengths[2 * pair];
-        bool same = length == name_lengths[2 * pair + 1];
-        for (i32 i = 0; same && i < length; ++i) same = first[i] == second[i];
-        if (!same) report(error, 2 * pair + 1, MATE_NAMES);
+        if (!have_same_names(bytes, name_starts, name_lengths, 2 * pair, 2 * pair + 1))
+            report(error, 2 * pair + 1, MATE_NAMES);
     }
 }
 

@@ -58,6 +58,12 @@ def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -
     return [line.removesuffix(b"\r") for line in lines]
 
 
+def read_name(header: bytes) -> bytes:
+    """The name that mates have in common: the header's first word, without /1 or /2."""
+    name = b"".join(header[1:].split(maxsplit=1)[:1])
+    return name[:-2] if name.endswith((b"/1", b"/2")) else name
+
+
 def name_of(header: bytes) -> str:
     """The name of a record in messages."""
     words = header[1:].split()

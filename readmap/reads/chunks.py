@@ -32,7 +32,7 @@ from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.cutting import find_records
+from readmap.reads.cutting import cut_beside_mates, find_records
 from readmap.reads.fasta_reads import two_line_records
 from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
@@ -53,21 +53,24 @@ class Format(Enum):
 class Layout(Enum):
     """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from both layouts.
 
-    files: that are read together. together: records of a file that no cut divides.
+    files: that are read together. together: records of a file that no cut divides. paired: whether reads may have
+    mates: of ADJACENT those have that stand side by side and have one name.
     """
 
-    SINGLE = 1, 1
-    TWO_FILES = 2, 1
-    INTERLEAVED = 1, 2
+    SINGLE = 1, 1, False
+    TWO_FILES = 2, 1, True
+    INTERLEAVED = 1, 2, True
+    ADJACENT = 1, 1, True
 
-    def __init__(self, files: int, together: int) -> None:
+    def __init__(self, files: int, together: int, paired: bool) -> None:
         self.files = files
         self.together = together
+        self.paired = paired
 
     @property
-    def paired(self) -> bool:
-        """Whether reads have mates."""
-        return self is not Layout.SINGLE
+    def alternates(self) -> bool:
+        """Whether every second read is the mate of that before it."""
+        return self.paired and self is not Layout.ADJACENT
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Chunk:
     @property
     def is_divisible(self) -> bool:
         """Whether there is more than a read, or a pair."""
-        return self.records > self.layout.together
+        return self.records > max(self.layout.together, 2 if self.layout is Layout.ADJACENT else 1)
 
     def release(self) -> None:
         """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
@@ -116,6 +119,13 @@ class Chunk:
         There must be at least two reads, or two pairs.
         """
         half = self.records // 2 // self.layout.together * self.layout.together
+        if self.layout is Layout.ADJACENT:
+            part, lines = self.parts[0], self.format.value
+
+            def name(record: int) -> bytes:
+                return bad_records.read_name(bad_records.record_lines(part, record, lines)[0])
+
+            half = cut_beside_mates(name, half, self.records) or 2
         cuts = [int(find_records(part, self.format.value, checks=False)[0][half - 1]) + 1 for part in self.parts]
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
@@ -201,6 +211,8 @@ class _Cutter:
         self._most = None
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
+        if self._most and layout is Layout.ADJACENT:
+            self._most = max(self._most, 2)
         self._files: list[RecordFile] = []
         self._pool = pool
         for source, start in zip(sources, starts, strict=True):
@@ -213,8 +225,9 @@ class _Cutter:
         """All chunks, then the error where there is one."""
         while records := self._read_on():
             most = self._most or records
-            for first in range(0, records, most):
-                yield self._chunk(min(most, records - first))
+            while records and (count := self._whole(min(most, records))):
+                yield self._chunk(count)
+                records -= count
         for file in self._files:
             if file.error and file.records < self._layout.together:
                 raise file.error
@@ -230,12 +243,22 @@ class _Cutter:
     def _read_on(self) -> int:
         """How many records of each file can be taken; 0 where one of them has no more."""
         together = self._layout.together
-        while low := [file for file in self._files if file.is_low(together)]:
+        least = 2 if self._layout is Layout.ADJACENT else together
+        while low := [file for file in self._files if file.is_low(least)]:
             for file in low:
                 file.turn()
             _read_together(low)
             self._pool.grow()
         return min(file.records for file in self._files) // together * together
+
+    def _whole(self, records: int) -> int:
+        """Some of the records that can be taken, of which none has a mate behind them."""
+        if self._layout is not Layout.ADJACENT:
+            return records
+        (file,) = self._files
+        if file.is_at_end and records == file.records:
+            return records
+        return cut_beside_mates(file.name_at, records, file.records)
 
     def _chunk(self, records: int) -> Chunk:
         first_record = self._files[0].taken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,3 +45,17 @@ def _count_regular(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
     is_regular = (data[starts] == ord("@")) & (data[ends[:, 1] + 1] == ord("+"))
     is_regular &= ends[:, 1] - ends[:, 0] == ends[:, 3] - ends[:, 2]
     return len(ends) if is_regular.all() else int(np.argmin(is_regular))
+
+
+def cut_beside_mates(name: Callable[[int], bytes], cut: int, known: int) -> int:
+    """A cut of records that divides no mates, where those are side by side: `cut`, or one record before it.
+
+    In a row of one name the first and the second are mates, the third and the fourth, and so on. name: of a record, by
+    its number, of the first `known` ones. cut: 1 to known.
+    """
+    if cut < known and name(cut) != name(cut - 1):
+        return cut
+    first = cut - 1
+    while first and name(first - 1) == name(cut - 1):
+        first -= 1
+    return cut - (cut - first) % 2

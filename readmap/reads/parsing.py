@@ -77,8 +77,8 @@ class Reads:
 
 
 #: The arrays of Reads that have an element a record, and those of them that its text tells.
-_PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-_BY_RECORD = (*_PARSED, "marks")
+PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+_BY_RECORD = (*PARSED, "marks")
 
 
 def find_reads(
@@ -107,21 +107,21 @@ def find_reads(
         backend.full(records, 0, np.uint8),
         records,
         None,
-        layout.paired,
+        layout.alternates,
     )
     backend.launch(
         _PARSE,
         records,
         bytes=data,
         line_ends=line_ends,
-        **{name: getattr(reads, name) for name in _PARSED},
+        **{name: getattr(reads, name) for name in PARSED},
         error=error,
         lines_a_record=lines_a_record,
         longest_read=LONGEST_READ,
         records=records,
         files=layout.files,
     )
-    if layout.paired:
+    if layout.alternates:
         names = {"name_starts": reads.name_starts, "name_lengths": reads.name_lengths}
         backend.launch(_COMPARE_NAMES, records // 2, bytes=data, **names, error=error)
     return _before_error(reads, error, backend)

@@ -47,6 +47,11 @@ class RecordFile:
         self._is_at_end = False
 
     @property
+    def is_at_end(self) -> bool:
+        """Whether all of the file has been read."""
+        return self._is_at_end
+
+    @property
     def records(self) -> int:
         """How many there are to be taken."""
         return len(self._ends)
@@ -87,6 +92,11 @@ class RecordFile:
         self.taken += records
         self._buffer.hold()
         return self._data[begin : self._begin], self._buffer
+
+    def name_at(self, record: int) -> bytes:
+        """The name of one of the records that have not been taken, by its number, from 0."""
+        begin = self._end(record)
+        return bad_records.read_name(self._data[begin : self._end(record + 1)].tobytes().split(b"\n", 1)[0])
 
     def next_name(self) -> str:
         """The name in messages of the first record that has not been taken."""

@@ -18,6 +18,7 @@ from readmap.backend import Backend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
+from readmap.reads.adjacent import with_mates
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Chunk, Layout, read_chunks
@@ -280,7 +281,8 @@ def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
         return chunk.find(backend)
     data = backend.upload(chunk.parts)
     reads = replace(find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
-    return expect_tags(reads, backend) if comments else reads
+    reads = expect_tags(reads, backend) if comments else reads
+    return with_mates(reads, backend) if chunk.layout is Layout.ADJACENT else reads
 
 
 class _Item(NamedTuple):

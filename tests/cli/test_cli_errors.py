@@ -66,7 +66,7 @@ def test_files_that_are_no_pairs(demo_index: Path, few_reads: str, capfd: pytest
     os.symlink("r1.fq", "link.fq")
     for arguments, message in (
         (["r1.fq", "r2.fq", "r3.fq"], "3 files of reads are given, and a search takes one, or two of pairs: join"),
-        (["r1.fq", "r2.fq", "-p"], "2 files of reads are given, and -p takes one, where mates alternate: leave out -p"),
+        (["r1.fq", "r2.fq", "-p"], "2 files of reads are given, and -p takes one: leave out -p"),
         (["r1.fq", "r2.fq", "--exact"], "2 files of reads are given, and --exact takes one: join them with cat"),
         (["r1.fq", "-p", "--exact"], "-p: not with --exact, which takes every read for itself: leave it out"),
         (["r1.fq", "r1.fq"], "r1.fq and r1.fq are one file: name that of the mates, or -p where mates alternate"),

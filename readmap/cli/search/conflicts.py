@@ -30,7 +30,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
     lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
     conflicts = (
         (
-            ["named_reads", "interleaved", "collate"],
+            ["named_reads", "interleaved", "smart_pairing", "collate"],
             lanes or sheet,
             "not with --lane or --sheet, which name files of reads",
         ),
@@ -49,6 +49,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             options.records.all_places or options.records.max_secondary is not None,
             "not with -a or --max-secondary, which give other places records of their own",
         ),
+        (["interleaved"], options.pairs.smart_pairing, "not with --smart-pairing, which finds mates by their names"),
         (["replace_rg"], output.read_group is None, "only with -R"),
         (
             ["path"],

@@ -11,7 +11,7 @@ from pathlib import Path
 from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_outputs
 from readmap.cli.search.kinds import ENDINGS, is_unknown, kind_by_ending
 from readmap.cli.search.lanes import Lane, files_of
-from readmap.cli.search.options import Options
+from readmap.cli.search.options import Options, PairOptions
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
 from readmap.formats.compression import open_bytes
@@ -35,22 +35,25 @@ def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
     _check_reads(files, options.index is not None)
     layouts = [lane.layout for lane in lanes]
     if not layouts:
-        layouts = [_layout_of(files, options.pairs.interleaved, options.exact.is_exact)]
+        layouts = [_layout_of(files, options.pairs, options.exact.is_exact)]
     _check_outputs(options, files)
     return layouts
 
 
-def _layout_of(paths: Sequence[str], interleaved: bool, exact: bool) -> Layout:
+def _layout_of(paths: Sequence[str], pairs: PairOptions, exact: bool) -> Layout:
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and exact:
         raise UsageError(f"{several}, and --exact takes one: join them with cat and search -")
-    if len(paths) > 1 and interleaved:
-        raise UsageError(f"{several}, and -p takes one, where mates alternate: leave out -p, or name one file")
+    for option, is_given in (("-p", pairs.interleaved), ("--smart-pairing", pairs.smart_pairing)):
+        if len(paths) > 1 and is_given:
+            raise UsageError(f"{several}, and {option} takes one: leave out {option}, or name one file")
     if len(paths) > 2:
         raise UsageError(f"{several}, and a search takes one, or two of pairs: join files with cat and search -")
     if len(paths) == 2 and are_same(*paths):
         raise UsageError(f"{paths[0]} and {paths[1]} are one file: name that of the mates, or -p where mates alternate")
-    return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if interleaved else Layout.SINGLE
+    if pairs.smart_pairing:
+        return Layout.ADJACENT
+    return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if pairs.interleaved else Layout.SINGLE
 
 
 def _check_reads(paths: Sequence[str], index_named: bool) -> None:

@@ -82,6 +82,9 @@ class PairOptions:
     panel: ClassVar = "Pairs"
 
     interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.")
+    smart_pairing: bool = flag(
+        "--smart-pairing", "The reads of one file are pairs where two of one name stand side by side, else single."
+    )
     collate: bool = flag(
         "--collate", "Bring the mates of BAM or CRAM together first, where they are far apart; in $TMPDIR."
     )
