@@ -25,6 +25,7 @@ COMMANDS = {
     "index": "readmap.cli.index",
     "search": "readmap.cli.search.command",
     "map": "readmap.cli.search.command",
+    "mem": "readmap.cli.mem",
     "compare": "readmap.cli.compare.command",
     "scan": "readmap.cli.scan.command",
     "markdup": "readmap.cli.markdup",
@@ -64,8 +65,8 @@ def application(names: Iterable[str]) -> typer.Typer:
     for name in names:
         module = importlib.import_module(COMMANDS[name])
         function = getattr(module, "search" if name == "map" else name)
-        # The -h of search is bwa mem's.
-        own = {"help_option_names": ["--help"]} if name in ("search", "map") else None
+        # The -h of these is bwa mem's.
+        own = {"help_option_names": ["--help"]} if name in ("search", "map", "mem") else None
         app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name == "map", context_settings=own)(function)
     return app
 

@@ -78,7 +78,7 @@ class Aligner:
         second: Texts,
         first_qualities: Texts | None = None,
         second_qualities: Texts | None = None,
-        insert_size: tuple[float, float] | None = None,
+        insert_size: tuple[float, ...] | None = None,
     ) -> Pairs:
         """Map pairs, first[i] with its mate second[i], both as they were sequenced.
 
@@ -114,7 +114,7 @@ class Aligner:
         second: Texts,
         first_qualities: Texts | None = None,
         second_qualities: Texts | None = None,
-        insert_size: tuple[float, float] | None = None,
+        insert_size: tuple[float, ...] | None = None,
         names: Texts | None = None,
     ) -> list[pysam.AlignedSegment]:
         """The same of pairs, the records of a first mate before those of its second one; names: one a pair.
@@ -129,13 +129,13 @@ class Aligner:
         second: Texts,
         first_qualities: Texts | None,
         second_qualities: Texts | None,
-        insert_size: tuple[float, float] | None,
+        insert_size: tuple[float, ...] | None,
         names: Texts | None,
     ) -> _Searched:
         reads = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(*reads, insert_size or self.pairing.insert_size)
 
-    def _search(self, reads: Reads, count: int, insert_size: tuple[float, float] | None = None) -> _Searched:
+    def _search(self, reads: Reads, count: int, insert_size: tuple[float, ...] | None = None) -> _Searched:
         batch = search_reads(reads, self._context)
         sample = learn([observe(batch, self._context)], insert_size)
         context = replace(self._context, sample=sample)

@@ -89,11 +89,22 @@ def _penalty(bases: int, size: InsertSize) -> int:
     return min(round(-10 * math.log10(chance)), RAREST) if chance else RAREST
 
 
-def given_insert_size(mean: float, deviation: float) -> tuple[InsertSize, ...]:
-    """What a user says of FR pairs; UsageError where that is no distribution."""
+def given_insert_size(
+    mean: float, deviation: float | None = None, most: float | None = None, least: float | None = None
+) -> tuple[InsertSize, ...]:
+    """What a user says of FR pairs; UsageError where that is no distribution.
+
+    deviation: None for a tenth of the mean; most, least: None for four deviations beside it; all as in bwa mem's -I.
+    """
+    deviation = mean / 10 if deviation is None else deviation
     if not (0 < mean <= 100_000 and 0 < deviation <= 100_000):
         raise UsageError(f"insert size {mean:g},{deviation:g}: expected a mean and a standard deviation of 1 to 100000")
-    low, high = _within(mean - MOST_DEVIATIONS * deviation, mean + MOST_DEVIATIONS * deviation)
+    low, high = _within(
+        mean - MOST_DEVIATIONS * deviation if least is None else least,
+        mean + MOST_DEVIATIONS * deviation if most is None else most,
+    )
+    if not low <= mean <= high:
+        raise UsageError(f"insert sizes of {low:,} to {high:,}: expected the mean, {mean:g}, between them")
     return (InsertSize("FR", mean, deviation, low, high),)
 
 

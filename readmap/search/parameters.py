@@ -66,7 +66,7 @@ class Scoring:
 EVERY_PLACE = 2**31 - 1
 
 #: bwa mem's.
-MOST_XA_HITS = 5
+MOST_XA_HITS, XA_SHARE = 5, 80
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Reporting:
 
     most_secondary: int = 0
     most_xa_hits: int | None = None
-    xa_share: int = 80
+    xa_share: int = XA_SHARE
     leftmost_primary: bool = False
     soft_clipped: bool = False
     supplementary_as_secondary: bool = False
@@ -117,12 +117,12 @@ class Pairing:
     Attributes:
         joint: their places are chosen together (bwa's -P switches it off).
         rescue: a mate is looked for where its partner expects it (bwa's -S switches it off).
-        insert_size: mean and standard deviation of FR pairs; None to estimate them from the first pairs.
+        insert_size: of FR pairs, as given_insert_size takes it; None to estimate it from the first pairs.
     """
 
     joint: bool = True
     rescue: bool = True
-    insert_size: tuple[float, float] | None = None
+    insert_size: tuple[float, ...] | None = None
 
 
 #: Why a read is searched: enum Unsettled of kernels/search/placement.cuh.

@@ -56,7 +56,7 @@ def have_pairs(observed: Sequence[Observed]) -> bool:
     return any(len(o.sizes) for o in observed)
 
 
-def enough(observed: Sequence[Observed], insert_size: tuple[float, float] | None) -> bool:
+def enough(observed: Sequence[Observed], insert_size: tuple[float, ...] | None) -> bool:
     """Whether further reads would show no more, but for pairs where there were none."""
     if sum(len(o.tallies) for o in observed) < READS:
         return False
@@ -65,10 +65,10 @@ def enough(observed: Sequence[Observed], insert_size: tuple[float, float] | None
     return sum(o.reads for o in observed) - (int(_pair_ends(observed)[0]) - 2) >= 2 * PAIRS
 
 
-def learn(observed: Sequence[Observed], insert_size: tuple[float, float] | None) -> Sample:
+def learn(observed: Sequence[Observed], insert_size: tuple[float, ...] | None) -> Sample:
     """The sample that the first reads show.
 
-    insert_size: mean and standard deviation of FR pairs, where a user gives them; UsageError where they are none.
+    insert_size: of FR pairs, where a user gives it; UsageError where it is none.
     """
     sizes: tuple[InsertSize, ...] = ()
     if have_pairs(observed):

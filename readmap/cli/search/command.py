@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
-from readmap.cli.common.report import Report
+from readmap.cli.common.report import Report, Session
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
@@ -53,6 +54,20 @@ def search(context: typer.Context, options: Options) -> None:
     Also called: readmap map
     """
     refuse_conflicts(context, options)
+    run(context.obj, options, pairs_only=lambda paired: refuse_for_single(context, paired))
+
+
+def run(
+    session: Session,
+    options: Options,
+    said: Sequence[str] = (),
+    pairs_only: Callable[[bool], None] = lambda paired: None,
+) -> None:
+    """Do what the options say, which do not contradict each other.
+
+    said: first, in lines. pairs_only: called with whether some reads may have mates; raises UsageError where an option
+    needs them.
+    """
     lanes = lanes_of(options)
     layouts, header = check_files(options, lanes), options.output.header_lines()
     path = folder.find(options.index)
@@ -74,12 +89,14 @@ def search(context: typer.Context, options: Options) -> None:
     mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes, duplicates, survey)
     compression, observers = compression_of(options.output, backend), [survey] if survey else []
     with (
-        Report(context.obj, options.report) as report,
+        Report(session, options.report) as report,
         open_quality(options.quality, survey) as quality,
         open_outputs(options, index.reference, backend, compression, duplicates, observers) as outputs,
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
-        refuse_for_single(context, reads.paired)
+        pairs_only(reads.paired)
+        for line in said:
+            report.say(line)
         _warn(path, index, options.index, report)
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:

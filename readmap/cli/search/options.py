@@ -31,7 +31,7 @@ from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
 from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, Pairing, Reporting, Scoring
+from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, XA_SHARE, Pairing, Reporting, Scoring
 from readmap.strand import Strand
 
 #: So that -A times the largest default stays within what Scoring takes.
@@ -90,25 +90,27 @@ class PairOptions:
     )
     insert_size: str | None = option(
         "-I --insert-size",
-        "Mean and standard deviation of the insert sizes, FR, as 400,60 (default: estimated from the first pairs).",
-        "MEAN,SD",
+        "Mean and standard deviation of the insert sizes, FR, as 400,60, and the largest and the smallest one "
+        "(default: estimated from the first pairs; a tenth of the mean, and four deviations beside it).",
+        "MEAN[,SD[,MAX[,MIN]]]",
     )
     no_pairing: bool = flag("-P --no-pairing", "Choose the places of mates without regard to each other, as for Hi-C.")
     no_rescue: bool = flag("-S --no-rescue", "Do not look for a mate where its partner expects it.")
 
     def pairing(self) -> Pairing:
         """How mates are placed; raises UsageError where the insert size is none."""
-        return Pairing(not self.no_pairing, not self.no_rescue, self._mean_and_deviation())
+        return Pairing(not self.no_pairing, not self.no_rescue, self._sizes())
 
-    def _mean_and_deviation(self) -> tuple[float, float] | None:
+    def _sizes(self) -> tuple[float, ...] | None:
         if self.insert_size is None:
             return None
         try:
-            mean, deviation = map(float, self.insert_size.split(","))
-        except ValueError:
-            raise UsageError(f"-I {self.insert_size}: expected a mean and a standard deviation, as 400,60") from None
-        given_insert_size(mean, deviation)
-        return mean, deviation
+            sizes = tuple(map(float, self.insert_size.split(",")))
+            given_insert_size(*sizes)
+        except (ValueError, TypeError):
+            expected = "a mean, a standard deviation, the largest and the smallest one, as 400,60"
+            raise UsageError(f"-I {self.insert_size}: expected {expected}") from None
+        return sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,6 +255,9 @@ class RecordOptions:
         0,
         1 << 30,
     )
+    xa_share: int | None = number(
+        "--xa-share", "Per cent of the best place's score that a place in XA has (default: 80).", 0, 100
+    )
     soft_clip: bool = flag("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
     mark_secondary: bool = flag(
         "-M --mark-secondary", "Mark the lesser parts of a split read secondary, not supplementary."
@@ -267,6 +272,7 @@ class RecordOptions:
         return Reporting(
             most_secondary=most_secondary if self.max_secondary is None else self.max_secondary,
             most_xa_hits=self.max_alternatives,
+            xa_share=XA_SHARE if self.xa_share is None else self.xa_share,
             leftmost_primary=self.leftmost_primary,
             soft_clipped=self.soft_clip,
             supplementary_as_secondary=self.mark_secondary,

@@ -1,0 +1,248 @@
+"""readmap mem: search by the command line of bwa mem and bwa-mem2 mem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import typer
+
+from readmap.cli.common.options import LARGEST_SCORE, argument, command, flag, number, option
+from readmap.cli.common.quality import QualityOptions
+from readmap.cli.common.report import ReportOptions
+from readmap.cli.common.resources import Resources
+from readmap.cli.search import command as searching
+from readmap.cli.search import options as search
+from readmap.cli.search.kinds import Kind
+from readmap.errors import UsageError
+from readmap.search.parameters import MOST_XA_HITS
+
+EXAMPLES = r"""[bold]Examples[/]
+  $ readmap index -p ref ref.fa
+  $ readmap mem -t 16 -K 100000000 -Y -R '@RG\tID:a\tSM:s' ref r1.fq.gz r2.fq.gz | samtools sort -o sorted.bam
+  $ samtools fastq -T RX umi.bam | readmap mem -p -C ref /dev/stdin > out.sam"""
+
+#: Of -x: the scores of a kind of reads, by the names of AppliedOptions.
+PRESETS = {
+    "pacbio": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
+    "pbref": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
+    "ont2d": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
+    "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"},
+}
+
+#: Accepted without a word: they change nothing of what is written.
+SILENT = ("batch_bases", "verbosity", "one_thread")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppliedOptions:
+    """What has bwa's meaning."""
+
+    panel: ClassVar = "As in bwa mem; -A multiplies the other defaults"
+
+    match: int | None = number("-A", "Score of a match (default: 1).", 1, search.LARGEST_MATCH)
+    mismatch: int | None = number("-B", "Penalty of a mismatch (default: 4).", 0, LARGEST_SCORE)
+    gap_open: str | None = option("-O", "Penalty of a gap, beside -E (default: 6).", "N[,N]")
+    gap_extend: str | None = option("-E", "Penalty of a gap's base (default: 1).", "N[,N]")
+    clip_penalty: str | None = option("-L", "Penalty of a clipped end (default: 5).", "N[,N]")
+    unpaired_penalty: int | None = number("-U", "Penalty of unpaired mates (default: 17).", 0, LARGEST_SCORE)
+    min_score: int | None = number("-T", "Least score of a mapped read (default: 30).", 0, LARGEST_SCORE)
+    preset: str | None = option("-x", f"Scores of other reads: {', '.join(PRESETS)}.", "NAME")
+    insert_size: str | None = option(
+        "-I",
+        "Mean, standard deviation, largest and smallest insert size, FR (default: estimated).",
+        "MEAN[,SD[,MAX[,MIN]]]",
+    )
+    smart_pairing: bool = flag("-p", "Reads of one name that stand side by side in R1 are mates; R2 is ignored.")
+    read_group: str | None = option("-R", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
+    header: str | None = option("-H", r"A line to add to the header, or a file of lines.", "LINE")
+    output: str | None = option("-o -f", "The output, SAM (default: standard output).", "FILE")
+    leftmost_primary: bool = flag("-5", "The part of a split read that begins first in the read is the primary one.")
+    all_places: bool = flag("-a", "Write all places that reach -T, as secondary alignments.")
+    alternatives: str | None = option("-h", f"Most places in XA (default: {MOST_XA_HITS}).", "N[,N]")
+    xa_share: str | None = option("-z", "Of the best score, the share that a place in XA has (default: 0.8).", "X")
+    comments: bool = flag("-C", "Append FASTQ comments, which must be SAM tags.")
+    soft_clip: bool = flag("-Y", "Soft-clip supplementary alignments.")
+    mark_secondary: bool = flag("-M", "Mark the lesser parts of a split read secondary.")
+    no_rescue: bool = flag("-S", "Skip the rescue of mates.")
+    no_pairing: bool = flag("-P", "Skip pairing.")
+
+
+def _number(names: str, help: str) -> Any:
+    return option(names, help, "N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherOptions:
+    """What is accepted and has no effect; but for those of SILENT, which could have none, a line says so."""
+
+    panel: ClassVar = "Accepted, without an effect"
+
+    batch_bases: str | None = _number("-K", "Bases of a batch: the output does not depend on it.")
+    verbosity: str | None = _number("-v", "How much bwa says.")
+    one_thread: bool = flag("-1", "Read and map in turns.")
+    seed_length: str | None = _number("-k", "Least bases of a seed.")
+    band: str | None = _number("-w", "Width of a band.")
+    off_diagonal: str | None = _number("-d", "Where an extension ends.")
+    reseeding: str | None = _number("-r", "When seeds are looked for within a seed.")
+    third_seeding: str | None = _number("-y", "Places of a seed of the third round.")
+    most_seeds: str | None = _number("-c", "Places of a seed that is looked at.")
+    chain_share: str | None = _number("-D", "Of the longest chain, the share that one has.")
+    chain_bases: str | None = _number("-W", "Least bases of a chain.")
+    rescues: str | None = _number("-m", "Rounds of rescue.")
+    split_width: str | None = _number("-s", "Places of a seed that is split.")
+    chain_gap: str | None = _number("-G", "Largest gap of a chain.")
+    most_chains: str | None = _number("-N", "Chains that are looked at.")
+    mapq_length: str | None = _number("-Q", "Length of which MAPQ depends.")
+    mask: str | None = _number("-X", "Share of an overlap.")
+    filters: str | None = _number("-F", "Of what is not written.")
+    keep_alt: bool = flag("-j", "Treat ALT contigs as all others.")
+    keep_mapq: bool = flag("-q", "Leave the MAPQ of supplementary alignments.")
+    reference_comment: bool = flag("-V", "The comment of the contig, as XR.")
+    scored_places: bool = flag("-u", "XB instead of XA.")
+
+    @property
+    def told(self) -> str | None:
+        """Those that were given and could change what bwa writes, in words."""
+        shown = {one.name: one.metadata["shown"].param_decls[0] for one in fields(self)}
+        given = [shown[name] for name in shown if name not in SILENT and getattr(self, name)]
+        return f"warning: without an effect: {', '.join(given)} (readmap mem --help)" if given else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptions:
+    """readmap's own."""
+
+    panel: ClassVar = "readmap's own"
+
+    long_gap: int | None = number("--long-gap", "Most that a gap costs (default: no limit).", 1, LARGEST_SCORE)
+    quiet: bool = flag("--quiet", "Errors and nothing else.")
+    json: str | None = option("--json", "Write the report for programs there.", "FILE")
+    debug: bool = flag("--debug", "Show an error's traceback.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap mem."""
+
+    reference: str = argument("REF", "The prefix of readmap index -p, or the FASTA file that was indexed.")
+    first: str = argument("R1", "Reads: FASTQ or FASTA, plain, gzip or bgzip; - is standard input.")
+    second: str | None = argument("R2", "Their mates.", default=None)
+    applied: AppliedOptions
+    resources: Resources
+    own: OwnOptions
+    others: OtherOptions
+
+
+@command
+def mem(context: typer.Context, options: Options) -> None:
+    """Map reads as bwa mem's command line asks for: all options of bwa 0.7.19 and of bwa-mem2 are taken.
+
+    SAM goes to standard output. XS and XA are looked for as bwa does, in all places. readmap search has more.
+    """
+    told = [options.others.told] if options.others.told else []
+    if options.applied.smart_pairing and options.second is not None:
+        told.append(f"warning: -p: {options.second} is ignored, as bwa mem does it")
+    searching.run(context.obj, _search_options(options), told)
+
+
+def _search_options(options: Options) -> search.Options:
+    """The same for readmap search."""
+    applied, own = options.applied, options.own
+    _expect_no_tabs(applied.read_group)
+    second = None if applied.smart_pairing else options.second
+    return search.Options(
+        named_reads=[options.first, *([second] if second is not None else [])],
+        lanes=search.LaneOptions(),
+        pairs=search.PairOptions(
+            smart_pairing=applied.smart_pairing,
+            insert_size=applied.insert_size,
+            no_pairing=applied.no_pairing,
+            no_rescue=applied.no_rescue,
+        ),
+        index=options.reference,
+        output=search.OutputOptions(
+            path=applied.output,
+            kind_name=Kind.SAM,
+            read_groups=[applied.read_group] if applied.read_group is not None else None,
+            header=[applied.header] if applied.header is not None else None,
+        ),
+        duplicates=search.DuplicateOptions(),
+        quality=QualityOptions(),
+        records=search.RecordOptions(
+            all_places=applied.all_places,
+            max_alternatives=None if applied.all_places else _first("-h", applied.alternatives, MOST_XA_HITS),
+            xa_share=_percent("-z", applied.xa_share),
+            soft_clip=applied.soft_clip,
+            mark_secondary=applied.mark_secondary,
+            leftmost_primary=applied.leftmost_primary,
+        ),
+        tags=search.TagOptions(comments=applied.comments),
+        exact=search.ExactOptions(),
+        scoring=_scoring(applied, own.long_gap),
+        resources=search.Resources(**vars(options.resources)),
+        report=ReportOptions(quiet=own.quiet, json=own.json, debug=own.debug),
+    )
+
+
+def _scoring(applied: AppliedOptions, long_gap: int | None) -> search.ScoringOptions:
+    """The scores that are given, by themselves or by the preset."""
+    if applied.preset is not None and applied.preset not in PRESETS:
+        raise UsageError(f"-x {applied.preset}: expected {', '.join(PRESETS)}")
+    preset = PRESETS.get(applied.preset or "", {})
+
+    def given(name: str) -> Any:
+        value = getattr(applied, name)
+        return preset.get(name) if value is None else value
+
+    return search.ScoringOptions(
+        match=given("match") or 1,
+        mismatch=given("mismatch"),
+        gap_open=_both("-O", given("gap_open")),
+        gap_extend=_both("-E", given("gap_extend")),
+        long_gap=long_gap or LARGEST_SCORE,
+        clip_penalty=_both("-L", given("clip_penalty")),
+        unpaired_penalty=applied.unpaired_penalty,
+        min_score=applied.min_score,
+    )
+
+
+def _both(name: str, text: str | None) -> int | None:
+    """A penalty of deletions and of insertions, or of both ends."""
+    if text is None:
+        return None
+    numbers = _numbers(name, text, 2)
+    if len(set(numbers)) > 1:
+        raise UsageError(f"{name} {text}: two different penalties are not known here: name one")
+    return numbers[0]
+
+
+def _first(name: str, text: str | None, usual: int) -> int:
+    """The first of one or two numbers."""
+    return usual if text is None else _numbers(name, text, 2)[0]
+
+
+def _numbers(name: str, text: str, most: int) -> list[int]:
+    parts = text.split(",")
+    if len(parts) > most or not all(part.isdecimal() and int(part) <= LARGEST_SCORE for part in parts):
+        raise UsageError(f"{name} {text}: expected N or N,N, numbers of 0 to {LARGEST_SCORE}")
+    return [int(part) for part in parts]
+
+
+def _percent(name: str, text: str | None) -> int | None:
+    """A share of 0 to 1."""
+    if text is None:
+        return None
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UsageError(f"{name} {text}: expected a share of 0 to 1")
+    return round(100 * share)
+
+
+def _expect_no_tabs(line: str | None) -> None:
+    """As bwa: a shell that has made tabs of \\t would have made others of what else the line holds."""
+    if line is not None and "\t" in line:
+        raise UsageError(f"-R {line!r}: the line holds a tab: write it as \\t, between quotes")
