@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
@@ -30,6 +31,7 @@ from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
+from readmap.formats.output import Output, Pending, open_output
 from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.building import build_index
@@ -37,10 +39,14 @@ from readmap.index.device import Structure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 
+#: Of the file beside an index that bwa has too, by which nf-core's modules find one.
+MARK_ENDING, MARK = ".amb", b"an index of readmap"
+
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz
   $ cat chr1.fa chr2.fa | readmap index - -o both.readmap
   $ readmap index ref.fa --structure both
+  $ readmap index -p bwa/genome ref.fa
   $ readmap index --database proteins.fa.gz"""
 
 #: What stages of build_index are called in the progress where that is not their name.
@@ -53,6 +59,11 @@ class Options:
 
     fasta: str = argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")
     folder: str | None = option("-o --output", "The folder (default: REF.readmap, without REF's .gz).", "DIR")
+    prefix: str | None = option(
+        "-p --prefix",
+        "As bwa index -p: the folder is PREFIX.readmap, beside it PREFIX.amb, by which pipelines find an index.",
+        "PREFIX",
+    )
     structure: str = choice(
         "--structure",
         "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
@@ -86,6 +97,8 @@ def index(context: typer.Context, options: Options) -> None:
     conflicts = (
         (("structure", "force_64_bits", "device", "gpu_memory"), options.database, without),
         (("molecule",), not options.database, "only with --database"),
+        (("folder",), options.prefix is not None, "not with -p, which names the folder"),
+        (("prefix",), options.database, "not with --database"),
     )
     refuse(context, conflicts)
     target = _target(options)
@@ -97,9 +110,10 @@ def index(context: typer.Context, options: Options) -> None:
 def _target(options: Options) -> Path:
     """The path of the folder; raises before any work where it cannot be made."""
     fasta, home = options.fasta, database_folder if options.database else folder
-    if options.folder is None and fasta == "-":
+    named = options.prefix if options.prefix is not None else fasta
+    if options.folder is None and named == "-":
         raise UsageError(f"standard input has no name to call the {home.KIND.noun} after: -o names its folder")
-    target = home.default_folder(fasta) if options.folder is None else Path(options.folder)
+    target = home.default_folder(named) if options.folder is None else Path(options.folder)
     home.KIND.refuse_existing(target, options.force)
     home.KIND.expect_writable(target)
     refuse_inside(target, {"--json": options.report.json}, "replaced")
@@ -118,7 +132,12 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         report.say(_memory_line(count))
 
     resources = options.resources
-    with report.progress() as show, folder.KIND.writing(target, resources.workers, options.force) as output:
+    mark = _mark(options.prefix)
+    with (
+        mark or contextlib.nullcontext(),
+        report.progress() as show,
+        folder.KIND.writing(target, resources.workers, options.force) as output,
+    ):
         began, stages = report.seconds, _Stages(show)
         built = in_background(
             lambda: build_index(
@@ -139,12 +158,27 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         output.finish()
         seconds |= {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
         record = _index_record(built, target, sizes(output.path))
-        report.finish(record | {"memory_bytes": needed, "seconds": seconds}, [output])
+        outputs: list[Pending] = [output]
+        if mark is not None:
+            mark.write(b"%b: %b\n" % (MARK, os.fsencode(target.name)))
+            outputs.append(mark)
+        report.finish(record | {"memory_bytes": needed, "seconds": seconds}, outputs)
     tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
     report.say(
         f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
         f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
     )
+
+
+def _mark(prefix: str | None) -> Output | None:
+    """The file by which pipelines find an index; none where bwa has made one, which is left as it is and serves too."""
+    if prefix is None:
+        return None
+    path = prefix + MARK_ENDING
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        if file.read(len(MARK)) != MARK:
+            return None
+    return open_output(path)
 
 
 class _Stages:

@@ -23,6 +23,10 @@ KIND = FolderKind("index", "readmap index", 3, IndexFolderError, block_checksum,
 VARIABLE = "READMAP_INDEX"
 
 
+#: Of files of an index of bwa or bwa-mem2.
+BWA_ENDINGS = (".bwt", ".bwt.2bit.64", ".amb")
+
+
 def default_folder(fasta: str) -> Path:
     """Where the index of a FASTA file is kept: ref.fa and ref.fa.gz both have ref.fa.readmap."""
     return Path(fasta.removesuffix(".gz") + ".readmap")
@@ -61,6 +65,11 @@ def _of_name(name: str, origin: str) -> Path:
         raise IndexFolderError(f"{path}{origin} {KIND.why_not(path)}")
     if path.exists():
         raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
+    if any(Path(f"{path}{ending}").exists() for ending in BWA_ENDINGS):
+        made = f"`readmap index -p {path} REF.fa` makes it of the FASTA file"
+        raise IndexFolderError(
+            f"{path}{origin} is bwa's index, which readmap does not read; there is no {beside}: {made}"
+        )
     raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
 
 

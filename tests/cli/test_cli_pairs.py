@@ -16,6 +16,7 @@ from oracles.alignment import reverse_complement
 from readmap.cli import main
 from readmap.cli.search.options import PairOptions, RecordOptions
 from readmap.errors import UsageError
+from readmap.search.inserts import given_insert_size
 from readmap.search.parameters import Pairing, Reporting
 
 LENGTH, INSERT, DEVIATION = 100, 300, 20
@@ -185,10 +186,21 @@ def test_pairing(options: PairOptions, expected: Pairing) -> None:
     assert options.pairing() == expected
 
 
-@pytest.mark.parametrize("size", ["300", "300,20,4", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"])
+@pytest.mark.parametrize(
+    "size",
+    ["300,20,4", "300,20,400,350", "300,20,400,200,1", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"],
+)
 def test_what_is_no_insert_size(size: str) -> None:
-    with pytest.raises(UsageError, match="expected a mean and a standard deviation"):
+    with pytest.raises(UsageError, match="expected (a|the) mean"):
         PairOptions(insert_size=size).pairing()
+
+
+def test_insert_sizes_as_bwa_has_them() -> None:
+    """A tenth of the mean, and four deviations beside it, where they are not given."""
+    (size,) = given_insert_size(300)
+    assert (size.deviation, size.low, size.high) == (30.0, 180, 420)
+    (size,) = given_insert_size(300, 50, 900, 20)
+    assert (size.mean, size.deviation, size.low, size.high) == (300, 50, 20, 900)
 
 
 def test_reporting() -> None:
@@ -263,7 +275,7 @@ def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
             "-I, -P: only for pairs: give two files of reads, or -p where mates alternate",
         ),
         (["r1.fq", "-S"], "-S: only for pairs"),
-        (["r1.fq", "r2.fq", "-I", "300"], "-I 300: expected a mean and a standard deviation, as 400,60"),
+        (["r1.fq", "r2.fq", "-I", "x"], "-I x: expected a mean, a standard deviation, the largest and the smallest"),
         (["r1.fq", "-I", "300,20", "--exact"], "-I: not with --exact, which takes every read for itself: leave it out"),
         (["r1.fq", "-U", "9", "--long-gap", "9", "--exact"], "--long-gap, -U: not with --exact, which scores no"),
         (["r1.fq", "-a", "-Y", "--exact"], "-a, -Y: not with --exact, which reports all places (--max-hits)"),

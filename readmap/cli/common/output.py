@@ -11,8 +11,8 @@ from readmap.formats.output import ByteSink, open_output
 
 BAM_ENDING = ".bam"
 
-#: Endings of names of compressed outputs, BAM among them.
-COMPRESSED = (BAM_ENDING, ".gz", ".bgz")
+#: Endings of names of compressed text.
+COMPRESSED = (".gz", ".bgz")
 
 
 class Compression:

@@ -1,0 +1,171 @@
+"""readmap mem: bwa's command line, and bwa's names for it."""
+
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pysam
+import pytest
+from commands import failures
+from examples import Read, draw_pairs, fasta, fastq, small_genome
+
+from readmap.cli import main
+from readmap.cli.mem import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+DRAW = random.Random(24)
+GENOME = small_genome(DRAW)
+RG = r"@RG\tID:a\tSM:s"
+
+#: The options that bwa 0.7.19 and bwa-mem2 2.3 hand to getopt.
+BWA = "51qpaMCSPVYjuk:c:v:s:r:t:R:A:B:O:E:U:w:L:d:T:Q:D:m:I:N:o:f:W:x:G:h:y:K:X:H:F:z:"
+BWA_MEM2 = "51qpaMCSPVYjk:c:v:s:r:t:R:A:B:O:E:U:w:L:d:T:Q:D:m:I:N:W:x:G:h:y:K:X:H:o:f:"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mem")
+    (folder / "ref.fa").write_bytes(fasta(GENOME))
+    assert main(["index", str(folder / "ref.fa"), "-p", str(folder / "genome"), "-q"]) == 0
+    pairs = draw_pairs(DRAW, GENOME, 200)
+    for mate in range(2):
+        (folder / f"r{mate + 1}.fq").write_bytes(fastq([pair[mate] for pair in pairs]))
+    mixed = [read for number, pair in enumerate(pairs) for read in (pair if number % 5 else pair[:1])]
+    tagged = [Read(f"{read.name.split('/')[0]} RX:Z:ACGT", read.bases, read.quality) for read in mixed]
+    (folder / "mixed.fq").write_bytes(fastq(tagged))
+    return folder
+
+
+@pytest.fixture
+def mem(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """A function: the records that `readmap mem` writes on standard output."""
+    monkeypatch.chdir(folder)
+
+    def run(*words: str) -> list[str]:
+        assert main(["mem", *words]) == 0
+        return [line for line in capfd.readouterr().out.splitlines() if not line.startswith("@")]
+
+    return run
+
+
+def test_every_option_of_bwa_is_taken(mem: Callable[..., list[str]]) -> None:
+    """With a value as getopt takes it, behind a blank or not."""
+    values = {"R": RG, "H": r"@CO\tx", "x": "intractg", "I": "300,30", "h": "5,200", "z": "0.8", "o": None, "f": None}
+    for listed in (BWA, BWA_MEM2):
+        for letter, takes_value in re.findall("(.)(:?)", listed):
+            value = values.get(letter, "30")
+            if value is None:
+                continue
+            for words in ([f"-{letter}", value], [f"-{letter}{value}"]) if takes_value else ([f"-{letter}"],):
+                reads = ["r1.fq", "r2.fq"] if letter not in "p" else ["mixed.fq"]
+                assert mem(*words, "--quiet", "genome", *reads), words
+    assert Options  # whose declaration is what was tried
+
+
+def test_as_search_does_it(mem: Callable[..., list[str]], folder: Path) -> None:
+    pairs = ["r1.fq", "r2.fq"]
+    found = mem("-t", "2", "-K", "100000000", "-Y", "-R", RG, "-v", "3", "genome", *pairs)
+    search = ["search", *pairs, "-x", "genome.readmap", "-h", "5", "--long-gap", "1000", "-Y", "-R", RG, "-q"]
+    assert main([*search, "-o", "out.sam"]) == 0
+    assert found == [line for line in Path("out.sam").read_text().splitlines() if not line.startswith("@")]
+    assert mem("-o", "own.bam", "genome", *pairs) == []
+    header = Path("own.bam").read_text().splitlines()[0]  # SAM, whatever it is called
+    assert header == "@HD\tVN:1.6\tSO:unsorted\tGO:query"
+
+
+def test_scores(mem: Callable[..., list[str]]) -> None:
+    """-A multiplies what is not given, as in search; presets are what bwa has."""
+    main(
+        ["search", "r1.fq", "-x", "genome", "-A", "2", "-B", "9", "-h", "5", "--long-gap", "1000", "-q", "-o", "o.sam"]
+    )
+    expected = [line for line in Path("o.sam").read_text().splitlines() if not line.startswith("@")]
+    assert mem("-A2", "-B", "9", "genome", "r1.fq") == expected != mem("genome", "r1.fq")
+    preset = mem("-x", "ont2d", "-B", "3", "genome", "r1.fq")
+    assert preset == mem("-A1", "-B3", "-O1,1", "-E1", "-L0", "genome", "r1.fq")
+
+
+def test_smart_pairing_and_tags(mem: Callable[..., list[str]]) -> None:
+    """-p -C -Y, as behind samtools fastq of UMIs; a second file is ignored."""
+    records = [line.split("\t") for line in mem("-p", "-C", "-Y", "genome", "mixed.fq", "r2.fq")]
+    flags = {int(fields[1]) & 1 for fields in records}
+    assert flags == {0, 1}
+    assert all("RX:Z:ACGT" in fields for fields in records)
+
+
+def test_what_has_no_effect_is_said_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.chdir(folder)
+    assert main(["mem", "-K9", "-t1", "-v1", "-1", "genome", "r1.fq"]) == 0
+    assert "effect" not in capfd.readouterr().err
+    assert main(["mem", "-k", "17", "-q", "-c500", "genome", "r1.fq"]) == 0
+    errors = capfd.readouterr().err
+    assert errors.count("warning: without an effect: -k, -c, -q") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-R", "@RG\tID:a"], r"the line holds a tab: write it as \t, between quotes"),
+        (["-O", "6,7"], "-O 6,7: two different penalties are not known here"),
+        (["-E", "x"], "-E x: expected N or N,N, numbers of 0 to 1000"),
+        (["-z", "2"], "-z 2: expected a share of 0 to 1"),
+        (["-x", "sanger"], "-x sanger: expected pacbio, pbref, ont2d, intractg"),
+        (["-I", "300,30,200"], "insert sizes of 180 to 200: expected the mean, 300, between them"),
+        (["-I", "many"], "-I many: expected a mean"),
+    ],
+    ids=str,
+)
+def test_misuse(folder: Path, capfd: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    os.chdir(folder)
+    failure = failures(lambda *arguments: main([*arguments]))
+    assert message in failure(capfd, "mem", *words, "genome", "r1.fq", "r2.fq", code=2)
+
+
+def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert (folder / "genome.amb").read_text() == "an index of readmap: genome.readmap\n"
+    (tmp_path / "g.bwt").touch()
+    (tmp_path / "g.amb").write_text("6384 1 0\n")  # bwa's own
+    assert main(["mem", str(tmp_path / "g"), str(folder / "r1.fq")]) == 1
+    told = capfd.readouterr().err
+    assert f"{tmp_path}/g is bwa's index, which readmap does not read" in told
+    assert f"`readmap index -p {tmp_path}/g REF.fa` makes it" in told
+    assert main(["index", "-p", str(tmp_path / "g"), str(folder / "ref.fa"), "-q"]) == 0
+    assert (tmp_path / "g.amb").read_text() == "6384 1 0\n"
+    assert main(["index", "-p", "x", "-o", "y", str(folder / "ref.fa")]) == 2
+    assert "-o: not with -p" in capfd.readouterr().err
+
+
+def shell(command: str, folder: Path) -> str:
+    """The standard output of a command of a pipeline, with bwa's names on PATH."""
+    path = f"{ROOT}/scripts/shims:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    call = ["bash", "-euo", "pipefail", "-c", command]
+    done = subprocess.run(call, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("program", ["bwa", "bwa-mem2"])
+def test_commands_of_pipelines(folder: Path, program: str) -> None:
+    """As the modules of nf-core, sarek and snakemake's wrappers have them."""
+    name = program.replace("-", "")
+    shell(f"mkdir -p {name} && {program} index -p {name}/ref ref.fa", folder)
+    found = f"INDEX=$(find -L ./{name} -name '*.amb' | sed 's/\\.amb$//')"
+    mapped = f'{program} mem -K 100000000 -Y -R "{RG}" -t 2 $INDEX'
+    for command in (
+        f"{found}; {mapped} r1.fq r2.fq > {name}.sam",
+        f"{found}; {mapped} -B 3 r1.fq r2.fq > {name}.tumour.sam",
+        f"{found}; {program} mem -p -C -Y -t 2 $INDEX mixed.fq > {name}.umi.sam",
+        f"({program} mem -t 2 -R '{RG}' {name}/ref r1.fq r2.fq | cat > {name}.wrapper.sam) 2> {name}.log",
+    ):
+        shell(command, folder)
+    for kind in ("", ".tumour", ".umi", ".wrapper"):
+        with pysam.AlignmentFile(str(folder / f"{name}{kind}.sam")) as file:
+            assert sum(not record.is_unmapped for record in file) > 200
+    if program == "bwa":
+        version = shell("bwa 2>&1 | sed -n 's/^Version: //p' || true", folder)
+    else:
+        version = shell("bwa-mem2 version", folder)
+    assert re.fullmatch(r"\d+\.\d+\.\d+-readmap\n", version)
