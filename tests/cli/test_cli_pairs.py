@@ -191,7 +191,7 @@ def test_pairing(options: PairOptions, expected: Pairing) -> None:
     ["300,20,4", "300,20,400,350", "300,20,400,200,1", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"],
 )
 def test_what_is_no_insert_size(size: str) -> None:
-    with pytest.raises(UsageError, match="expected (a|the) mean"):
+    with pytest.raises(UsageError, match=r"expected (a|the) mean"):
         PairOptions(insert_size=size).pairing()
 
 
