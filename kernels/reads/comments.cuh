@@ -1,4 +1,4 @@
-// SAM tags that stand behind a read's name, as text between tabs (RX:Z:ACGT): whether they are tags.
+// What stands behind a read's name: SAM tags, as text between tabs (RX:Z:ACGT), or what Illumina's software writes.
 #pragma once
 #include "common/text.cuh"
 
@@ -139,4 +139,22 @@ HOST_DEVICE bool are_tags(Characters comment) {
         more = comment.begin > tag.end;
     }
     return true;
+}
+
+// What Illumina's software writes behind a name: the mate, whether it failed the sequencer's checks, other flags, and the
+// sample's index, 1:N:0:ACGT+TTGA, or its number.
+struct IlluminaComment {
+    Characters index;
+    bool is_valid, has_failed;
+};
+
+HOST_DEVICE bool is_of_index(u8 c) { return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+'; }
+
+HOST_DEVICE IlluminaComment illumina_comment(Characters comment) {
+    Characters mate = comment.cut(':'), failed = comment.cut(':'), flags = comment.cut(':');
+    bool are_fields = mate.length() == 1 && (*mate.begin == '1' || *mate.begin == '2') && failed.length() == 1 &&
+                      (*failed.begin == 'Y' || *failed.begin == 'N') && flags.length() && flags.all(is_digit);
+    bool is_number = comment.all(is_digit);
+    if (!are_fields || !(is_number || comment.all(is_of_index))) return {comment, false, false};
+    return {is_number ? comment.behind(comment.length()) : comment, true, *failed.begin == 'Y'};
 }

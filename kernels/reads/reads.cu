@@ -6,6 +6,7 @@
 // first bad record is the one that is reported, whatever thread saw it.
 #include "reads/comments.cuh"
 #include "reads/names.cuh"
+#include "reads/queries.cuh"
 
 // The first that a record has is the one that is reported.
 enum RecordError {
@@ -164,10 +165,13 @@ KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i6
     }
 }
 
-// An item is a record.
+// An item is a record; marks: of those of which the sequencer says so, that they failed.
 KERNEL void check_comments(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
-                           u64* error OF(1)) {
+                           u8* marks OF(items), u64* error OF(1)) {
     FOR_EACH(record, begin, end) {
-        if (!are_tags(comment_of(bytes + name_starts[record]))) report(error, record, NOT_TAGS);
+        Characters comment = comment_of(bytes + name_starts[record]);
+        IlluminaComment illumina = illumina_comment(comment);
+        if (illumina.has_failed) marks[record] |= READ_FAILED;
+        if (!illumina.is_valid && !are_tags(comment)) report(error, record, NOT_TAGS);
     }
 }

@@ -63,10 +63,18 @@ template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, Cha
     end_text_tag(sink, form);
 }
 
-// The tags of a comment, all that are not readmap's own; has_read_group, has_barcode: whether RG and RX are. `are_tags` must
-// hold.
+// The tags of a comment, all that are not readmap's own; has_read_group, has_barcode: whether RG and RX are. Of Illumina's
+// the sample's index, as samtools import -i has it. One of the two it must be.
 template <class Sink>
 HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, Characters comment, bool has_read_group, bool has_barcode) {
+    IlluminaComment illumina = illumina_comment(comment);
+    if (illumina.is_valid) {
+        if (!illumina.index.length()) return;
+        put_tag_name(sink, form, 'B', 'C', 'Z');
+        sink.copy(illumina.index.begin, illumina.index.length());
+        end_text_tag(sink, form);
+        return;
+    }
     while (comment.length()) {
         Characters tag = comment.cut('\t');
         if (is_own_tag(tag.begin, has_read_group, has_barcode)) continue;

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from readmap.cli.common.folders import (
 )
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option
-from readmap.cli.common.report import Report, ReportOptions
+from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
 from readmap.cli.common.wording import in_bytes, in_time, percent, printable
 from readmap.database import folder as database_folder
@@ -184,7 +184,7 @@ def _mark(prefix: str | None) -> Output | None:
 class _Stages:
     """Takes the time of the stages of a work, and shows how far the present one is."""
 
-    def __init__(self, show: Callable[[str], None]) -> None:
+    def __init__(self, show: Show) -> None:
         self._show = show
         self._began: dict[str, float] = {}
 
@@ -197,7 +197,7 @@ class _Stages:
             text += f" {percent(done, whole)}, {in_time(passed * (whole - done) / done)} left"
         elif done:
             text += f" {in_bytes(done)}"
-        self._show(text)
+        self._show(text, bar=done / whole if done and whole else None)
 
     def seconds(self) -> dict[str, float]:
         """Of each stage, the last one of which ends now."""

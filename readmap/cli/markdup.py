@@ -21,6 +21,7 @@ from readmap.duplicates.marker import Duplicates
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.words import counted
+from readmap.reads.alignment_reads import AlignmentReads
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap markdup mapped.bam -o marked.bam --metrics marked.txt
@@ -74,7 +75,9 @@ def markdup(context: typer.Context, options: Options) -> None:
         with report.progress() as show:
             backend.prepare((), report.say)
             with backend.own_stream():
-                records = mark_file(reads, sink, duplicates, backend, lambda seen: show(f"{seen:,} records"))
+                records = mark_file(
+                    reads, sink, duplicates, backend, lambda seen: show(f"{seen:,} records", _share(reads))
+                )
             show("marking duplicates")
             sink.finish()
         if len(outputs) > 1:
@@ -90,6 +93,12 @@ def markdup(context: typer.Context, options: Options) -> None:
             )
         for line in [f"{records:,} records", *duplicates_in_words(duplicates), *quality.lines(), report.cost()]:
             report.say(line)
+
+
+def _share(reads: AlignmentReads) -> float | None:
+    """The part of the file that has been read."""
+    taken = reads.taken()
+    return taken[0] / taken[1] if taken and taken[1] else None
 
 
 def _refuse_conflicts(context: typer.Context, options: Options) -> None:

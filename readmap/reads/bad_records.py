@@ -48,7 +48,8 @@ def describe(
     place = f"{path}, record {number} ({name_of(header)})"
     if code == NOT_TAGS:
         comment = header.split(maxsplit=1)[1]
-        return DataError(f"{place}: expected tags such as RX:Z:ACGT behind the name, found {_shown(comment)}")
+        expected = "expected tags such as RX:Z:ACGT behind the name, or Illumina's 1:N:0:ACGT"
+        return DataError(f"{place}: {expected}, found {_shown(comment)}")
     return DataError(f"{place}: {_complaint(code, sequence, rest)}")
 
 

@@ -128,11 +128,15 @@ def find_reads(
 
 
 def expect_tags(reads: Reads, backend: Backend) -> Reads:
-    """The reads in front of the first whose comment, behind its name, is no list of SAM tags."""
+    """The reads in front of the first whose comment, behind its name, is no list of SAM tags, nor Illumina's.
+
+    Of these some say that a read failed the sequencer's checks: then its mark does too.
+    """
     if not reads.count:
         return reads
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    backend.launch(_CHECK_COMMENTS, reads.count, bytes=reads.bytes, name_starts=reads.name_starts, error=error)
+    given = {"bytes": reads.bytes, "name_starts": reads.name_starts, "marks": reads.marks}
+    backend.launch(_CHECK_COMMENTS, reads.count, **given, error=error)
     return _before_error(reads, error, backend)
 
 

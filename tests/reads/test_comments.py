@@ -17,6 +17,7 @@ from readmap.backend import Array, Backend, Kernel, open_backend
 from readmap.backend.compilation import host_compiler as host_compiler
 from readmap.backend.compilation import nvrtc, sources
 from readmap.backend.compilation.declarations import constant
+from readmap.cli import main
 from readmap.formats.sam import Form
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
@@ -74,7 +75,12 @@ GOOD = [
 ]
 BAD = [
     *(
-        "1:N:0:ACGT",
+        "1:X:0:ACGT",
+        "3:N:0:ACGT",
+        "1:N:0:ACGT more",
+        "1:N:0:ACGR",
+        "1:N:x:ACGT",
+        "1:N:",
         "X",
         "XX",
         "XX:Z",
@@ -137,12 +143,13 @@ def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
 
 def test_the_error_says_what_was_found(backends: str) -> None:
     backend = open_backend(backends)
-    data = fastq(["RX:Z:AC", "1:N:0:ACGT"])
+    data = fastq(["RX:Z:AC", "1:X:0:ACGT"])
     reads = expect_tags(reads_of(data, backend), backend)
     assert reads.bad is not None
     record, code = reads.bad
     error = str(bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7))
-    assert error == "reads.fq, record 7 (read): expected tags such as RX:Z:ACGT behind the name, found '1:N:0:ACGT'"
+    expected = "expected tags such as RX:Z:ACGT behind the name, or Illumina's 1:N:0:ACGT"
+    assert error == f"reads.fq, record 7 (read): {expected}, found '1:X:0:ACGT'"
 
 
 def test_an_earlier_error_stays(backends: str) -> None:
@@ -221,3 +228,25 @@ def test_own_tags_are_dropped(backends: str, module: None) -> None:
     assert put(reads, Form.TEXT, False, backend) == [b"\tRG:Z:a\tRX:Z:b", b"\tRG:Z:a", b"", b""]
     assert put(reads, Form.TEXT, True, backend) == [b"\tRX:Z:b", b"", b"", b""]
     assert put(reads, Form.BINARY, True, backend) == [b"RXZb\0", b"", b"", b""]
+
+
+def test_comments_of_illumina(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As samtools import -i has them: the sample's index as BC, and what failed the sequencer's checks."""
+    monkeypatch.chdir(tmp_path)
+    expected = {
+        "1:N:0:ACGT+TTGA": ("ACGT+TTGA", False),
+        "2:Y:18:ACGT": ("ACGT", True),
+        "1:N:0:1": (None, False),
+        "1:Y:0:7": (None, True),
+        "1:N:0:NACG": ("NACG", False),
+        "": (None, False),
+    }
+    Path("ref.fa").write_text(">c\n" + "ACGTTGCAAGTCCTAG" * 20 + "\n")
+    records = [f"@r{number} {comment}\nACGTTGCA\n+\nIIIIIIII\n" for number, comment in enumerate(expected)]
+    Path("reads.fq").write_text("".join(records))
+    assert main(["index", "ref.fa", "-q"]) == 0
+    for output in ("out.sam", "out.bam"):
+        assert main(["search", "reads.fq", "-x", "ref.fa", "-C", "-o", output, "--device", backends, "-q"]) == 0
+        with pysam.AlignmentFile(output) as file:
+            found = [(dict(record.get_tags()).get("BC"), record.is_qcfail) for record in file]
+        assert found == [*expected.values()]

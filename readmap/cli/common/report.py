@@ -56,9 +56,13 @@ class ReportOptions:
 
 
 class Show(Protocol):
-    """Shows where the work is, in words; share: the part that is done, where that is known."""
+    """Shows where the work is, in words.
 
-    def __call__(self, text: str, share: float | None = None) -> None: ...
+    share: the part of the input that has been read, where that is known, which is told in front of the words. bar: the
+    part that is done, where the words say so themselves.
+    """
+
+    def __call__(self, text: str, share: float | None = None, bar: float | None = None) -> None: ...
 
 
 class TimeLeft:
@@ -82,7 +86,7 @@ class _Log:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._said, self._left = say, time.perf_counter(), TimeLeft()
 
-    def show(self, text: str, share: float | None = None) -> None:
+    def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
         """Say it, if it is time."""
         told = self._left.told(share) + text
         if time.perf_counter() - self._said >= LOG_SECONDS:
@@ -125,7 +129,7 @@ class Report:
     def progress(self, shares_terminal: bool = False) -> Iterator[Show]:
         """A function that shows where the work is: on a terminal that shows nothing else, or now and then in a log."""
         if self._quiet or shares_terminal or sys.stderr is None:
-            yield lambda text, share=None: None
+            yield lambda text, share=None, bar=None: None
             return
         if not sys.stderr.isatty():
             yield _Log(self.say).show
@@ -139,8 +143,9 @@ class Report:
         with Progress(*columns, console=console, transient=True) as shown:
             task, left = shown.add_task("starting", total=None), TimeLeft()
 
-            def show(text: str, share: float | None = None) -> None:
-                shown.update(task, description=left.told(share) + text, total=share and 1.0, completed=share or 0.0)
+            def show(text: str, share: float | None = None, bar: float | None = None) -> None:
+                done = share or bar
+                shown.update(task, description=left.told(share) + text, total=done and 1.0, completed=done or 0.0)
 
             yield show
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import typer
 
 from readmap.backend import Backend
 from readmap.cli.common.alignments import check_files, open_outputs, progress_line, write_plot
 from readmap.cli.common.options import command
-from readmap.cli.common.report import Report
+from readmap.cli.common.report import Report, Show
 from readmap.cli.common.wording import printable
 from readmap.cli.compare.options import Options, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
@@ -64,7 +63,7 @@ def compare(context: typer.Context, options: Options) -> None:
             report.say(line)
 
 
-def _read(options: Options, backend: Backend, show: Callable[[str], None]) -> ComparisonRun:
+def _read(options: Options, backend: Backend, show: Show) -> ComparisonRun:
     """The comparison, once both files are read; raises DataError where they are no pairs and should be."""
     files = []
     for path in (options.query, options.target):
@@ -76,9 +75,7 @@ def _read(options: Options, backend: Backend, show: Callable[[str], None]) -> Co
     return ComparisonRun(options, queries, targets, backend)
 
 
-def _write(
-    run: ComparisonRun, records: Writer[Results], outputs: dict[str, ByteSink], show: Callable[[str], None]
-) -> None:
+def _write(run: ComparisonRun, records: Writer[Results], outputs: dict[str, ByteSink], show: Show) -> None:
     """Compare all, and write the results."""
     write, drawing = outputs["output"].write, None
     if "plot" in outputs:
@@ -88,7 +85,7 @@ def _write(
     began = time.perf_counter()
 
     def progress(done: int, total: int) -> None:
-        show(progress_line(done, total, time.perf_counter() - began))
+        show(progress_line(done, total, time.perf_counter() - began), bar=done / max(total, 1))
 
     write(records.begin)
     for number, results in enumerate(run.results(progress)):

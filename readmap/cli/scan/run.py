@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups, progress_line, write_plot
+from readmap.cli.common.report import Show
 from readmap.cli.scan.options import Options
 from readmap.database.formats import ScanFormat
 from readmap.database.results import Query, QueryHits
@@ -26,7 +27,7 @@ class ScanRun:
         self._cells = scan.cells(queries)
         self._hits, self.timer, self._devices = 0, Timer(), scan.pool.names
 
-    def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Callable[[str], None]) -> None:
+    def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Show) -> None:
         """Scan with all queries, and write the results."""
         scan, write, drawing = self._scan, outputs["output"].write, None
         if "plot" in outputs:
@@ -46,14 +47,14 @@ class ScanRun:
         if drawing:
             write_plot(drawing.draw, outputs["plot"], show)
 
-    def _progress(self, show: Callable[[str], None]) -> Callable[[int], None]:
+    def _progress(self, show: Show) -> Callable[[int], None]:
         """A function that takes the cells computed since its last call, and shows the progress."""
         done, began = 0, time.perf_counter()
 
         def progress(cells: int) -> None:
             nonlocal done
             done += cells
-            show(progress_line(done, self._cells, time.perf_counter() - began))
+            show(progress_line(done, self._cells, time.perf_counter() - began), bar=done / max(self._cells, 1))
 
         return progress
 

@@ -286,7 +286,8 @@ class TagOptions:
     panel: ClassVar = "Tags"
 
     comments: bool = flag(
-        "-C --comments", "Append FASTQ comments, which must be tags such as RX:Z:ACGT, to the records."
+        "-C --comments",
+        "Append FASTQ comments, tags such as RX:Z:ACGT, to the records; Illumina's, 1:N:0:ACGT, as BC, and Y as 0x200.",
     )
     keep_tags: str | None = option(
         "--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"
