@@ -29,3 +29,18 @@ def header_of(path: Path) -> list[str]:
 def names_in(folder: Path) -> list[str]:
     """What lies in a folder, in order."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def bytes_of_records(path: Path) -> list[bytes]:
+    """Each record as BAM holds it."""
+    with pysam.BGZFile(str(path)) as file:  # type: ignore[attr-defined]
+        data = file.read()
+    at = 12 + int.from_bytes(data[4:8], "little")
+    for _ in range(int.from_bytes(data[at - 4 : at], "little")):
+        at += 8 + int.from_bytes(data[at : at + 4], "little")
+    found = []
+    while at < len(data):
+        size = 4 + int.from_bytes(data[at : at + 4], "little")
+        found.append(data[at : at + size])
+        at += size
+    return found

@@ -3,7 +3,7 @@
 #include "common/portable.cuh"
 
 // The first of `count` ascending numbers that is above the bound; `count` where none is.
-HOST_DEVICE i64 first_above(const i64* numbers, i64 count, i64 bound) {
+template <class T> HOST_DEVICE i64 first_above(const T* numbers, i64 count, T bound) {
     i64 low = 0, high = count;
     while (low < high) {
         i64 middle = (low + high) >> 1;

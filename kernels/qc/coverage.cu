@@ -129,21 +129,10 @@ KERNEL void list_events(i64 begin, i64 end, const u8* bytes OF(some), const i64*
     }
 }
 
-// The first of some ascending places that is above another one.
-HOST_DEVICE i64 first_behind(const u64* places, i64 count, u64 place) {
-    i64 low = 0, high = count;
-    while (low < high) {
-        i64 middle = (low + high) >> 1;
-        if (places[middle] > place) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}
-
 // An item is a bound: how many places are not above it.
 KERNEL void find_bounds(i64 begin, i64 end, const u64* places OF(size), const u64* bounds OF(items),
                         i64* found OF(items), i64 size) {
-    FOR_EACH(item, begin, end) found[item] = first_behind(places, size, bounds[item]);
+    FOR_EACH(item, begin, end) found[item] = first_above(places, size, bounds[item]);
 }
 
 // Two lists of events become one; an item is an event of the first one, or of the second one.
@@ -154,8 +143,8 @@ KERNEL void merge_events(i64 begin, i64 end, const u64* places OF(size), const u
         bool is_first = item < size;
         i64 own = is_first ? item : item - size;
         u64 place = is_first ? places[own] : other_places[own];
-        i64 before = is_first ? first_behind(other_places, others, place)
-                     : place  ? first_behind(places, size, place - 1)
+        i64 before = is_first ? first_above(other_places, others, place)
+                     : place  ? first_above(places, size, place - 1)
                               : 0;
         merged_places[own + before] = place;
         merged_changes[own + before] = is_first ? changes[own] : other_changes[own];

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
+from alignment_files import bytes_of_records
 from oracles import duplicates as oracle
 
 from readmap.backend import Backend, open_backend
@@ -128,23 +129,8 @@ def draw_records(seed: int, count: int) -> list[pysam.AlignedSegment]:
 
 def raw(records: Sequence[pysam.AlignedSegment], folder: Path) -> list[bytes]:
     """The bytes of each record of a BAM file."""
-    path = folder / "raw.bam"
-    write(records, path, "wbu")
-    data = b"".join(read_blocks(path))
-    at = 12 + int.from_bytes(data[4:8], "little")
-    for _ in range(int.from_bytes(data[at - 4 : at], "little")):
-        at += 8 + int.from_bytes(data[at : at + 4], "little")
-    found = []
-    while at < len(data):
-        size = 4 + int.from_bytes(data[at : at + 4], "little")
-        found.append(data[at : at + size])
-        at += size
-    return found
-
-
-def read_blocks(path: Path) -> list[bytes]:
-    with pysam.BGZFile(str(path)) as file:  # type: ignore[attr-defined]
-        return [file.read()]
+    write(records, folder / "raw.bam", "wbu")
+    return bytes_of_records(folder / "raw.bam")
 
 
 def write(records: Sequence[pysam.AlignedSegment], path: Path, mode: str = "wb") -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
+from alignment_files import bytes_of_records
 from oracles import quality as oracle
 
 from readmap.backend import Backend, open_backend
@@ -134,17 +135,7 @@ def encoded(records: Records, path: Path) -> list[bytes]:
     with pysam.AlignmentFile(str(path), "wb0", header=HEADER) as file:
         for one in records:
             file.write(one)
-    data = pysam.BGZFile(str(path), "rb").read()
-    at = 8 + int.from_bytes(data[4:8], "little")
-    contigs, at = int.from_bytes(data[at : at + 4], "little"), at + 4
-    for _ in range(contigs):
-        at += 8 + int.from_bytes(data[at : at + 4], "little")
-    found = []
-    while at < len(data):
-        size = 4 + int.from_bytes(data[at : at + 4], "little")
-        found.append(data[at : at + size])
-        at += size
-    return found
+    return bytes_of_records(path)
 
 
 def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_host: bool = False) -> list[Sample]:
