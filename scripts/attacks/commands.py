@@ -26,6 +26,9 @@ VALUES += (
     "0x10",
     "1,1",
     "400,60",
+    "300,30,900,20",
+    "5,200",
+    "0.8",
     "-5,0",
     "nan,nan",
     "1K",
@@ -40,6 +43,9 @@ VALUES += (
     "tree",
     "forward",
     "sam",
+    "bam",
+    "cram",
+    "ont2d",
     "tsv",
     "bed",
     "json",
@@ -68,10 +74,15 @@ VALUES += (
 OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
-        "-T --batch-reads -t --device --sort-memory --unmapped --json --gpu-memory --index-format --level --lane "
-        "--sheet --sample -x --optical-distance --barcode-tag --metrics --report --multiqc",
-        "-p --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table -q --markdup "
-        "--remove-duplicates --duplicate-type --barcode-name",
+        "-T --batch-reads -t --device --sort-memory --xa-share --unmapped --json --gpu-memory --index-format --level "
+        "--lane --sheet --sample -x --optical-distance --barcode-tag --metrics --report --multiqc",
+        "-p --smart-pairing --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table "
+        "-q --markdup --remove-duplicates --duplicate-type --barcode-name",
+    ),
+    "mem": (
+        "-A -B -O -E -L -U -T -x -I -R -H -h -z -t -K -v -k -w -d -r -y -c -D -W -m -s -G -N -Q -X -F --long-gap "
+        "--json",
+        "-p -5 -a -C -Y -M -S -P -1 -j -q -V -u --quiet",
     ),
     "markdup": (
         "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
@@ -218,6 +229,11 @@ def _markdup(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     return ["markdup", "in.bam", *(["-o", "out.bam"] if draw.random() < 0.9 else [])], {"in.bam": _bam(draw)}
 
 
+def _mem(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
+    words, files = _pairs(draw, base)
+    return ["mem", *draw.choice(([], ["-p"])), "ref.fa", *words[1 : draw.choice((2, 3))]], files
+
+
 def _cram(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     data = _altered(draw, (base / "reads.cram").read_bytes())
     return ["search", "in.cram", "-x", "ref.fa"], {"in.cram": data}
@@ -246,6 +262,7 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("search BAM", _search("in.bam", _bam)),
     ("search CRAM", _cram),
     ("markdup", _markdup),
+    ("mem", _mem),
     ("index", _one("index", "in.fa", inputs.reference, "in.fa")),
     ("index --database", _one("index", "in.fa", inputs.proteins, "--database", "in.fa")),
     ("compare", _one("compare", "in.fa", inputs.reference, "in.fa", "other.fa")),

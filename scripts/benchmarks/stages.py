@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.common import Options, Row, timed
 from readmap.backend import Array, Backend, Kernel, buffers, open_backend
+from readmap.cli.search.kinds import Kind
 from readmap.cli.search.output import open_sink
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
@@ -44,7 +45,10 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
         stages, lines = time_chunk(whole, placed, Form.BINARY if binary else Form.TEXT, backend)
         times, seconds = max(1, count // whole.reads), dict[str, float]()
         target.unlink(missing_ok=True)
-        with open_sink(str(target), index.reference, backend, None) as out, timed(seconds, "write", backend):
+        with (
+            open_sink(str(target), Kind.BAM if binary else Kind.SAM, index.reference, backend, None) as out,
+            timed(seconds, "write", backend),
+        ):
             for _ in range(times):
                 out.write(lines)
             out.commit()

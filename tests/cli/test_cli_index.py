@@ -174,7 +174,7 @@ def test_memory_is_reported_before_it_is_taken(
 def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shown = iter([0, 1, 4, 12, 72, 1080]), list[str]()
     monkeypatch.setattr("readmap.cli.index.time.monotonic", lambda: next(clock))
-    stages = index._Stages(shown.append)
+    stages = index._Stages(lambda text, share=None, bar=None: shown.append(text))
     for told in (("read", 0, 0), ("read", 3 << 20, 0), ("sort suffixes", 0, 100), ("sort suffixes", 10, 100)):
         stages(*told)
     stages("sort suffixes", 25, 100)
