@@ -160,6 +160,8 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
     fragment, with the number behind the last record. No fragment is divided."""
     left, left_starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
     for records in reads.records(backend.chunk_bytes):
+        if len(records) == 0:
+            continue  # the first one is broken: what follows is the error
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data = np.concatenate([left, records.bytes[begin:end]])
         starts = np.concatenate([left_starts[:-1], records.starts - begin + len(left)])

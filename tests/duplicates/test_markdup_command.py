@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pysam
 import pytest
-from alignment_files import header_of, names_in, records_of
+from alignment_files import bytes_of_records, header_of, names_in, records_of
 from commands import failures
 from oracles import duplicates as oracle
 from test_duplicates import HEADER, draw_records, write
@@ -164,3 +164,17 @@ def test_failures(
 ) -> None:
     assert told in failure(capfd, "markdup", *words, *([] if code == 2 else ["--device", "cpu", "-q"]), code=code)
     assert names_in(Path()) == ["cut.bam", "in.bam", "r.fq"]
+
+
+def test_a_first_record_that_is_broken(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is in front of the error."""
+    with pysam.BGZFile(str(folder / "in.bam")) as file:  # type: ignore[attr-defined]
+        data = bytearray(file.read())
+    first = data.index(bytes_of_records(folder / "in.bam")[0])
+    data[first + 36] = ord("@")  # which no name holds
+    with pysam.BGZFile(str(tmp_path / "broken.bam"), "wb") as file:  # type: ignore[attr-defined]
+        file.write(bytes(data))
+    assert main(["markdup", str(tmp_path / "broken.bam"), "-o", str(tmp_path / "out.bam"), "--grouped", "-q"]) == 1
+    message = capfd.readouterr().err
+    assert message.startswith(f"readmap: error: {tmp_path}/broken.bam, record 1")
+    assert names_in(tmp_path) == ["broken.bam"]
