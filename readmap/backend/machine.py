@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 from collections.abc import Iterator
@@ -59,6 +60,10 @@ def available_memory(root: Path = ROOT) -> int | None:
         if limit and usage:
             files = re.search(rf"^{version.reclaimable} (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
             found.append(max(limit[0] - usage[0] + (int(files[1]) if files else 0), 0))
+    most = re.search(r"^Max address space +(\d+)", _text(root / "proc/self/limits"), re.MULTILINE)  # of ulimit -v
+    pages = _text(root / "proc/self/statm").split()
+    if most and pages:
+        found.append(max(int(most[1]) - int(pages[0]) * mmap.PAGESIZE, 0))
     return min(found, default=None)
 
 

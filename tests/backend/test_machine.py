@@ -1,5 +1,6 @@
 """Processors and memory that control groups leave, of both versions, in containers and outside."""
 
+import mmap
 import os
 from pathlib import Path
 
@@ -144,6 +145,20 @@ def test_a_container_sees_its_group_as_the_top(tmp_path: Path, group: str, mount
     assert (available_memory(root), available_processors(root)) == (GIB, 3)
     files = used_first(2 * GIB, GIB, 0, "memory/")
     assert available_memory(first(tmp_path / "1", files, group, mounted)) == GIB
+
+
+def test_a_limit_of_the_address_space(tmp_path: Path) -> None:
+    """Of ulimit -v, of which the process has taken a part."""
+    root = machine(tmp_path, "", "", {})
+    (root / "proc/self/statm").write_text(f"{GIB // mmap.PAGESIZE} 5 4 3 0 2 0\n")
+    (root / "proc/self/limits").write_text(
+        "Limit  Soft Limit\nMax address space         unlimited    unlimited    bytes\n"
+    )
+    assert available_memory(root) == 16 * GIB
+    (root / "proc/self/limits").write_text(
+        f"Limit  Soft Limit\nMax address space         {3 * GIB}    unlimited    bytes\n"
+    )
+    assert available_memory(root) == 2 * GIB
 
 
 def test_this_machine() -> None:
