@@ -1,17 +1,13 @@
 // Where sorted records of BAM lie, as an index of the file wants it.
-#include "common/bam_fields.cuh"
+#include "bam/cigar.cuh"
 #include "common/flags.cuh"
-
-enum CigarOperation { MATCH, INSERTION, DELETION, SKIP, SOFT_CLIP, HARD_CLIP, PADDING, EQUAL, DIFFERENT };
 
 // The bases of the reference that a record covers, one at least.
 HOST_DEVICE i64 covered_bases(BamFields record) {
     i64 sum = 0, count = record.flag() & UNMAPPED ? 0 : record.operation_count();
     for (i64 i = 0; i < count; ++i) {
-        u32 word = record.operation(i), operation = word & 15;
-        bool counts = operation == MATCH || operation == DELETION || operation == SKIP || operation == EQUAL ||
-                      operation == DIFFERENT;
-        sum += counts ? word >> 4 : 0;
+        u32 word = record.operation(i);
+        sum += covers_reference(word & 15) ? word >> 4 : 0;
     }
     return maximum(sum, (i64)1);
 }

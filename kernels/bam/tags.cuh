@@ -76,3 +76,10 @@ HOST_DEVICE i64 tag_number(const u8* value) {
     }
     return 0;
 }
+
+// Where a number stands among others, as that of a read group's name among the header's; `count` where it does not.
+HOST_DEVICE i64 find_number(const u64* numbers, i64 count, u64 number) {
+    i64 at = 0;
+    while (at < count && numbers[at] != number) ++at;
+    return at;
+}

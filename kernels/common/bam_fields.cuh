@@ -27,5 +27,16 @@ struct BamFields {
     // The letters, two in a byte.
     HOST_DEVICE const u8* packed() const { return bytes + FIELDS + name_length() + 4 * operation_count(); }
     HOST_DEVICE const u8* qualities() const { return packed() + (letters() + 1) / 2; }
+    HOST_DEVICE bool has_qualities() const { return letters() && *qualities() != 255; }
     HOST_DEVICE const u8* tags() const { return qualities() + letters(); }
 };
+
+struct RecordSpan {
+    BamFields record;
+    const u8* end;
+};
+
+// One of records that lie one behind the other; ends: where each ends, which all count from `origin` on.
+HOST_DEVICE RecordSpan span_of_record(const u8* bytes, const i64* ends, i64 origin, i64 item) {
+    return {{bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin)};
+}

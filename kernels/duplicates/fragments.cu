@@ -1,10 +1,10 @@
 // The records of a batch, grouped by their fragments -> what is known of each fragment.
+#include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "duplicates/fragment.cuh"
 
 // Base qualities below count nothing; what a read scores at most; and what a read that failed the sequencer's checks loses.
 const i64 LEAST_QUALITY = 15, MOST_SCORE = 16383, FAILED_SCORE = 16384;
-const u8 NO_QUALITY = 255;
 
 const i64 COUNTED_BLOCK = 1024;
 
@@ -18,11 +18,7 @@ struct ReadGroups {
     i32 barcode_tag;
 
     // Of a name that is none of the header's: as the last one of all.
-    HOST_DEVICE i64 find(u64 name) const {
-        i64 group = 0;
-        while (group < groups && names[group] != name) ++group;
-        return group;
-    }
+    HOST_DEVICE i64 find(u64 name) const { return find_number(names, groups, name); }
 };
 
 struct Cluster {
@@ -70,12 +66,12 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     bool is_behind = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
-        if (kind == 4 || kind == 5) {  // S and H
+        if (kind == SOFT_CLIP || kind == HARD_CLIP) {
             if (is_behind) clipped_last += count;
             else clipped_first += count;
         } else {
             is_behind = true;
-            if (kind == 0 || kind == 2 || kind == 3 || kind > 6) bases += count;  // M, D, N, = and X
+            if (covers_reference(kind)) bases += count;
         }
     }
     bool is_reversed = flag & REVERSED;
@@ -84,7 +80,7 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     i64 place = clamp((i64)contig_places[record.contig()] + maximum(outer, -MARGIN), (i64)0, LAST_PLACE);
     const u8* quality = record.qualities();
     i64 letters = record.letters(), score = 0;
-    if (letters && *quality != NO_QUALITY)
+    if (record.has_qualities())
         for (i64 i = 0; i < letters; ++i) score += quality[i] >= LEAST_QUALITY ? quality[i] : 0;
     score = minimum(score, MOST_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
     return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};

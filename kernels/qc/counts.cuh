@@ -1,5 +1,6 @@
 // What is counted of records: for each read group, and of each for first and second mates.
 #pragma once
+#include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "common/flags.cuh"
 

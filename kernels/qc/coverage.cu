@@ -3,6 +3,7 @@
 // A stretch that a record aligns is two events: one more from its first base on, and one less behind its last. Where its mate
 // covers the same bases and has been seen, it takes one away there, so that the pair counts once. In the order of their
 // places, events are swept: their sum up to one is the depth up to the next one.
+#include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "common/flags.cuh"
 #include "common/item_record.cuh"
@@ -73,31 +74,30 @@ HOST_DEVICE void take_away_mate(Events& events, const u8* cigar, i64 at, i64 fir
 }
 
 // The events of a record that covers; lost: where it is not known what its mate covers.
-template <class Events>
-HOST_DEVICE void put_events(Events& events, BamFields record, const u8* end, Layout layout, u64* lost) {
+template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan span, Layout layout, u64* lost) {
+    BamFields record = span.record;
     i64 flag = record.flag();
     if (flag & LEFT_OUT || record.contig() < 0) return;
-    u64 name = text_of_tag(record.tags(), end, 'R' | 'G' << 8);
-    i64 group = 0;
-    while (group < layout.groups && layout.names[group] != name) ++group;
+    u64 name = text_of_tag(record.tags(), span.end, 'R' | 'G' << 8);
+    i64 group = find_number(layout.names, layout.groups, name);
     i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
     u64 contig = (u64)layout.samples[group] << PLACE_BITS | (u64)start;
     bool is_later = record.position() > record.mate_position() ||
                     (record.position() == record.mate_position() && flag & SECOND_MATE);
     bool has_mate = flag & PROPER_PAIR && !(flag & SUPPLEMENTARY) && record.mate_contig() == record.contig();
-    const u8* mate = has_mate && is_later ? find_tag(record.tags(), end, 'M' | 'C' << 8) : nullptr;
+    const u8* mate = has_mate && is_later ? find_tag(record.tags(), span.end, 'M' | 'C' << 8) : nullptr;
     if (has_mate && is_later && lost && (!mate || *mate != 'Z')) atomic_add(lost + layout.samples[group], 1);
     i64 at = record.position();
     for (i64 i = 0; i < record.operation_count() && at < length; ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
-        if (kind == 0 || kind == 7 || kind == 8) {  // M, = and X
+        if (is_aligned(kind)) {
             i64 behind = minimum(at + count, length);
             if (at < behind) {
                 put_stretch(events, contig + (u64)at, contig + (u64)behind, 1);
                 if (mate && *mate == 'Z') take_away_mate(events, mate + 1, record.mate_position(), at, behind, contig);
             }
         }
-        if (kind == 0 || kind == 2 || kind == 3 || kind > 6) at += count;  // D and N too
+        if (covers_reference(kind)) at += count;
     }
 }
 
@@ -106,9 +106,10 @@ HOST_DEVICE void put_events(Events& events, BamFields record, const u8* end, Lay
 KERNEL void count_events(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
                          Layout layout, i64* events OF(items), i64* border OF(1), u64* lost OF(some), i64 records) {
     FOR_EACH(item, begin, end) {
-        BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
+        RecordSpan span = span_of_record(bytes, ends, origin, item);
+        BamFields record = span.record;
         Counter counter = {0};
-        put_events(counter, record, bytes + (ends[item] - origin), layout, lost);
+        put_events(counter, span, layout, lost);
         events[item] = counter.events;
         if (item == records - 1)
             *border =
@@ -124,8 +125,7 @@ KERNEL void list_events(i64 begin, i64 end, const u8* bytes OF(some), const i64*
         i64 first = item ? event_ends[item - 1] : 0;
         if (first == event_ends[item]) continue;
         Writer writer = {places + first, changes + first};
-        put_events(writer, {bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin), layout,
-                   nullptr);
+        put_events(writer, span_of_record(bytes, ends, origin, item), layout, nullptr);
     }
 }
 

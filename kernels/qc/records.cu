@@ -8,7 +8,6 @@ const i64 SECTION = 1024;
 const i64 NOT_COUNTED = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
 
 const i64 SURE_MAPQ = 5;  // of samtools flagstat
-const u8 NO_QUALITY = 255;
 
 const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
 // AGATCGGAAGAG, CTGTCTCTTATA and TGGAATTCTCGG, in letters of four bits.
@@ -22,10 +21,10 @@ KERNEL void find_units(i64 begin, i64 end, const u8* bytes OF(some), const i64* 
                        const u64* names OF(groups), u64* units OF(items), u32* numbers OF(items), i32* longest OF(1),
                        i64 groups) {
     FOR_EACH(item, begin, end) {
-        BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
-        u64 name = text_of_tag(record.tags(), bytes + (ends[item] - origin), 'R' | 'G' << 8);
-        i64 group = 0, flag = record.flag();
-        while (group < groups && names[group] != name) ++group;
+        RecordSpan span = span_of_record(bytes, ends, origin, item);
+        BamFields record = span.record;
+        u64 name = text_of_tag(record.tags(), span.end, 'R' | 'G' << 8);
+        i64 group = find_number(names, groups, name), flag = record.flag();
         units[item] = (u64)(group * MATES + ((flag & PAIRED) && (flag & SECOND_MATE) && !(flag & FIRST_MATE)));
         numbers[item] = (u32)item;
         if (record.letters() > fresh(longest)) atomic_max(longest, (i32)record.letters());
@@ -41,15 +40,6 @@ HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
         else high = middle;
     }
     return low;
-}
-
-struct Place {
-    BamFields record;
-    const u8* end;
-};
-
-HOST_DEVICE Place place_of(const u8* bytes, const i64* ends, i64 origin, i64 item) {
-    return {{bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin)};
 }
 
 // Whether a read's mate lies on another contig.
@@ -98,7 +88,7 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
     // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
     u64 point = mix(window ^ (u64)sum << 48) >> 48;
     if (known) block_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
-    if (qualities[0] != NO_QUALITY)
+    if (record.has_qualities())
         block_add(counted + MEAN_QUALITY + minimum((2 * sum + letters) / (2 * letters), QUALITIES - 1), 1);
     for (i64 a = 0; a < ADAPTERS; ++a)
         if (found[a] >= 0)
@@ -133,8 +123,8 @@ HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts,
             at += left;
             left = 0;
             i64 count = record.operation(next) >> 4, kind = record.operation(next++) & 15;
-            if (kind == 1 || kind == 4) at += count;       // I and S
-            else if (kind == 0 || kind > 6) left = count;  // M, = and X
+            if (kind == INSERTION || kind == SOFT_CLIP) at += count;
+            else if (is_aligned(kind)) left = count;
         }
         i64 letter = at + aligned - begun;
         if (aligned >= begun + left || letter >= letters) return;
@@ -151,11 +141,11 @@ HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
     bool is_behind = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
-        if (kind == 4) {  // S
+        if (kind == SOFT_CLIP) {
             if (is_behind) behind -= count;
             else first += count;
         }
-        is_behind |= kind != 4 && kind != 5;
+        is_behind |= kind != SOFT_CLIP && kind != HARD_CLIP;
     }
     if (record.flag() & REVERSED) {
         i64 last = record.letters() - first;
@@ -167,20 +157,20 @@ HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
     if (behind < CYCLES) block_add(counted + BEHIND_ALIGNED + behind, 1);
 }
 
-HOST_DEVICE void count_alignment(Place place, u32* counted, Counts counts, i64 unit) {
-    BamFields record = place.record;
+HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i64 unit) {
+    BamFields record = span.record;
     i64 bases = 0, flag = record.flag();
     for (i64 i = 0; i < record.operation_count(); ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
-        if (kind < 2 || kind == 7 || kind == 8) bases += count;  // M, I, = and X
+        if (is_aligned(kind) || kind == INSERTION) bases += count;
     }
     block_add(counted + ALIGNED_BASES, (u32)bases);
-    if (const u8* value = find_tag(record.tags(), place.end, 'N' | 'M' << 8))
+    if (const u8* value = find_tag(record.tags(), span.end, 'N' | 'M' << 8))
         block_add(counted + DIFFERENCES, (u32)tag_number(value));
     if (!is_primary(flag)) return;
     if (!record.mapq()) block_add(counted + WITHOUT_MAPQ, 1);
     if (!(flag & NOT_COUNTED)) block_add(counted + MAPQ + record.mapq(), 1);
-    const u8* md = find_tag(record.tags(), place.end, 'M' | 'D' << 8);
+    const u8* md = find_tag(record.tags(), span.end, 'M' | 'D' << 8);
     if (md && *md == 'Z') {
         count_aligned(record, counted);
         count_mismatches(record, md, counts, unit);
@@ -199,15 +189,15 @@ KERNEL void count_records(i64 begin, i64 end, const u8* bytes OF(some), const i6
             for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH) counted[i] = 0;
             block_sync();
             for (i64 at = first + block_thread(); at < behind; at += BLOCK_WIDTH) {
-                Place place = place_of(bytes, ends, origin, order[at]);
-                i64 flag = place.record.flag() & (FLAGS - 1), letters = place.record.letters();
+                RecordSpan span = span_of_record(bytes, ends, origin, order[at]);
+                i64 flag = span.record.flag() & (FLAGS - 1), letters = span.record.letters();
                 block_add(counted + FLAG + flag, 1);
                 block_add(counted + FLAG_LETTERS + flag, (u32)letters);
-                count_apart(place.record, counted);
+                count_apart(span.record, counted);
                 if (!letters) atomic_add(counts.empty + unit * FLAGS + flag, 1);
                 if (!letters || flag & SECONDARY) continue;
-                if (is_primary(flag)) count_read(place.record, counted, counts, unit);
-                if (!(flag & UNMAPPED)) count_alignment(place, counted, counts, unit);
+                if (is_primary(flag)) count_read(span.record, counted, counts, unit);
+                if (!(flag & UNMAPPED)) count_alignment(span, counted, counts, unit);
             }
             block_sync();
             for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH)
@@ -237,10 +227,10 @@ KERNEL void count_cycles(i64 begin, i64 end, const u8* bytes OF(some), const i64
             for (i64 i = block_thread(); i < TILE_CYCLES * BASES; i += BLOCK_WIDTH) bases[i] = 0;
             block_sync();
             for (i64 at = first + block_thread() / ABREAST; at < behind; at += DEEP) {
-                BamFields record = place_of(bytes, ends, origin, order[at]).record;
+                BamFields record = span_of_record(bytes, ends, origin, order[at]).record;
                 i64 flag = record.flag(), letters = record.letters();
                 if (!is_primary(flag)) continue;
-                bool is_reversed = flag & REVERSED;
+                bool is_reversed = flag & REVERSED, has_qualities = record.has_qualities();
                 const u8 *own = record.qualities(), *packed = record.packed();
                 for (i64 i = block_thread() % ABREAST; i < minimum(TILE_CYCLES, letters - tile); i += ABREAST) {
                     i64 letter = is_reversed ? letters - 1 - tile - i : tile + i,
@@ -248,7 +238,7 @@ KERNEL void count_cycles(i64 begin, i64 end, const u8* bytes OF(some), const i64
                     if (is_reversed && base < 4) base = 3 - base;
                     block_add(bases + i * BASES + base, 1);
                     u8 quality = own[letter];
-                    if (quality != NO_QUALITY)
+                    if (has_qualities)
                         block_add(qualities + i * QUALITY_WORDS + minimum((i64)quality, QUALITIES - 1), 1);
                 }
             }

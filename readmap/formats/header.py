@@ -27,12 +27,11 @@ MOST_LETTERS = 1 << 26
 
 @dataclass(frozen=True)
 class Group:
-    """A read group of a header: its ID, and its library, LB, its sample, SM, and its lane, PU, where it names them."""
+    """A read group of a header: its ID, and its library, LB, and its sample, SM, where it names them."""
 
     name: str
     library: str | None = None
     sample: str | None = None
-    unit: str | None = None
 
 
 def header_lines(
@@ -73,7 +72,7 @@ def sorted_header(given: Sequence[str], version: str, command_line: str, order: 
 def read_groups(lines: Sequence[str]) -> list[Group]:
     """The read groups of a header's lines."""
     found = [_fields(line) for line in lines if line.startswith("@RG\t")]
-    return [Group(fields["ID"], *(fields.get(name) for name in ("LB", "SM", "PU"))) for fields in found]
+    return [Group(fields["ID"], *(fields.get(name) for name in ("LB", "SM"))) for fields in found]
 
 
 def program_name(given: Sequence[str]) -> str:

@@ -20,11 +20,23 @@ from readmap.qc.coverage import BREADTHS
 
 Numbers = NDArray[np.int64]
 
-PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED = 1, 2, 4, 8
-FIRST, SECOND, SECONDARY, FAILED, DUPLICATE, SUPPLEMENTARY = 64, 128, 256, 512, 1024, 2048
+PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLICATE, SUPPLEMENTARY = (
+    constant("common/flags.cuh", name)
+    for name in (
+        "PAIRED",
+        "PROPER_PAIR",
+        "UNMAPPED",
+        "MATE_UNMAPPED",
+        "FIRST_MATE",
+        "SECOND_MATE",
+        "SECONDARY",
+        "FAILED_CHECKS",
+        "DUPLICATE_RECORD",
+        "SUPPLEMENTARY",
+    )
+)
 _FLAGS = np.arange(FLAGS)
 _PRIMARY = (_FLAGS & (SECONDARY | SUPPLEMENTARY)) == 0
-_PAIR_MAPPED = _PRIMARY & ((_FLAGS & (PAIRED | UNMAPPED | MATE_UNMAPPED)) == PAIRED)
 
 #: Names of the adapters that kernels/qc/records.cu looks for.
 ADAPTER_NAMES = ("Illumina universal", "Nextera", "small RNA 3'")
