@@ -67,7 +67,7 @@ def markdup(context: typer.Context, options: Options) -> None:
         reads = stack.enter_context(open_alignments(options.alignments, options.grouped, backend.threads))
         memory = parse_size("--sort-memory", options.sort_memory)
         quality = stack.enter_context(open_quality(options.quality, survey))
-        to_mark = reads, memory, duplicates, backend, report.command_line, [survey] if survey else []
+        to_mark = reads, memory, duplicates, backend, report.command_line, survey
         sink = stack.enter_context(open_marked(options.path, *to_mark))
         outputs: list[ByteSink] = [sink]
         if options.duplicates.metrics is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,14 @@ from readmap.bam.blocks import block_codec
 from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortedRecords, SortOrder, host_keys, sort_records
-from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput
+from readmap.bam.sorted_output import BamIndex, SortedOutput
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.header import Group, read_groups, sorted_header
+from readmap.formats.header import read_groups, sorted_header
 from readmap.formats.output import open_output
 from readmap.formats.sam import binary_header
+from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__
 
@@ -39,13 +39,6 @@ TYPE_TAG = "DT"
 _BEGIN = Kernel("duplicates/fragments", "begin_fragments")
 
 Places = NDArray[np.int64]
-
-
-class HeaderObserver(Observer, Protocol):
-    """An observer that hears of the header first."""
-
-    def begin(self, groups: Sequence[Group], contigs: Sequence[tuple[str, int]]) -> None:
-        """The read groups, and the names and lengths of the contigs."""
 
 
 @contextlib.contextmanager
@@ -84,11 +77,11 @@ def open_marked(
     duplicates: Duplicates,
     backend: Backend,
     command: str,
-    observers: Sequence[HeaderObserver] = (),
+    survey: Survey | None = None,
 ) -> Iterator[SortedOutput]:
     """Sorted BAM with its index, whose duplicates are marked, and which has its header.
 
-    memory: bytes to sort in; None takes a quarter of what is available. command: for the header. observers: hear of the
+    memory: bytes to sort in; None takes a quarter of what is available. command: for the header. survey: hears of the
     header, then of the records that are written.
     """
     available, threads = available_memory(), backend.threads
@@ -96,15 +89,17 @@ def open_marked(
     lengths = [length for _, length in reads.contigs]
     groups = read_groups(reads.header)
     duplicates.begin(groups, lengths)
-    for observer in observers:
-        observer.begin(groups, reads.contigs)
+    if survey is not None:
+        survey.begin(groups, reads.contigs)
     with contextlib.ExitStack() as opened:
         bam = opened.enter_context(block_codec().open(open_output(path), threads, LEVEL))
         index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)
         held = None
         if backend.memory() is not None:
             held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * backend.chunk_bytes)
-        output = SortedOutput(bam, memory, index, CpuBackend(threads), bam.buffer, held, duplicates, observers)
+        output = SortedOutput(
+            bam, memory, index, CpuBackend(threads), bam.buffer, held, duplicates, [survey] if survey else []
+        )
         opened.pop_all()
     with output:
         lines = sorted_header(reads.header, __version__, command, SortOrder.COORDINATE)

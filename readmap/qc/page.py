@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from readmap.duplicates.metrics import LibraryMetrics
 from readmap.qc.coverage import BREADTHS
 from readmap.qc.plots import Plot, Row, plots_of
 from readmap.qc.tally import Depths, Sample, Tally, share
@@ -17,8 +17,18 @@ from readmap.version import __version__
 MOST_ROWS = 5_000
 
 
-def write_page(samples: Sequence[Sample], libraries: Sequence[LibraryMetrics], output: str, command: str) -> str:
-    """The page. libraries: of which duplicates were marked. output: what it is about; command: that made it."""
+@dataclass(frozen=True)
+class Table:
+    """What others tell of a run: a section of its own."""
+
+    title: str
+    about: str
+    columns: Row
+    rows: Sequence[Row]
+
+
+def write_page(samples: Sequence[Sample], tables: Sequence[Table], output: str, command: str) -> str:
+    """The page. tables: behind the samples. output: what it is about; command: that made it."""
     names = [sample.name for sample in samples]
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
     links = "".join(f'<li><a href="#s{number}">{escape(name)}</a></li>' for number, name in enumerate(names))
@@ -35,7 +45,7 @@ def write_page(samples: Sequence[Sample], libraries: Sequence[LibraryMetrics], o
             f'<nav aria-label="Samples"><ul>{links}</ul></nav>' if len(names) > 1 else "",
             "</header>\n<main>\n",
             *(_section(sample, number, len(samples) == 1) for number, sample in enumerate(samples)),
-            _duplicates(libraries),
+            *map(_further, tables),
             "</main>\n</body></html>\n",
         ]
     )
@@ -129,36 +139,10 @@ def _contigs(depths: Depths) -> str:
     return f'<div class="table"><h3>Coverage by contig</h3>{_table(columns, rows, tall=True)}{told}</div>\n'
 
 
-def _duplicates(libraries: Sequence[LibraryMetrics]) -> str:
-    """The metrics of the libraries whose duplicates were marked."""
-    if not libraries:
-        return ""
-    columns = (
-        "Library",
-        "Pairs",
-        "Duplicate pairs",
-        "Optical",
-        "Other reads",
-        "Duplicates of these",
-        "Share",
-        "Library size",
-    )
-    rows = [
-        (
-            one.name,
-            f"{one.pairs:,}",
-            f"{one.pair_duplicates:,}",
-            f"{one.optical_duplicates:,}",
-            f"{one.unpaired:,}",
-            f"{one.unpaired_duplicates:,}",
-            percent(one.share),
-            f"{one.size:,}" if one.size else "unknown",
-        )
-        for one in libraries
-    ]
+def _further(table: Table) -> str:
     return (
-        '<section aria-labelledby="duplicates"><h2 id="duplicates">Duplicates</h2>'
-        f'<div class="table"><h3>By library</h3>{_table(columns, rows)}</div></section>\n'
+        f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
+        f'<div class="table"><h3>{escape(table.about)}</h3>{_table(table.columns, table.rows)}</div></section>\n'
     )
 
 

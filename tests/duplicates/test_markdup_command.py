@@ -115,7 +115,10 @@ def test_lost_mates(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 def test_from_python(folder: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out.bam", tmp_path / "m.txt"
-    libraries = readmap.mark_duplicates(folder / "in.bam", out, metrics=told, device="cpu", threads=2)
+    page = tmp_path / "page.html"
+    libraries = readmap.mark_duplicates(folder / "in.bam", out, metrics=told, report=page, device="cpu", threads=2)
+    assert f"{sum(one.has_tag('RG') and not one.flag & 0x900 for one in RECORDS):,}" in page.read_text()
+    assert "<h2>Duplicates</h2>" in page.read_text()
     assert records_of(out) == expected(folder, tmp_path)
     assert [one.name for one in libraries] == ["Unknown Library", "x", "y"]
     assert sum(one.optical_duplicates for one in libraries) == len(oracle.find(RECORDS).optical)

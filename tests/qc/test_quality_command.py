@@ -103,7 +103,7 @@ def test_duplicates_are_seen(folder: Path, usual: dict[str, str], tmp_path: Path
     marked = reported(folder, tmp_path / "marked", "--markdup", device=backends)
     assert marked["m/s.flagstat"] == pysam.samtools.flagstat(str(tmp_path / "marked/o.bam")) != usual["m/s.flagstat"]
     assert "DuplicationMetrics" in marked["m/s.markdup.txt"]
-    assert 'id="duplicates"' in marked["page"]
+    assert "<h2>Duplicates</h2>" in marked["page"]
     removed = reported(folder, tmp_path / "removed", "--remove-duplicates", device=backends)
     assert removed["m/s.flagstat"] == pysam.samtools.flagstat(str(tmp_path / "removed/o.bam"))
     assert json.loads(removed["quality"])[0]["coverage"] == json.loads(marked["quality"])[0]["coverage"]

@@ -14,6 +14,7 @@ from test_survey import CONTIGS, draw_records, encoded, surveyed
 
 from readmap.backend import open_backend
 from readmap.duplicates.metrics import LibraryMetrics
+from readmap.duplicates.tables import duplicates_table
 from readmap.qc.charts import Axis, Line, line_chart
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
@@ -23,7 +24,7 @@ from readmap.qc.tally import Sample
 
 VOID = {"meta", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-LIBRARIES = [LibraryMetrics("x<y", 10, 200, 3, 4, 1, 20, 2)]
+TABLES = [duplicates_table([LibraryMetrics("x<y", 10, 200, 3, 4, 1, 20, 2)])]
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +167,7 @@ class _Reader(html.parser.HTMLParser):
 
 
 def test_page(samples: list[Sample]) -> None:
-    page = write_page(samples, LIBRARIES, "a&b.bam", "readmap search <x>")
+    page = write_page(samples, TABLES, "a&b.bam", "readmap search <x>")
     reader = _Reader()
     reader.feed(page)
     assert reader.open == []
@@ -176,7 +177,7 @@ def test_page(samples: list[Sample]) -> None:
     assert "a&amp;b.bam" in page
     assert "readmap search &lt;x&gt;" in page
     assert "x&lt;y" in page
-    assert page == write_page(samples, LIBRARIES, "a&b.bam", "readmap search <x>")
+    assert page == write_page(samples, TABLES, "a&b.bam", "readmap search <x>")
     assert f"{samples[0].tally.reads:,}" in page
 
 
@@ -201,7 +202,7 @@ def test_pictures_of_the_page(samples: list[Sample], tmp_path: Path, width: int,
     """Drawn in light and dark, and on a narrow screen no wider than that."""
     from matplotlib.image import imread
 
-    (tmp_path / "p.html").write_text(write_page(samples, LIBRARIES, "o.bam", "readmap"))
+    (tmp_path / "p.html").write_text(write_page(samples, TABLES, "o.bam", "readmap"))
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={width},1600"]
     options += ["--blink-settings=preferredColorScheme=0"] if dark else []
     call = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path}/profile", f"--screenshot={tmp_path}/p.png"]

@@ -12,6 +12,7 @@ from readmap.backend import Backend
 from readmap.cli.common.options import option
 from readmap.cli.common.wording import percent, printable
 from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.tables import duplicates_table
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.qc.multiqc import file_name, multiqc_files
@@ -67,9 +68,9 @@ class Quality:
         if self._survey is None:
             return {}
         self._samples = self._survey.samples(os.path.basename(output).split(".")[0])
-        libraries = duplicates.libraries if duplicates else []
+        tables = [duplicates_table(duplicates.libraries)] if duplicates else []
         if self._options.page is not None:
-            page = write_page(self._samples, libraries, printable(output), printable(command))
+            page = write_page(self._samples, tables, printable(output), printable(command))
             self.outputs[0].write(page.encode("utf-8", "backslashreplace"))
         if self._options.multiqc is not None:
             files = multiqc_files(self._samples)
