@@ -157,6 +157,25 @@ KERNEL void mark_same_names(i64 begin, i64 end, const u8* bytes OF(some), const 
         same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
 }
 
+// An item is a slot of a pair: the number of its read, or -1 for a mate that is absent.
+KERNEL void place_reads(i64 begin, i64 end, const i64* slots OF(items), const i64* name_starts OF(reads),
+                        const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads),
+                        const i32* lengths OF(reads), const i64* quality_starts OF(reads), const u8* marks OF(reads),
+                        i64* new_name_starts OF(items), i32* new_name_lengths OF(items),
+                        i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
+                        i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
+    FOR_EACH(slot, begin, end) {
+        i64 read = slots[slot];
+        bool is_here = read >= 0;
+        new_name_starts[slot] = is_here ? name_starts[read] : 0;
+        new_name_lengths[slot] = is_here ? name_lengths[read] : 0;
+        new_sequence_starts[slot] = is_here ? sequence_starts[read] : 0;
+        new_lengths[slot] = is_here ? lengths[read] : 0;
+        new_quality_starts[slot] = is_here ? quality_starts[read] : -1;
+        new_marks[slot] = is_here ? marks[read] : READ_ABSENT;
+    }
+}
+
 KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, begin, end) {

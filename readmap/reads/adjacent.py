@@ -14,12 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from readmap.backend import Backend, Kernel
-from readmap.reads.alignment_chunks import ABSENT
-from readmap.reads.parsing import PARSED, Reads
+from readmap.reads.parsing import BY_RECORD, Reads
 
-_MARK = Kernel("reads/reads", "mark_same_names")
+_MARK, _PLACE = Kernel("reads/reads", "mark_same_names"), Kernel("reads/reads", "place_reads")
 
-#: The place of what stands for the mate of a single read, among the reads and it.
+#: Of a slot: what stands there is the mate that a single read does not have.
 _NOBODY = -1
 
 
@@ -38,9 +37,8 @@ def with_mates(reads: Reads, backend: Backend) -> Reads:
     slots = np.full(2 * len(firsts), _NOBODY)
     slots[::2] = firsts
     slots[1::2][has_mate] = firsts[has_mate] + 1
-    absent = dict.fromkeys(PARSED, 0) | {"marks": int(ABSENT["marks"][0])}
-    arrays = {}
-    for name, value in absent.items():
-        held = backend.to_host(getattr(reads, name))
-        arrays[name] = backend.to_device(np.append(held, held.dtype.type(value))[slots])
+    held = {name: getattr(reads, name) for name in BY_RECORD}
+    arrays = {name: backend.empty(len(slots), array.dtype) for name, array in held.items()}
+    made = {f"new_{name}": array for name, array in arrays.items()}
+    backend.launch(_PLACE, len(slots), slots=backend.to_device(slots), **held, **made, reads=reads.count)
     return replace(reads, **arrays, count=len(slots), paired=True, has_singles=not has_mate.all())

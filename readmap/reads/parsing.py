@@ -73,12 +73,12 @@ class Reads:
 
     def part(self, first: int, last: int) -> Reads:
         """The records [first, last) alone."""
-        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in _BY_RECORD})
+        return replace(self, count=last - first, **{name: getattr(self, name)[first:last] for name in BY_RECORD})
 
 
 #: The arrays of Reads that have an element a record, and those of them that its text tells.
-PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
-_BY_RECORD = (*PARSED, "marks")
+_PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+BY_RECORD = (*_PARSED, "marks")
 
 
 def find_reads(
@@ -114,7 +114,7 @@ def find_reads(
         records,
         bytes=data,
         line_ends=line_ends,
-        **{name: getattr(reads, name) for name in PARSED},
+        **{name: getattr(reads, name) for name in _PARSED},
         error=error,
         lines_a_record=lines_a_record,
         longest_read=LONGEST_READ,

@@ -54,7 +54,7 @@ VALID = (
     _plain("index ref.fa --structure tree -o new.readmap --64-bit", "small"),
     _plain(f"info {INDEX} --check"),
     _plain(f"info {WIDE} --check"),
-    _search("reads.fq -C"),
+    _search("reads.fq -C --smart-pairing"),
     _search("blocked.fq.gz"),
     _search("r1.fq r2.fq --sort --sort-order queryname", output="out.bam"),
     _search("reads.fq -A 33"),
