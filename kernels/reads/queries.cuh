@@ -8,6 +8,9 @@
 #pragma once
 #include "common/packed.cuh"
 
+// What is known of a read. One that is absent keeps the place of a mate, has no letters and no record.
+enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2, READ_ABSENT = 4, READ_FAILED = 8 };
+
 struct Queries {
     const u64* words OF(some);
     const i64* block_offsets OF((reads - 1 >> lane_bits) + 2);  // where each block's words begin
@@ -28,7 +31,8 @@ struct Queries {
     }
     HOST_DEVICE Words bases(i64 slot, i32 orientation) const { return plane(slot, orientation); }
     HOST_DEVICE Words mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }
+    // Whether an orientation is the reverse complement of the read as it was sequenced.
+    HOST_DEVICE bool reversed(i64 slot, i32 orientation) const {
+        return (orientation != 0) != ((flags[slot] & READ_FLIPPED) != 0);
+    }
 };
-
-// What is known of a read. One that is absent keeps the place of a mate, has no letters and no record.
-enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2, READ_ABSENT = 4, READ_FAILED = 8 };

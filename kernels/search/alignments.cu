@@ -28,12 +28,14 @@ KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference re
         alignments.mapqs[entry] = plan.mapqs[entry];
         // The rival's score counted bonuses for ends that it reached; it is reported without those that this place earned.
         Clips clips = clips_of(aligned.operations, aligned.count);
-        i32 bonuses = ((clips.left == 0) + (clips.right == 0)) * scoring.clip_penalty;
+        bool reversed = queries.reversed(slot, window.orientation);
+        i32 bonuses =
+            (clips.left == 0 ? scoring.left_clip(reversed) : 0) + (clips.right == 0 ? scoring.right_clip(reversed) : 0);
         alignments.seconds[entry] = maximum(plan.seconds[entry] - bonuses, 0);
         alignments.scores[entry] = measured.score;
         alignments.edit_distances[entry] = measured.edits;
         alignments.reference_ends[entry] = measured.reference_end;
-        alignments.reversed[entry] = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+        alignments.reversed[entry] = reversed;
     }
 }
 

@@ -93,7 +93,7 @@ HOST_DEVICE Measure measure(const Aligned& aligned, const Scoring& scoring) {
                 result.edits += different;
             }
         } else if (operation != CLIPPED) {
-            result.score -= scoring.gap((i32)length);
+            result.score -= operation == INSERTED ? scoring.insertion((i32)length) : scoring.deletion((i32)length);
             result.edits += (i32)length;
         }
         if (operation != INSERTED && operation != CLIPPED) result.reference_end += length;

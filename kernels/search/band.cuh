@@ -3,6 +3,7 @@
 #pragma once
 #include "reads/queries.cuh"
 #include "index/reference.cuh"
+#include "search/scoring.cuh"
 #include "search/windows.cuh"
 
 // Codes of a column beside 0..3: an ambiguous base of the read, one of the reference, a place outside the contig.
@@ -14,7 +15,7 @@ struct Band {
     i64 first;  // reference position of column 0 in row 0
     i64 contig_begin, contig_end;
     i32 length, width;
-    bool read_unclear, text_unclear;
+    bool reversed, read_unclear, text_unclear;
 
     HOST_DEVICE i32 query_code(i32 row) const {
         if (row >= length) return READ_UNCLEAR;
@@ -26,6 +27,10 @@ struct Band {
         if (position < contig_begin || position >= contig_end) return OUTSIDE;
         if (text_unclear && reference->reach(position, 1) == 0) return TEXT_UNCLEAR;
         return reference->packed().base(position);
+    }
+    // What an alignment earns by a pair of bases in this row.
+    HOST_DEVICE i32 bonus(i32 row, const Scoring& scoring) const {
+        return (row == 0 ? scoring.left_clip(reversed) : 0) + (row + 1 == length ? scoring.right_clip(reversed) : 0);
     }
     HOST_DEVICE bool plain() const {
         return !text_unclear && first >= contig_begin && first + length + width <= contig_end;
@@ -51,6 +56,7 @@ HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64
                 end,
                 length,
                 width,
+                queries.reversed(slot, window.orientation),
                 (queries.flags[slot] & READ_AMBIGUOUS) != 0,
                 !reference.clear(low, maximum(high, low + 1))};
 }

@@ -83,7 +83,8 @@ KERNEL void confirm_beside(i64 begin, i64 end, ReadTexts texts, Queries queries,
         const Mate &own = record & 1 ? pair.second : pair.first, &guide = record & 1 ? pair.first : pair.second;
         placements.unsettled[slot] = placements.left[slot], placements.unsettled[guide.slot] = settled[item] = 0;
         if (own.chosen < 0 || own.untested_deficit < NEGLIGIBLE) continue;
-        if (!is_alignment(own.windows[own.chosen], own.length, scoring)) continue;
+        const Window& window = own.windows[own.chosen];
+        if (!is_alignment(window, own.length, own.reversed(window), scoring)) continue;
         Cost cost = pair.cost(pair.first.chosen, pair.second.chosen);
         if (cost.total == FAR) continue;
         Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_variant);

@@ -101,7 +101,7 @@ template <i32 WIDTH> struct Tracing {
         while (true) {
             BestCell best = fill_band(bands[i], rules, Steps<WIDTH>{steps});
             Path path = {0, 0, 0};
-            bool is_last = rules.clip_penalty == 0;
+            bool is_last = rules.both_clips() == 0;
             if (group_lane() == 0) {
                 path = walk_back(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
                 is_last = is_last || holds(i, path);
@@ -110,7 +110,7 @@ template <i32 WIDTH> struct Tracing {
                 if (group_lane() == 0) keep(i, path);
                 return;
             }
-            rules.clip_penalty = 0;
+            rules.clip_5 = rules.clip_3 = 0;
         }
     }
 #ifndef __CUDACC__
@@ -123,7 +123,7 @@ template <i32 WIDTH> struct Tracing {
         u32 rest = 0;
         for (i32 i = 0; i < count; ++i) {
             Path path = walk_back(bands[i], cells[i], LaneSteps<WIDTH>{steps, i}, extensions.cigar(entries[i]));
-            if (scoring.clip_penalty && !holds(i, path)) rest |= 1u << i;
+            if (scoring.both_clips() && !holds(i, path)) rest |= 1u << i;
             else keep(i, path);
         }
         return rest;

@@ -80,7 +80,7 @@ KERNEL void list_places(i64 begin, i64 end, Queries queries, Reference reference
         Diagonal found;
         walk.find(item, scoring, found, slot);
         i32 length = queries.lengths[slot];
-        bool reversed = (found.orientation != 0) != ((queries.flags[slot] & READ_FLIPPED) != 0);
+        bool reversed = queries.reversed(slot, found.orientation);
         // A diagonal begins less than a read in front of the reference.
         u64 at = (u64)(found.diagonal + (reversed ? length : 0) + length);
         keys[place] = ((u64)walk.read << 1 | reversed) << END_BITS | at;

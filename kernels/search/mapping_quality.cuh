@@ -61,8 +61,8 @@ struct Qualities {
 // Those of a read in orientation 0, or reversed.
 HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
     i64 start = texts.quality_starts[queries.order[slot]];
-    bool flipped = (queries.flags[slot] & READ_FLIPPED) != 0;
-    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot], reversed != flipped};
+    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot],
+                     queries.reversed(slot, reversed)};
 }
 
 // The differences of a window without gaps that are rather the sample's than the sequencer's.
@@ -116,9 +116,9 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
     }
     const i32 most = NEGLIGIBLE * 100;
     left = laid.begin > 0 ? most : left, right = laid.end < qualities.length ? most : right;
-    i32 left_points = window.begin ? window.begin * scoring.match + scoring.clip_penalty : 0;
-    i32 right_points =
-        window.end < qualities.length ? (qualities.length - window.end) * scoring.match + scoring.clip_penalty : 0;
+    i32 left_clipped = window.begin, right_clipped = qualities.length - window.end;
+    i32 left_points = left_clipped ? left_clipped * scoring.match + scoring.left_clip(laid.reversed) : 0;
+    i32 right_points = right_clipped ? right_clipped * scoring.match + scoring.right_clip(laid.reversed) : 0;
     left = minimum(left, in_phred(left_points, variant, scoring));
     return inside + left + minimum(right, in_phred(right_points, variant, scoring));
 }

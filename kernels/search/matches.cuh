@@ -17,7 +17,7 @@ HOST_DEVICE bool equal_at(const Laid& laid, i32 position, i32 bases) {
 // Whether a gap to a segment that is not near pays, or whether it may be the better one of two that a gap joins to an
 // alignment of min_score. The lesser one may be too short to have a seed.
 HOST_DEVICE bool is_worth(const Segment& segment, const Scoring& scoring) {
-    return segment.score > scoring.gap(SPREAD) || 2 * segment.score >= scoring.min_score + scoring.gap(1);
+    return segment.score > scoring.least_gap(SPREAD) || 2 * segment.score >= scoring.min_score + scoring.least_gap(1);
 }
 
 // The suffixes that begin with the seeds of some reads.

@@ -24,7 +24,8 @@ struct Mate {
     // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place. Which
     // ends one with gaps reaches for their bonuses is not known yet.
     HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const {
-        i32 score = windows[i].gapped() ? windows[i].score : least_score(windows[i], length, scoring);
+        i32 score =
+            windows[i].gapped() ? windows[i].score : least_score(windows[i], length, reversed(windows[i]), scoring);
         return score >= scoring.joint_score;
     }
 };

@@ -115,7 +115,7 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
     window = builder_of(Diagonal{anchor.diagonal, 0, segment, anchor.orientation}, length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
     if (surest(segment.score, perfect) < NEGLIGIBLE) return false;
-    if (least_score(window, length, scoring) < scoring.min_score) return false;
+    if (!is_alignment(window, length, laid.reversed, scoring)) return false;
     Expense expense = expense_of(window, slot, texts, queries, reference, scoring, bases_per_variant);
     return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
 }

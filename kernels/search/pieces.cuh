@@ -82,8 +82,8 @@ HOST_DEVICE Expense expense_of(const Window& window, i64 slot, const ReadTexts& 
 // Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
 // clipped end, which may take several. What the reference leaves open counts as a difference.
 HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
-    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + scoring.clip_penalty);
-    return minimum(minimum(scoring.match + scoring.mismatch, scoring.gap(1)), clipped);
+    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
+    return minimum(minimum(scoring.match + scoring.mismatch, scoring.least_gap(1)), clipped);
 }
 
 // By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,

@@ -40,15 +40,18 @@ struct Candidacy {
     i32 top, first;  // the best score, and the first window that has it
     bool sure;       // whether only windows that are sure to be alignments count
 
-    HOST_DEVICE bool counts(i32 i) const { return is_alignment(own[i], length, scoring) == sure; }
+    HOST_DEVICE bool proves(i32 i) const {
+        return is_alignment(own[i], length, queries.reversed(slot, own[i].orientation), scoring);
+    }
+    HOST_DEVICE bool counts(i32 i) const { return proves(i) == sure; }
     HOST_DEVICE Laid laid(const Window& window) {
-        qualities.reversed = window.orientation != (queries.flags[slot] & READ_FLIPPED);
+        qualities.reversed = queries.reversed(slot, window.orientation);
         return lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     }
     HOST_DEVICE void find_top() {
         top = first = 0;
         sure = false;
-        for (i32 i = 0; i < count; ++i) sure = sure || is_alignment(own[i], length, scoring);
+        for (i32 i = 0; i < count; ++i) sure = sure || proves(i);
         for (i32 i = 0; i < count; ++i)
             if (own[i].score > top && counts(i)) top = own[i].score, first = i;
     }

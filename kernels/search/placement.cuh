@@ -44,14 +44,15 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
 }
 
 // What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.
-HOST_DEVICE i32 least_score(const Window& window, i32 length, const Scoring& scoring) {
-    i32 ends = window.gapped() ? 2 : (window.begin == 0) + (window.end == length);
-    return window.score - ends * scoring.clip_penalty;
+HOST_DEVICE i32 least_score(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
+    if (window.gapped()) return window.score - scoring.both_clips();
+    return window.score - (window.begin == 0 ? scoring.left_clip(reversed) : 0) -
+           (window.end == length ? scoring.right_clip(reversed) : 0);
 }
 
 // Whether the window is sure to be reported: with bonuses alone it may yet prove to be no alignment.
-HOST_DEVICE bool is_alignment(const Window& window, i32 length, const Scoring& scoring) {
-    return least_score(window, length, scoring) >= scoring.min_score;
+HOST_DEVICE bool is_alignment(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
+    return least_score(window, length, reversed, scoring) >= scoring.min_score;
 }
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer

@@ -66,6 +66,9 @@ struct Selection {
                 if (entries[i].role == XA_HIT && entries[i].owner == part) entries[i].role = NOT_REPORTED;
         }
     }
+    HOST_DEVICE bool is_sure(const Window& window, const Scoring& scoring) const {
+        return is_alignment(window, length, (window.orientation != 0) != flipped, scoring);
+    }
     HOST_DEVICE i32 read_begin(const Entry& entry) const {
         Span span = span_of(windows[entry.rank], length);
         return flipped ? length - span.end : span.begin;
@@ -74,9 +77,7 @@ struct Selection {
     HOST_DEVICE void make_leftmost_primary(const Reporting& reporting, const Scoring& scoring) {
         i32 first = 0;
         for (i32 i = 1; i < entry_count; ++i) {
-            if (entries[i].role != SUPPLEMENTARY_ALIGNMENT ||
-                least_score(windows[entries[i].rank], length, scoring) < scoring.min_score)
-                continue;
+            if (entries[i].role != SUPPLEMENTARY_ALIGNMENT || !is_sure(windows[entries[i].rank], scoring)) continue;
             if (read_begin(entries[i]) < read_begin(entries[first])) first = i;
         }
         if (first == 0) return;
@@ -161,7 +162,7 @@ KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, W
             const Window* window = entry.rank < 0 ? nullptr : selection.windows + entry.rank;
             i64 owner = entry.role > SUPPLEMENTARY_ALIGNMENT ? numbers[entry.owner] : next;
             bool joint = entry.role == PRIMARY_ALIGNMENT && placements.joint[slot];
-            plan.put(next++, slot, selection.length, window, slot * WINDOWS + entry.rank, entry.role, owner, entry.mapq,
+            plan.put(next++, queries, slot, window, slot * WINDOWS + entry.rank, entry.role, owner, entry.mapq,
                      entry.second, joint ? scoring.joint_score : scoring.min_score, scoring);
         }
     }
@@ -216,7 +217,7 @@ KERNEL void add_secondaries(i64 begin, i64 end, Queries queries, Scoring scoring
     FOR_EACH(item, begin, end) {
         const SecondaryPlace& place = reported[item];
         i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];
-        plan.put(own_offsets[record + 1] + item, place.slot, queries.lengths[place.slot], windows + place.row,
-                 place.row, SECONDARY_ALIGNMENT, place.owner + before, 0, 0, scoring.min_score, scoring);
+        plan.put(own_offsets[record + 1] + item, queries, place.slot, windows + place.row, place.row,
+                 SECONDARY_ALIGNMENT, place.owner + before, 0, 0, scoring.min_score, scoring);
     }
 }

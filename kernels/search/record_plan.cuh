@@ -12,7 +12,7 @@ enum Role {
 
 // The most operations of a CIGAR: clips and matches around one gap, or as many gaps as matches can pay for.
 HOST_DEVICE i64 room_of(i32 length, bool traced, const Scoring& scoring) {
-    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.gap(1), 1) + 1) + 4 : 5;
+    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
 }
 
 struct RecordPlan {
@@ -27,10 +27,13 @@ struct RecordPlan {
     i32* least_scores OF(entries);  // what the alignment has to score
     i64* rooms OF(entries);         // for its operations
 
-    HOST_DEVICE void put(i64 entry, i64 slot, i32 length, const Window* window, i64 row, i32 role, i64 owner, i32 mapq,
-                         i32 second, i32 least, const Scoring& scoring) const {
+    HOST_DEVICE void put(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
+                         i64 owner, i32 mapq, i32 second, i32 least, const Scoring& scoring) const {
+        i32 length = queries.lengths[slot];
         // A segment that scores enough by bonuses alone may hold an alignment that does without.
-        bool traced = window && (window->gapped() || least_score(*window, length, scoring) < least);
+        bool traced =
+            window && (window->gapped() ||
+                       least_score(*window, length, queries.reversed(slot, window->orientation), scoring) < least);
         slots[entry] = (i32)slot;
         windows[entry] = window ? row : -1;
         roles[entry] = (u8)role;

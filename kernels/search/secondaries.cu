@@ -107,7 +107,7 @@ struct Parts {
 
 // Of two segments that a gap joins to an alignment of min_score one has half of what both score.
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
-    return 2 * builder.score_bound >= scoring.min_score + scoring.gap(1);
+    return 2 * builder.score_bound >= scoring.min_score + scoring.least_gap(1);
 }
 
 // An item is a diagonal: 1 where it is the head of a window that is none of the read's parts, else 0.

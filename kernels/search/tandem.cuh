@@ -78,7 +78,8 @@ struct TandemSearch {
         if (!find_differences()) return false;
         for (i32 bases = 1; count > 1 && bases <= SPREAD; ++bases)
             for (i32 inserted = 0; inserted < 2; ++inserted) {
-                i32 cost = scoring.gap(bases) + inserted * bases * scoring.match, removed = cost / difference;
+                i32 cost = inserted ? scoring.insertion(bases) + bases * scoring.match : scoring.deletion(bases);
+                i32 removed = cost / difference;
                 if (cost % difference || removed < 2 || removed > count) continue;
                 if (find_gap(bases, inserted, removed, gap)) return true;
             }

@@ -112,18 +112,18 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
         insertions[c] = long_insertions[c] = NEVER;
     }
     for (i32 i = 0; i < band.length; ++i) {
-        i32 query = band.query_code(i), bonus = ((i == 0) + (i + 1 == band.length)) * scoring.clip_penalty;
+        i32 query = band.query_code(i), bonus = band.bonus(i, scoring);
         i32 diagonals[COLUMNS], undeleted[COLUMNS];  // the best score of a cell that ends no deletion
         u8 longer[COLUMNS];
-        Deletions own = {NEVER, NEVER, COLUMNS * scoring.gap_extend, 0};
+        Deletions own = {NEVER, NEVER, COLUMNS * scoring.deletion_extend, 0};
         scores[COLUMNS] = of_next(scores[0], NEVER);
         insertions[COLUMNS] = of_next(insertions[0], NEVER);
         if (long_gaps) long_insertions[COLUMNS] = of_next(long_insertions[0], NEVER);
         UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
             diagonals[c] = scores[c] + bonus + column_score(query, letters[c], scoring);
-            i32 opened = scores[c + 1] - scoring.gap_open;
+            i32 opened = scores[c + 1] - scoring.insertion_open;
             longer[c] = insertions[c + 1] > opened ? INSERTION_LONGER : 0;
-            insertions[c] = maximum(opened, insertions[c + 1]) - scoring.gap_extend;
+            insertions[c] = maximum(opened, insertions[c + 1]) - scoring.insertion_extend;
             undeleted[c] = maximum(maximum(diagonals[c], 0), insertions[c]);
             if (long_gaps) {
                 i32 leapt = scores[c + 1] - scoring.long_gap;
@@ -132,7 +132,7 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
                 undeleted[c] = maximum(undeleted[c], long_insertions[c]);
             }
             if (letters[c] == OUTSIDE) own = Deletions{NEVER, NEVER, BLOCKED, BLOCKED};
-            own.score = maximum(undeleted[c] - scoring.gap_open, own.score) - scoring.gap_extend;
+            own.score = maximum(undeleted[c] - scoring.deletion_open, own.score) - scoring.deletion_extend;
             own.long_score = maximum(undeleted[c] - scoring.long_gap, own.long_score);
         }
         Deletions before = reaching(own);
@@ -150,9 +150,9 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
             scores[c] = here;
             if (here > best.score) best = BestCell{here, i, first + c};
             // Of the deletions that begin in the next column.
-            i32 opened = here - scoring.gap_open, leapt = here - scoring.long_gap;
+            i32 opened = here - scoring.deletion_open, leapt = here - scoring.long_gap;
             if (deletion > opened) step |= DELETION_LONGER;
-            deletion = maximum(opened, deletion) - scoring.gap_extend;
+            deletion = maximum(opened, deletion) - scoring.deletion_extend;
             if (long_gaps) {
                 if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
                 long_deletion = maximum(leapt, long_deletion);
@@ -199,7 +199,10 @@ template <i32 WIDTH> struct BandedPaths {
     template <bool PLAIN> HOST_DEVICE void row(i32 i, Narrow query, Narrow differing, Narrow bonus,
                                                const Scoring& scoring, Narrow* best, u8* steps) {
         const Narrow zero = Narrow::all(0), match = Narrow::all(scoring.match), never = Narrow::all(NEVER);
-        const Narrow open = Narrow::all(-scoring.gap_open), extend = Narrow::all(-scoring.gap_extend);
+        const Narrow delete_open = Narrow::all(-scoring.deletion_open);
+        const Narrow delete_extend = Narrow::all(-scoring.deletion_extend);
+        const Narrow insert_open = Narrow::all(-scoring.insertion_open);
+        const Narrow insert_extend = Narrow::all(-scoring.insertion_extend);
         Narrow deletion = never;
         for (i32 b = 0; b < WIDTH; ++b) {
             Narrow letter = letters[i % WIDTH + b], column = if_equal(query, letter, match, differing);
@@ -209,17 +212,17 @@ template <i32 WIDTH> struct BandedPaths {
                 column = if_equal(letter, outside, never, column);
                 deletion = if_equal(letter, outside, never, deletion);
             }
-            Narrow diagonal = scores[b] + bonus + column, opened = scores[b + 1] + open;
+            Narrow diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
             Narrow longer = below(opened, insertions[b + 1]);
-            Narrow insertion = larger(opened, insertions[b + 1]) + extend;
+            Narrow insertion = larger(opened, insertions[b + 1]) + insert_extend;
             Narrow here = larger(larger(diagonal, zero), larger(insertion, deletion));
             Narrow step = if_equal(here, insertion, Narrow::all(INSERTION), Narrow::all(DELETION));
             step = if_equal(here, zero, Narrow::all(STOP), if_equal(here, diagonal, Narrow::all(DIAGONAL), step));
             step = step + select(longer, Narrow::all(INSERTION_LONGER), zero);
             scores[b] = here, insertions[b] = insertion;
-            opened = here + open;
+            opened = here + delete_open;
             step = step + select(below(opened, deletion), Narrow::all(DELETION_LONGER), zero);
-            deletion = larger(opened, deletion) + extend;
+            deletion = larger(opened, deletion) + delete_extend;
             write(step, steps + b * Narrow::width);
             Narrow more = below(best[0], here);
             best[0] = larger(best[0], here);
@@ -242,10 +245,10 @@ template <i32 WIDTH> struct BandedPaths {
         for (i32 i = 0; i < longest; ++i) {
             set_letter(bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Narrow::width; ++lane) {
-                i32 code = bands[lane].query_code(i), ends = (i == 0) + (i + 1 == bands[lane].length);
+                i32 code = bands[lane].query_code(i);
                 query.set(lane, code);
                 differing.set(lane, code == READ_UNCLEAR ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
-                bonus.set(lane, ends * scoring.clip_penalty);
+                bonus.set(lane, bands[lane].bonus(i, scoring));
             }
             u8* cells_of_row = steps + (i64)i * WIDTH * Narrow::width;
             if (plain) row<true>(i, query, differing, bonus, scoring, best, cells_of_row);

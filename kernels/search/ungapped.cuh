@@ -21,6 +21,7 @@ struct Laid {
     i64 diagonal;
     i32 begin, end;  // query positions inside the contig
     bool ambiguous;  // whether masks have to be looked at
+    bool reversed;   // whether the oriented read begins with the end of what was sequenced
 
     // Marks (low bit of a pair) of the differing bases from query position i on, at most 32 and none behind end;
     // `unclear` gets those of them that an ambiguous base decides.
@@ -44,7 +45,8 @@ HOST_DEVICE Laid lay(const Reference& reference, const Queries& queries, i64 slo
                  diagonal,
                  0,
                  length,
-                 (queries.flags[slot] & READ_AMBIGUOUS) != 0};
+                 (queries.flags[slot] & READ_AMBIGUOUS) != 0,
+                 queries.reversed(slot, orientation)};
     if (diagonal < 0 || !reference.clear(diagonal, diagonal + length)) {
         i64 contig = reference.contig_of(diagonal + anchor);
         laid.begin = (i32)maximum((i64)0, reference.contig_starts[contig] - diagonal);
@@ -77,7 +79,7 @@ HOST_DEVICE Reach reach_right(const Laid& laid, i32 from, i32 length, const Scor
             marks ^= bit;
         }
     }
-    run += (laid.end - last) * scoring.match + (laid.end == length ? scoring.clip_penalty : 0);
+    run += (laid.end - last) * scoring.match + (laid.end == length ? scoring.right_clip(laid.reversed) : 0);
     return run > best.score ? Reach{run, laid.end} : best;
 }
 
@@ -99,7 +101,7 @@ HOST_DEVICE Reach reach_left(const Laid& laid, i32 from, const Scoring& scoring)
         }
         i = start;
     }
-    run += (last - laid.begin) * scoring.match + (laid.begin == 0 ? scoring.clip_penalty : 0);
+    run += (last - laid.begin) * scoring.match + (laid.begin == 0 ? scoring.left_clip(laid.reversed) : 0);
     return run > best.score ? Reach{run, laid.begin} : best;
 }
 

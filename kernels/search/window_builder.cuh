@@ -23,7 +23,8 @@ struct WindowBuilder {
         i32 inserted = one.segment.begin + one.segment.end > begin + end ? -offset : offset;
         if (2 * inserted > length) return 0;
         i32 shared = maximum(minimum(end, one.segment.end) - maximum(begin, one.segment.begin), 0);
-        return one.segment.score - shared * scoring.match - scoring.gap(maximum(offset, -offset));
+        i32 gap = inserted > 0 ? scoring.insertion(inserted) : scoring.deletion(-inserted);
+        return one.segment.score - shared * scoring.match - gap;
     }
     HOST_DEVICE bool takes(const Diagonal& one, const Reference& reference, const Scoring& scoring) const {
         i64 offset = one.diagonal - window.diagonal;
@@ -48,7 +49,7 @@ struct WindowBuilder {
 // The window of a diagonal alone. Only where more points are lost than a gap costs may an alignment score more.
 HOST_DEVICE WindowBuilder builder_of(const Diagonal& one, i32 length, const Scoring& scoring) {
     Segment segment = one.segment;
-    bool align = scoring.perfect(length) - segment.score > scoring.gap(1);
+    bool align = scoring.perfect(length) - segment.score > scoring.least_gap(1);
     Window window = {one.diagonal,         segment.score, segment.score,      segment.begin,   segment.end, 0, 0,
                      (i16)one.orientation, align,         (i16)segment.begin, (i16)segment.end};
     return WindowBuilder{window, segment.score, length};

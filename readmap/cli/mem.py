@@ -14,6 +14,7 @@ from readmap.cli.common.resources import Resources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
 from readmap.cli.search.kinds import Kind
+from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, parse_numbers, penalties
 from readmap.errors import UsageError
 from readmap.search.parameters import MOST_XA_HITS
 
@@ -40,11 +41,11 @@ class AppliedOptions:
 
     panel: ClassVar = "As in bwa mem; -A multiplies the other defaults"
 
-    match: int | None = number("-A", "Score of a match (default: 1).", 1, search.LARGEST_MATCH)
+    match: int | None = number("-A", "Score of a match (default: 1).", 1, LARGEST_MATCH)
     mismatch: int | None = number("-B", "Penalty of a mismatch (default: 4).", 0, LARGEST_SCORE)
-    gap_open: str | None = option("-O", "Penalty of a gap, beside -E (default: 6).", "N[,N]")
-    gap_extend: str | None = option("-E", "Penalty of a gap's base (default: 1).", "N[,N]")
-    clip_penalty: str | None = option("-L", "Penalty of a clipped end (default: 5).", "N[,N]")
+    gap_open: str | None = penalties("-O", "Penalty of a gap, beside -E; two: a deletion's, an insertion's", 6, 0)
+    gap_extend: str | None = penalties("-E", "Penalty of a gap's base; two: a deletion's, an insertion's", 1, 1)
+    clip_penalty: str | None = penalties("-L", "Penalty of a clipped end; two: the 5' end's, the 3' end's", 5, 0)
     unpaired_penalty: int | None = number("-U", "Penalty of unpaired mates (default: 17).", 0, LARGEST_SCORE)
     min_score: int | None = number("-T", "Least score of a mapped read (default: 30).", 0, LARGEST_SCORE)
     preset: str | None = option("-x", f"Scores of other reads: {', '.join(PRESETS)}.", "NAME")
@@ -185,7 +186,7 @@ def _search_options(options: Options) -> search.Options:
     )
 
 
-def _scoring(applied: AppliedOptions, long_gap: int | None) -> search.ScoringOptions:
+def _scoring(applied: AppliedOptions, long_gap: int | None) -> ScoringOptions:
     """The scores that are given, by themselves or by the preset."""
     if applied.preset is not None and applied.preset not in PRESETS:
         raise UsageError(f"-x {applied.preset}: expected {', '.join(PRESETS)}")
@@ -195,38 +196,21 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> search.ScoringOpt
         value = getattr(applied, name)
         return preset.get(name) if value is None else value
 
-    return search.ScoringOptions(
+    return ScoringOptions(
         match=given("match") or 1,
         mismatch=given("mismatch"),
-        gap_open=_both("-O", given("gap_open")),
-        gap_extend=_both("-E", given("gap_extend")),
+        gap_open=given("gap_open"),
+        gap_extend=given("gap_extend"),
         long_gap=long_gap or LARGEST_SCORE,
-        clip_penalty=_both("-L", given("clip_penalty")),
+        clip_penalty=given("clip_penalty"),
         unpaired_penalty=applied.unpaired_penalty,
         min_score=applied.min_score,
     )
 
 
-def _both(name: str, text: str | None) -> int | None:
-    """A penalty of deletions and of insertions, or of both ends."""
-    if text is None:
-        return None
-    numbers = _numbers(name, text, 2)
-    if len(set(numbers)) > 1:
-        raise UsageError(f"{name} {text}: two different penalties are not known here: name one")
-    return numbers[0]
-
-
 def _first(name: str, text: str | None, usual: int) -> int:
     """The first of one or two numbers."""
-    return usual if text is None else _numbers(name, text, 2)[0]
-
-
-def _numbers(name: str, text: str, most: int) -> list[int]:
-    parts = text.split(",")
-    if len(parts) > most or not all(part.isdecimal() and int(part) <= LARGEST_SCORE for part in parts):
-        raise UsageError(f"{name} {text}: expected N or N,N, numbers of 0 to {LARGEST_SCORE}")
-    return [int(part) for part in parts]
+    return usual if text is None else parse_numbers(name, text, 0)[0]
 
 
 def _percent(name: str, text: str | None) -> int | None:

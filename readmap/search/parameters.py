@@ -18,23 +18,28 @@ PHRED_OF_POINT = 6
 JOINT_SCORE = 19
 
 
+#: A penalty, or those of two kinds of one thing.
+Penalty = int | tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Scoring:
     """The scores of an alignment, bwa mem's by default; penalties are positive.
 
-    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap. An alignment that reaches an end of
-    the read is preferred to one that is clipped there unless it scores more than clip_penalty less, or below
-    min_score. A read of which no alignment scores min_score is unmapped, or joint_score where its mate, which scores
-    min_score, expects it.
-    Mates are preferred at places that make a fragment of the library to others that score up to unpaired_penalty more.
+    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap; two numbers are those of deletions and
+    of insertions. An alignment that reaches an end of the read is preferred to one that is clipped there unless it
+    scores more than clip_penalty less, or below min_score; two numbers are those of the read's 5' end and of its 3'
+    end, as it was sequenced. A read of which no alignment scores min_score is unmapped, or joint_score where its mate,
+    which scores min_score, expects it. Mates are preferred at places that make a fragment of the library to others that
+    score up to unpaired_penalty more.
     """
 
     match: int = 1
     mismatch: int = 4
-    gap_open: int = 6
-    gap_extend: int = 1
+    gap_open: Penalty = 6
+    gap_extend: Penalty = 1
     long_gap: int = 22
-    clip_penalty: int = 5
+    clip_penalty: Penalty = 5
     min_score: int = 30
     unpaired_penalty: int = 17
 
@@ -42,9 +47,39 @@ class Scoring:
         lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "long_gap": 1}
         lowest |= {"clip_penalty": 0, "min_score": 0, "unpaired_penalty": 0}
         for name, least in lowest.items():
-            value = getattr(self, name)
-            if not least <= value <= 1000:
-                raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} to 1000")
+            for value in _both(getattr(self, name)):
+                if not least <= value <= 1000:
+                    raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} to 1000")
+
+    @property
+    def deletion_open(self) -> int:
+        """The gap_open of deletions."""
+        return _both(self.gap_open)[0]
+
+    @property
+    def insertion_open(self) -> int:
+        """The gap_open of insertions."""
+        return _both(self.gap_open)[1]
+
+    @property
+    def deletion_extend(self) -> int:
+        """The gap_extend of deletions."""
+        return _both(self.gap_extend)[0]
+
+    @property
+    def insertion_extend(self) -> int:
+        """The gap_extend of insertions."""
+        return _both(self.gap_extend)[1]
+
+    @property
+    def clip_5(self) -> int:
+        """The clip_penalty of the read's 5' end."""
+        return _both(self.clip_penalty)[0]
+
+    @property
+    def clip_3(self) -> int:
+        """The clip_penalty of the read's 3' end."""
+        return _both(self.clip_penalty)[1]
 
     @property
     def joint_score(self) -> int:
@@ -58,9 +93,13 @@ class Scoring:
 
     def fits_16_bits(self, length: int) -> bool:
         """Whether no score of a read of that length leaves 16 bits."""
-        return (
-            self.match * length + 2 * self.clip_penalty + max(self.mismatch, self.gap_open + self.gap_extend) < 28_000
-        )
+        first_gap = max(self.deletion_open + self.deletion_extend, self.insertion_open + self.insertion_extend)
+        return self.match * length + self.clip_5 + self.clip_3 + max(self.mismatch, first_gap) < 28_000
+
+
+def _both(penalty: Penalty) -> tuple[int, int]:
+    """Of both kinds."""
+    return (penalty, penalty) if isinstance(penalty, int) else penalty
 
 
 EVERY_PLACE = 2**31 - 1

@@ -12,6 +12,7 @@ import pysam
 import pytest
 from commands import failures
 from examples import Read, draw_pairs, fasta, fastq, small_genome
+from oracles.alignment import reverse_complement
 
 from readmap.cli import main
 from readmap.cli.mem import Options
@@ -88,6 +89,40 @@ def test_scores(mem: Callable[..., list[str]]) -> None:
     assert preset == mem("-A1", "-B3", "-O1,1", "-E1", "-L0", "genome", "r1.fq")
 
 
+@pytest.mark.parametrize("strand", "+-")
+def test_penalties_of_two_kinds(mem: Callable[..., list[str]], folder: Path, strand: str) -> None:
+    """-O and -E of deletions and insertions; -L of the 5' end and the 3' end of what was sequenced."""
+    name, letters = next((name, letters) for name, letters in GENOME.items() if len(letters) > 400)
+    start, other = 120, {"A": "C", "C": "A", "G": "T", "T": "G"}
+    whole = letters[start : start + 100]
+    spoilt = "".join(other[base] if i in (2, 97) else base for i, base in enumerate(whole))
+    bases = {
+        "deletion": whole[:50] + letters[start + 54 : start + 104],
+        "insertion": whole[:50] + "".join(other[base] for base in whole[50:54]) + whole[50:96],
+        "ends": spoilt,
+    }
+    reads = [Read(key, own if strand == "+" else reverse_complement(own), "I" * 100) for key, own in bases.items()]
+    (folder / "gaps.fq").write_bytes(fastq(reads))
+
+    def cigars(*words: str) -> dict[str, str]:
+        rows = [line.split("\t") for line in mem(*words, "genome", "gaps.fq")]
+        assert {row[2] for row in rows} == {name}
+        return {row[0]: row[5] for row in rows if int(row[1]) < 256}
+
+    usual = cigars()
+    assert sum("D" in cigar for cigar in usual.values()) == sum("I" in cigar for cigar in usual.values()) == 1
+    assert usual["ends"] == "100M"
+    dear = cigars("-O", "6,90"), cigars("-E", "30,1")
+    assert "D" in dear[0]["deletion"]
+    assert "I" not in dear[0]["insertion"]
+    assert "D" not in dear[1]["deletion"]
+    assert "I" in dear[1]["insertion"]
+    begun, ended = ("97M3S", "3S97M") if strand == "+" else ("3S97M", "97M3S")
+    assert (cigars("-L", "5,0")["ends"], cigars("-L", "0,5")["ends"]) == (begun, ended)
+    assert cigars("-L", "0")["ends"] == cigars("-L", "0,0")["ends"] == "3S94M3S"
+    assert cigars("-O", "6,6", "-E1,1", "-L", "5,5") == usual
+
+
 def test_smart_pairing_and_tags(mem: Callable[..., list[str]]) -> None:
     """-p -C -Y, as behind samtools fastq of UMIs; a second file is ignored."""
     records = [line.split("\t") for line in mem("-p", "-C", "-Y", "genome", "mixed.fq", "r2.fq")]
@@ -109,8 +144,8 @@ def test_what_has_no_effect_is_said_once(folder: Path, capfd: pytest.CaptureFixt
     ("words", "message"),
     [
         (["-R", "@RG\tID:a"], r"the line holds a tab: write it as \t, between quotes"),
-        (["-O", "6,7"], "-O 6,7: two different penalties are not known here"),
-        (["-E", "x"], "-E x: expected N or N,N, numbers of 0 to 1000"),
+        (["-O", "6,7,8"], "-O 6,7,8: expected N or N,N, numbers of 0 to 1000"),
+        (["-E", "x"], "-E x: expected N or N,N, numbers of 1 to 1000"),
         (["-z", "2"], "-z 2: expected a share of 0 to 1"),
         (["-x", "sanger"], "-x sanger: expected pacbio, pbref, ont2d, intractg"),
         (["-I", "300,30,200"], "insert sizes of 180 to 200: expected the mean, 300, between them"),

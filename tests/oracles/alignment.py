@@ -154,14 +154,17 @@ def column_score(base: str, letter: str, scoring: Scoring) -> int:
 
 
 def segment(
-    read: str, contig: str, diagonal: int, begin: int, end: int, drop: int, scoring: Scoring
+    read: str, contig: str, diagonal: int, begin: int, end: int, drop: int, scoring: Scoring, reversed_: bool = False
 ) -> tuple[int, int, int]:
     """Score, begin and end of the best gapless stretch around the equal bases read[begin:end] on a diagonal.
 
-    Each side is extended as long as it falls no more than `drop` below its best; of equal ones the shortest is taken.
+    reversed_: whether the read begins with the end of what was sequenced. Each side is extended as long as it falls no
+    more than `drop` below its best; of equal ones the shortest is taken.
     """
 
-    def extend(positions: Sequence[int]) -> tuple[int, int]:
+    left_clip, right_clip = clips(scoring, reversed_)
+
+    def extend(positions: Sequence[int], clip: int) -> tuple[int, int]:
         best = (0, 0)
         score = 0
         for taken, i in enumerate(positions, 1):
@@ -171,30 +174,44 @@ def segment(
             score += column
             if column < 0 and score + drop < best[0]:
                 break
-            bonus = scoring.clip_penalty if taken == len(positions) else 0
+            bonus = clip if taken == len(positions) else 0
             best = max(best, (score + bonus, -taken))
         return best[0], -best[1]
 
-    left, more_left = extend(range(begin - 1, -1, -1)) if begin else (scoring.clip_penalty, 0)
-    right, more_right = extend(range(end, len(read))) if end < len(read) else (scoring.clip_penalty, 0)
+    left, more_left = extend(range(begin - 1, -1, -1), left_clip) if begin else (left_clip, 0)
+    right, more_right = extend(range(end, len(read)), right_clip) if end < len(read) else (right_clip, 0)
     return left + (end - begin) * scoring.match + right, begin - more_left, end + more_right
 
 
-def gap_cost(bases: int, scoring: Scoring, long_gaps: bool) -> int:
-    """long_gaps: whether there is a gap that costs the same however long it is."""
-    plain = scoring.gap_open + bases * scoring.gap_extend
+def clips(scoring: Scoring, reversed_: bool) -> tuple[int, int]:
+    """What clipping the left end of an oriented read costs, and its right one."""
+    return (scoring.clip_3, scoring.clip_5) if reversed_ else (scoring.clip_5, scoring.clip_3)
+
+
+def gap_cost(bases: int, operation: str, scoring: Scoring, long_gaps: bool) -> int:
+    """operation: I or D. long_gaps: whether there is a gap that costs the same however long it is."""
+    if operation == "I":
+        plain = scoring.insertion_open + bases * scoring.insertion_extend
+    else:
+        plain = scoring.deletion_open + bases * scoring.deletion_extend
     return min(plain, scoring.long_gap) if long_gaps else plain
 
 
 def local_score(
-    read: str, contig: str, scoring: Scoring, diagonals: range | None = None, long_gaps: bool = False
+    read: str,
+    contig: str,
+    scoring: Scoring,
+    diagonals: range | None = None,
+    long_gaps: bool = False,
+    reversed_: bool = False,
 ) -> int:
     """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
 
     diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
-    long_gaps: see gap_cost. It is a pair of bases that reaches an end, never a gap.
+    long_gaps: see gap_cost. reversed_: see segment. It is a pair of bases that reaches an end, never a gap.
     """
     rows, columns = len(read), len(contig)
+    left_clip, right_clip = clips(scoring, reversed_)
     allowed = diagonals or range(-rows - 1, columns + 1)
     over = {base: np.array([column_score(base, letter, scoring) for letter in contig], int) for base in set(read)}
     leap = scoring.long_gap if long_gaps else -IMPOSSIBLE
@@ -204,17 +221,18 @@ def local_score(
     inserted, leapt = np.full((2, columns + 1), IMPOSSIBLE)
     best = 0
     for i in range(rows):
-        inserted = np.maximum(scores - scoring.gap_open, inserted) - scoring.gap_extend
+        inserted = np.maximum(scores - scoring.insertion_open, inserted) - scoring.insertion_extend
         leapt = np.maximum(scores - leap, leapt)
-        bonus = ((i == 0) + (i == rows - 1)) * scoring.clip_penalty
+        bonus = (i == 0) * left_clip + (i == rows - 1) * right_clip
         matched = np.append(IMPOSSIBLE, scores[:-1] + bonus + over[read[i]])
         is_barred = (places <= i + allowed.start) | (places > i + allowed.stop)
         scores = np.maximum.reduce([np.zeros_like(places), matched, inserted, leapt])
         scores[is_barred] = IMPOSSIBLE
         # A deletion begins at the best place to its left; behind another it would cost more than that one made longer.
-        deleted = np.maximum.accumulate(scores + scoring.gap_extend * places)[:-1] - scoring.gap_extend * places[1:]
+        extend = scoring.deletion_extend
+        deleted = np.maximum.accumulate(scores + extend * places)[:-1] - extend * places[1:]
         fallen = np.maximum.accumulate(scores)[:-1] - leap
-        scores[1:] = np.maximum.reduce([scores[1:], deleted - scoring.gap_open, fallen])
+        scores[1:] = np.maximum.reduce([scores[1:], deleted - scoring.deletion_open, fallen])
         scores[is_barred] = IMPOSSIBLE
         best = max(best, int(scores.max()))
     return best
@@ -260,14 +278,14 @@ def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring, 
             at += length
         if operation in "ID":
             edits += length
-            score -= gap_cost(length, scoring, long_gaps)
+            score -= gap_cost(length, operation, scoring, long_gaps)
     return Rescored(score, edits, f"{differences}{equal}", at, place - start)
 
 
-def bonuses(cigar: Cigar, scoring: Scoring) -> int:
+def bonuses(cigar: Cigar, scoring: Scoring, reversed_: bool = False) -> int:
     """What an alignment earns for the ends of the read that it reaches."""
-    ends = [cigar[0][1], cigar[-1][1]]
-    return sum(scoring.clip_penalty for operation in ends if operation != "S")
+    ends = cigar[0][1], cigar[-1][1]
+    return sum(clip for operation, clip in zip(ends, clips(scoring, reversed_), strict=True) if operation != "S")
 
 
 def gaps_to_shift(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Cigar:

@@ -52,6 +52,10 @@ SCORINGS = {
     "gaps of one price": Scoring(long_gap=7),
     "long gaps cheaper than short ones": Scoring(match=2, gap_open=6, long_gap=5),
     "no long gaps": Scoring(long_gap=1000),
+    "dear insertions": Scoring(gap_open=(4, 9), gap_extend=(1, 3)),
+    "dear deletions": Scoring(match=2, gap_open=(30, 0), gap_extend=(1, 2), long_gap=40),
+    "unequal ends": Scoring(clip_penalty=(9, 1)),
+    "all unequal": Scoring(30, 60, gap_open=(5, 300), gap_extend=(40, 1), long_gap=350, clip_penalty=(0, 300)),
 }
 
 
@@ -195,7 +199,8 @@ class Bench(window_bench.Bench):
         return trace_alignments(plan, batch, self.scored_by(scoring))
 
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:
-        return best_score(task.oriented, self.contigs[task.contig], scoring, task.diagonals, task.long_gaps)
+        around = task.oriented, self.contigs[task.contig]
+        return best_score(*around, scoring, task.diagonals, task.long_gaps, task.reverse)
 
     def check_scores(self, tasks: Sequence[Task], scoring: Scoring, bits: int) -> None:
         found = self.scores(tasks, with_bits(scoring, bits))
@@ -211,13 +216,13 @@ class Bench(window_bench.Bench):
             assert "S" not in [operation for _, operation in cigar[1:-1]]
             assert all(a[1] != b[1] for a, b in itertools.pairwise(cigar)), task
             if all(operation == "S" for _, operation in cigar):
-                assert score <= scoring.clip_penalty
+                assert score <= max(scoring.clip_5, scoring.clip_3)
                 assert cigar == [(len(task.read), "S")]
                 continue
             rescored = rescore(cigar, task.oriented, contig, found.start, scoring, task.long_gaps)
             assert rescored.query_length == len(task.read)
             assert 0 <= found.start <= found.start + rescored.reference_length <= len(contig)
-            assert rescored.score + bonuses(cigar, scoring) == score, (task, cigar, found.start)
+            assert rescored.score + bonuses(cigar, scoring, task.reverse) == score, (task, cigar, found.start)
             assert gaps_to_shift(cigar, task.oriented, contig, found.start, scoring) == []
 
 
@@ -480,8 +485,10 @@ def test_fits_16_bits() -> None:
     """Every value that a cell may take, with the penalties that are taken from it, stays within an int16."""
     for scoring in SCORINGS.values():
         for length in (1, 100, 1_000, LONGEST_READ):
-            largest = scoring.match * length + 2 * scoring.clip_penalty
-            largest += max(scoring.mismatch, scoring.gap_open + scoring.gap_extend)
+            first_deleted = scoring.deletion_open + scoring.deletion_extend
+            first_inserted = scoring.insertion_open + scoring.insertion_extend
+            largest = scoring.match * length + scoring.clip_5 + scoring.clip_3
+            largest += max(scoring.mismatch, first_deleted, first_inserted)
             assert not scoring.fits_16_bits(length) or largest < 2**15
     assert DEFAULT.fits_16_bits(LONGEST_READ)
     assert not SCORINGS["largest"].fits_16_bits(100)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import TEXTS, batch_of, below, context_of, insert, random_bases, substitute
-from oracles.alignment import canonical, clean, reverse_complement, segment, text_of
+from oracles.alignment import canonical, clean, gap_cost, reverse_complement, segment, text_of
 from oracles.places import SPREAD
 
 from readmap.backend.compilation.declarations import constant
@@ -31,8 +31,7 @@ Segment = tuple[int, int, int, int, int]
 
 def is_worth(score: int, scoring: Scoring) -> bool:
     """Whether a far gap pays for it, or it may be the better one of two that a gap joins."""
-    far = min(scoring.gap_open + SPREAD * scoring.gap_extend, scoring.long_gap)
-    near = min(scoring.gap_open + scoring.gap_extend, scoring.long_gap)
+    far, near = (min(gap_cost(bases, kind, scoring, long_gaps=True) for kind in "ID") for bases in (SPREAD, 1))
     return score > far or 2 * score >= scoring.min_score + near
 
 

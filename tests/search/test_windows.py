@@ -109,7 +109,9 @@ def seeded_segments(
     part: of the read in orientation 0; only the words inside it.
     """
     found: dict[tuple[int, int, int], tuple[int, int]] = {}
+    flipped = canonical(read) != clean(read)
     for orientation, bases in enumerate(orientations(read)):
+        reversed_ = bool(orientation) != flipped
         first, last = (len(bases) - part[1], len(bases) - part[0]) if orientation else part
         for position in range(0, len(bases) - shortest + 1, stride):
             if position < first or position + shortest > last:
@@ -118,7 +120,7 @@ def seeded_segments(
             for contig, start in zip(contigs, starts, strict=False):
                 for match in re.finditer(f"(?={word})" if "N" not in word else "(?!)", contig):
                     diagonal = match.start() - position
-                    around = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring)
+                    around = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring, reversed_)
                     key = orientation, start + diagonal, around[2]
                     before = found.get(key, (0, 0))
                     found[key] = max(before, around[:2], key=lambda part: (part[0], -part[1]))
@@ -177,8 +179,8 @@ def check_windows(read: str, found: Found, context: Context) -> None:
             strands = row["orientation"] != other["orientation"]
             # One is no part of the other if the band of that cannot hold it too.
             assert apart or strands or contig_of(row, starts) != contig_of(other, starts) or full(row, other, top)
-        lost = scoring.match * len(read) + 2 * scoring.clip_penalty - row["ungapped"]
-        if lost <= gap_cost(1, scoring, long_gaps=True):
+        lost = scoring.match * len(read) + scoring.clip_5 + scoring.clip_3 - row["ungapped"]
+        if lost <= min(gap_cost(1, kind, scoring, long_gaps=True) for kind in "ID"):
             assert row["band"] == NO_BAND
         elif number == 0:
             assert row["band"] == -band_of(len(read), row["high"] - row["low"])
@@ -264,8 +266,12 @@ def test_windows(backends: str, genome: str, stride: int) -> None:
         assert found.unexamined == 0
 
 
-def test_windows_by_another_scoring(backends: str) -> None:
+@pytest.mark.parametrize("unequal", [False, True], ids=["equal", "unequal"])
+def test_windows_by_another_scoring(backends: str, unequal: bool) -> None:
+    """unequal: the penalties of the two kinds of gaps, and of the two ends."""
     scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
+    if unequal:
+        scoring = dataclasses.replace(scoring, gap_open=(9, 2), gap_extend=(1, 4), clip_penalty=(11, 2))
     for contigs in GENOMES.values():
         context = dataclasses.replace(context_of(contigs, backends, force_64_bits=True), scoring=scoring)
         reads = reads_of(contigs, random.Random(43))

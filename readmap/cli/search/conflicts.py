@@ -16,9 +16,9 @@ from readmap.cli.search.options import (
     Options,
     PairOptions,
     RecordOptions,
-    ScoringOptions,
     TagOptions,
 )
+from readmap.cli.search.scores import ScoringOptions
 
 
 def refuse_conflicts(context: typer.Context, options: Options) -> None:

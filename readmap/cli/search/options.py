@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from readmap.backend.machine import available_memory
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
 from readmap.cli.common import duplicates, resources
 from readmap.cli.common.options import (
-    LARGEST_SCORE,
     argument,
     choice,
     flag,
@@ -19,31 +18,26 @@ from readmap.cli.common.options import (
     number,
     option,
     parse_size,
-    score,
     size,
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.cli.search.kinds import Kind, kind_by_ending
+from readmap.cli.search.scores import ScoringOptions
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
 from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, XA_SHARE, Pairing, Reporting, Scoring
+from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.strand import Strand
-
-#: So that -A times the largest default stays within what Scoring takes.
-LARGEST_MATCH = 33
 
 #: The level from which on files are smaller than nvCOMP's.
 SMALLER_LEVEL = 6
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
-
-SCORING = Scoring()
 
 
 class CodecName(StrEnum):
@@ -323,37 +317,6 @@ class ExactOptions:
     no_prefix_table: bool = flag(
         "--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."
     )
-
-
-def _scaled(names: str, help: str, usual: int, least: int) -> Any:
-    """A score or a penalty that grows with -A where it is not given."""
-    return number(names, f"{help} (default: {usual}).", least, LARGEST_SCORE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoringOptions:
-    """The scores of alignments and of pairs, named as bwa mem's where it has them, and as the fields of Scoring."""
-
-    panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
-
-    match: int = score("-A --match", "Score of a match", SCORING.match, 1, LARGEST_MATCH)
-    mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", SCORING.mismatch, 0)
-    gap_open: int | None = _scaled("-O --gap-open", "Penalty of a gap, beside -E", SCORING.gap_open, 0)
-    gap_extend: int | None = _scaled("-E --gap-extend", "Penalty of a gap's base", SCORING.gap_extend, 1)
-    long_gap: int | None = _scaled("--long-gap", "Most that a gap costs", SCORING.long_gap, 1)
-    clip_penalty: int | None = _scaled("-L --clip-penalty", "Penalty of a clipped end", SCORING.clip_penalty, 0)
-    unpaired_penalty: int | None = _scaled(
-        "-U --unpaired-penalty", "Penalty of unpaired mates", SCORING.unpaired_penalty, 0
-    )
-    min_score: int | None = _scaled(
-        "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", SCORING.min_score, 0
-    )
-
-    def scoring(self) -> Scoring:
-        """The scores that are given; the others are the defaults times that of a match, as bwa does it."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        defaults = {name: getattr(SCORING, name) * self.match for name in given}
-        return Scoring(**{name: defaults[name] if value is None else value for name, value in given.items()})
 
 
 @dataclass(frozen=True, kw_only=True)

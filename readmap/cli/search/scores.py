@@ -1,0 +1,85 @@
+"""The options of scores, as search and mem take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from readmap.cli.common.options import LARGEST_SCORE, number, option, score
+from readmap.errors import UsageError
+from readmap.search.parameters import Penalty, Scoring
+
+#: So that -A times the largest default stays within what Scoring takes.
+LARGEST_MATCH = 33
+
+_USUAL = Scoring()
+
+
+def _scaled(names: str, help: str, usual: Any, least: int) -> Any:
+    """A score or a penalty that grows with -A where it is not given."""
+    return number(names, f"{help} (default: {usual}).", least, LARGEST_SCORE)
+
+
+def penalties(names: str, help: str, usual: Any, least: int) -> Any:
+    """A penalty, or those of two kinds, which grow with -A where they are not given."""
+
+    def check(value: str | None) -> str | None:
+        parse_penalties(names, value, least)
+        return value
+
+    return option(names, f"{help} (default: {usual}).", "N[,N]", check=check)
+
+
+def parse_penalties(names: str, text: str | None, least: int) -> Penalty | None:
+    """The penalties of N or N,N; names: of the option, whose value is None where it is not given."""
+    if text is None:
+        return None
+    numbers = parse_numbers(names, text, least)
+    return numbers[0] if len(set(numbers)) == 1 else (numbers[0], numbers[1])
+
+
+def parse_numbers(names: str, text: str, least: int) -> list[int]:
+    """One number or two; raises UsageError where they are none, or out of range."""
+    parts = text.split(",")
+    fit = len(parts) <= 2 and all(part.isdecimal() and least <= int(part) <= LARGEST_SCORE for part in parts)
+    if not fit:
+        raise UsageError(
+            f"{names.replace(' ', ' / ')} {text}: expected N or N,N, numbers of {least} to {LARGEST_SCORE}"
+        )
+    return [int(part) for part in parts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """The scores of alignments and of pairs, named as bwa mem's where it has them, and as the fields of Scoring."""
+
+    panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
+
+    match: int = score("-A --match", "Score of a match", _USUAL.match, 1, LARGEST_MATCH)
+    mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", _USUAL.mismatch, 0)
+    gap_open: str | None = penalties(
+        "-O --gap-open", "Penalty of a gap, beside -E; two: a deletion's, an insertion's", _USUAL.gap_open, 0
+    )
+    gap_extend: str | None = penalties(
+        "-E --gap-extend", "Penalty of a gap's base; two: a deletion's, an insertion's", _USUAL.gap_extend, 1
+    )
+    long_gap: int | None = _scaled("--long-gap", "Most that a gap costs", _USUAL.long_gap, 1)
+    clip_penalty: str | None = penalties(
+        "-L --clip-penalty", "Penalty of a clipped end; two: the 5' end's, the 3' end's", _USUAL.clip_penalty, 0
+    )
+    unpaired_penalty: int | None = _scaled(
+        "-U --unpaired-penalty", "Penalty of unpaired mates", _USUAL.unpaired_penalty, 0
+    )
+    min_score: int | None = _scaled(
+        "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", _USUAL.min_score, 0
+    )
+
+    def scoring(self) -> Scoring:
+        """The scores that are given; the others are the defaults times that of a match, as bwa does it."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in values.items():
+            if value is None:
+                values[name] = getattr(_USUAL, name) * self.match
+            elif isinstance(value, str):
+                values[name] = parse_penalties(name, value, 0)
+        return Scoring(**values)
