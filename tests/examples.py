@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import random
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
 from readmap.index import suffix_array
+from readmap.index.alternates import marked
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -318,13 +320,20 @@ def held(index: Index, backend: Backend) -> tuple[DeviceReference, int, Array]:
     return index.reference.to_device(backend), index.reference.length, backend.to_device(index.suffixes)
 
 
-def index_of(contigs: Sequence[str] | dict[str, str], force_64_bits: bool = False, structure: str = "array") -> Index:
-    """The index of some contigs, named 0, 1, 2 and so on where they have no names."""
+def index_of(
+    contigs: Sequence[str] | dict[str, str],
+    force_64_bits: bool = False,
+    structure: str = "array",
+    alternates: Collection[str] = (),
+) -> Index:
+    """The index of some contigs, named 0, 1, 2 and so on where they have no names; alternates: the ALT contigs."""
     named = contigs if isinstance(contigs, dict) else {str(number): letters for number, letters in enumerate(contigs)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.fa"
         path.write_bytes(fasta(named))
-        return build_index(path, structure=structure, threads=1, force_64_bits=force_64_bits)
+        index = build_index(path, structure=structure, threads=1, force_64_bits=force_64_bits)
+    reference = dataclasses.replace(index.reference, contigs=marked(index.reference.contigs, alternates))
+    return dataclasses.replace(index, reference=reference)
 
 
 def write_folder(

@@ -11,7 +11,9 @@ struct Reference {
     const i64* barrier_starts OF(barriers);  // sorted, disjoint intervals; the last one begins at the end
     const i64* barrier_ends OF(barriers);
     const i64* contig_starts OF(contigs + 1);  // contig c is [contig_starts[c], contig_starts[c + 1] - 1)
+    const u8* alternates OF(contigs);          // 1 for those that are ALT contigs: other versions of parts of others
     i64 barriers, contigs;
+    i64 first_alternate;  // where the first ALT contig begins, the end where there is none
 
     HOST_DEVICE Words packed() const { return Words{words, 1}; }
 
@@ -30,6 +32,11 @@ struct Reference {
         return clamp(barrier_starts[barrier_behind(position)] - position, (i64)0, count);
     }
     HOST_DEVICE i64 contig_of(i64 position) const { return first_above(contig_starts + 1, contigs - 1, position); }
+    HOST_DEVICE bool has_alternates() const { return first_alternate < contig_starts[contigs]; }
+    HOST_DEVICE bool on_alternate(i64 contig) const { return alternates[contig]; }
+    HOST_DEVICE bool is_alternate(i64 position) const {
+        return position >= first_alternate && alternates[contig_of(position)];
+    }
     // Marks (low bit of a pair) the barriers among the 32 bases from position on.
     HOST_DEVICE u64 barriers_at(i64 position) const {
         if (clear(position, position + 32)) return 0;

@@ -85,29 +85,32 @@ HOST_DEVICE Span aligned_span(const Extensions& extensions, i64 entry, bool reve
 
 // An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
 // none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
-KERNEL void settle_entries(i64 begin, i64 end, Queries queries, RecordPlan plan, Extensions extensions,
-                           Alignments alignments) {
+KERNEL void settle_entries(i64 begin, i64 end, Queries queries, Reference reference, RecordPlan plan,
+                           Extensions extensions, Alignments alignments) {
     u8* roles = alignments.roles;
     FOR_EACH(record, begin, end) {
         i64 first = plan.offsets[record], last = plan.offsets[record + 1];
         i32 length = queries.lengths[queries.slot_of[record]];
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry) {
-            bool holds =
-                alignments.mapped(first) && alignments.mapped(entry) && roles[plan.owners[entry]] != NOT_REPORTED;
             bool reversed = alignments.reversed[entry], is_part = roles[entry] == SUPPLEMENTARY_ALIGNMENT;
+            bool holds = alignments.mapped(first) && alignments.mapped(entry) &&
+                         (is_part || roles[plan.owners[entry]] != NOT_REPORTED);
             Span span = {0, 0};
             if (holds && is_part) span = aligned_span(extensions, entry, reversed, length);
             for (i64 other = first; holds && other < entry; ++other) {
-                if (roles[other] == NOT_REPORTED) continue;
+                // A part is also another place of what an ALT contig has better.
+                if (roles[other] == NOT_REPORTED || plan.windows[other] == plan.windows[entry]) continue;
                 holds = !alignments.are_duplicates(entry, other);
-                if (holds && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT)
+                if (holds && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT &&
+                    reference.on_alternate(alignments.contigs[entry]) ==
+                        reference.on_alternate(alignments.contigs[other]))
                     holds = !span.rivals(aligned_span(extensions, other, alignments.reversed[other], length));
             }
             if (!holds) roles[entry] = NOT_REPORTED;
         }
         // A part may stand behind its other places, where the leftmost one became primary.
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry)
-            if (roles[plan.owners[entry]] == NOT_REPORTED) roles[entry] = NOT_REPORTED;
+            if (roles[entry] == XA_HIT && roles[plan.owners[entry]] == NOT_REPORTED) roles[entry] = NOT_REPORTED;
     }
 }
 

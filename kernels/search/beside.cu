@@ -90,7 +90,10 @@ KERNEL void confirm_beside(i64 begin, i64 end, ReadTexts texts, Queries queries,
         Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_variant);
         Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_variant);
         i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_deficit);
-        if (alone + second.apart(texts, queries) - cost.total < NEGLIGIBLE) continue;
+        i32 apart = second.apart(texts, queries);
+        if (alone + apart - cost.total < NEGLIGIBLE) continue;
+        // On an ALT contig a read may have a better place than that, which is reported too.
+        if (apart < 0 && reference.has_alternates()) continue;
         placements.unsettled[slot] = 0, settled[item] = 1;
     }
 }

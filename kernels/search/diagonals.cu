@@ -100,7 +100,7 @@ struct Grid {
         i32 begin = position(seed);
         Laid laid = lay(reference, queries, slot, orientation(seed), diagonal, begin);
         Segment segment = extend_segment(laid, begin, begin + shortest_seed, queries.lengths[slot], scoring);
-        found = Diagonal{diagonal, tie_of(hash, diagonal), segment, orientation(seed)};
+        found = diagonal_of(reference, laid, segment, orientation(seed), hash);
         return true;
     }
 };

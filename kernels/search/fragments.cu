@@ -53,8 +53,9 @@ struct Places {
 // Without gaps both: the copies of a repeat need the one that the best place has.
 HOST_DEVICE i32 loss_of(const Diagonal& found, i64 slot, const WindowTable& windows, const PlacementTable& placements,
                         const Scoring& scoring) {
-    i32 top = windows.of(slot)[placements.chosen[slot]].ungapped;
-    i32 loss = maximum(in_phred(top - found.segment.score, placements.variants[slot], scoring), 0);
+    const Window& chosen = windows.of(slot)[placements.chosen[slot]];
+    if (found.alternate != chosen.alternate) return -1;
+    i32 loss = maximum(in_phred(chosen.ungapped - found.segment.score, placements.variants[slot], scoring), 0);
     return loss < scoring.unpaired_deficit ? loss : -1;
 }
 

@@ -54,7 +54,7 @@ struct MatchWalk {
         if (!is_worth(segment, scoring)) return false;
         for (i32 i = (segment.begin + stride - 1) / stride * stride; i < position; i += stride)
             if (equal_at(laid, i, seed_bases)) return false;
-        found = Diagonal{diagonal, tie_of(queries.hashes[slot], diagonal), segment, orientation};
+        found = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
         return true;
     }
 };

@@ -21,6 +21,8 @@ struct Mate {
         bool back = reversed(window);
         return FragmentEnd{window.diagonal + (back ? length : 0), back};
     }
+    // Whether a window is of the kind of the chosen one: on an ALT contig, or on none.
+    HOST_DEVICE bool is_eligible(i32 i) const { return windows[i].alternate == windows[chosen].alternate; }
     // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place. Which
     // ends one with gaps reaches for their bonuses is not known yet.
     HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const {
@@ -44,9 +46,13 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
                  NO_DEFICIT};
     // Diagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
     i32 bound = windows.crowded[slot], least = 0;
-    if (count >= FOUND_WINDOWS) bound = maximum(bound, mate.windows[FOUND_WINDOWS - 1].ungapped);
+    i32 eligible = 0, found = minimum(count, FOUND_WINDOWS);
+    for (i32 i = 0; i < found; ++i) eligible += mate.is_eligible(i);
+    if (count >= FOUND_WINDOWS && 2 * eligible >= FOUND_WINDOWS)
+        bound = maximum(bound, mate.windows[FOUND_WINDOWS - 1].ungapped);
     if (!count || !bound) return mate;
-    for (i32 i = 0; i < minimum(count, FOUND_WINDOWS); ++i) {
+    for (i32 i = 0; i < found; ++i) {
+        if (!mate.is_eligible(i)) continue;
         i32 score = mate.windows[i].ungapped, deficit = mate.deficits[i];
         if (score < bound || (least && score > least)) continue;
         mate.untested_deficit = score == least ? minimum(mate.untested_deficit, deficit) : deficit;

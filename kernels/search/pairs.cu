@@ -38,7 +38,7 @@ struct PairMapq {
     Rivals rivals;
 
     HOST_DEVICE bool elsewhere(i32 i) const {
-        return i != chosen && is_rival(mate.windows[i], mate.windows[chosen], mate.length);
+        return i != chosen && mate.is_eligible(i) && is_rival(mate.windows[i], mate.windows[chosen], mate.length);
     }
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
@@ -69,8 +69,10 @@ KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference,
         }
         i32 untested = mates[0].untested_deficit + mates[1].untested_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
+            if (!mates[0].is_eligible(i)) continue;
             bool first_elsewhere = pair_mapqs[0].elsewhere(i);
             for (i32 j = 0; j < mates[1].count; ++j) {
+                if (!mates[1].is_eligible(j)) continue;
                 if (pair.least_cost(i, j) > best.cost.total + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
                 bool second_elsewhere = pair_mapqs[1].elsewhere(j);
                 if (!first_elsewhere && !second_elsewhere) continue;

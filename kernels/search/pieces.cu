@@ -112,9 +112,10 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
     Laid laid = lay(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
     Segment segment = extend_segment(laid, anchor.begin, anchor.end, length, scoring);
-    window = builder_of(Diagonal{anchor.diagonal, 0, segment, anchor.orientation}, length, scoring).window;
+    window = builder_of(diagonal_of(reference, laid, segment, anchor.orientation, 0), length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
-    if (surest(segment.score, perfect) < NEGLIGIBLE) return false;
+    // A place on no ALT contig is preferred, however little it explains.
+    if (window.alternate || surest(segment.score, perfect) < NEGLIGIBLE) return false;
     if (!is_alignment(window, length, laid.reversed, scoring)) return false;
     Expense expense = expense_of(window, slot, texts, queries, reference, scoring, bases_per_variant);
     return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
@@ -172,8 +173,7 @@ KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference refere
                         Anchor one = own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
                         Laid laid = lay(reference, queries, slot, orientation, one.diagonal, one.begin);
                         Segment segment = extend_segment(laid, one.begin, one.end, length, scoring);
-                        fresh =
-                            Diagonal{one.diagonal, tie_of(queries.hashes[slot], one.diagonal), segment, orientation};
+                        fresh = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
                     }
                     diagonals.offer(fresh, real);
                 }
@@ -195,12 +195,12 @@ KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, 
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
-        i32 length = queries.lengths[slot];
-        i32 lost = scoring.perfect(length) - windows.of(slot)[placements.chosen[slot]].score;
+        const Window& window = windows.of(slot)[placements.chosen[slot]];
+        i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
         i32 variant = variant_of(length, lost, bases_per_variant, scoring);
         Expense expense = {variant, in_phred(lost, variant, scoring), lost};
         Remoteness others = found.unlisted(texts, queries, scoring, variant);
-        if (windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
+        if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
             placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
     }
 }

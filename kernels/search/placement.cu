@@ -39,19 +39,32 @@ struct Candidacy {
     Qualities qualities;
     i32 top, first;  // the best score, and the first window that has it
     bool sure;       // whether only windows that are sure to be alignments count
+    bool alternate,
+        both;  // whether those on ALT contigs count, and no others; whether the read has windows of both kinds
 
     HOST_DEVICE bool proves(i32 i) const {
         return is_alignment(own[i], length, queries.reversed(slot, own[i].orientation), scoring);
     }
-    HOST_DEVICE bool counts(i32 i) const { return proves(i) == sure; }
+    HOST_DEVICE bool is_eligible(i32 i) const { return own[i].alternate == alternate; }
+    HOST_DEVICE bool counts(i32 i) const { return is_eligible(i) && proves(i) == sure; }
+    // A read belongs on no ALT contig, unless it has an alignment there alone.
+    HOST_DEVICE void find_kind() {
+        bool any[2] = {}, proven[2] = {};
+        for (i32 i = 0; i < count; ++i) {
+            any[own[i].alternate] = true;
+            proven[own[i].alternate] = proven[own[i].alternate] || proves(i);
+        }
+        both = any[0] && any[1];
+        alternate = !proven[0] && (proven[1] || !any[0]);
+        sure = proven[alternate];
+    }
     HOST_DEVICE Laid laid(const Window& window) {
         qualities.reversed = queries.reversed(slot, window.orientation);
         return lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     }
     HOST_DEVICE void find_top() {
         top = first = 0;
-        sure = false;
-        for (i32 i = 0; i < count; ++i) sure = sure || proves(i);
+        find_kind();
         for (i32 i = 0; i < count; ++i)
             if (own[i].score > top && counts(i)) top = own[i].score, first = i;
     }
@@ -69,7 +82,7 @@ struct Candidacy {
         for (i32 i = 0; i < count; ++i) {
             const Window& window = own[i];
             penalties[i] = NO_PENALTY;
-            if (!window.gapped() && window.score >= top - NEAR) {
+            if (is_eligible(i) && !window.gapped() && window.score >= top - NEAR) {
                 Laid here = laid(window);
                 penalties[i] = ungapped_penalty(here, window, qualities, variant, scoring);
             }
@@ -83,7 +96,7 @@ struct Candidacy {
 };
 
 // An item is a read, selected[item]. Scores include the bonuses for reached ends; a window that is the alignment of another
-// one has NO_DEFICIT.
+// one has NO_DEFICIT, and so have those on ALT contigs beside others.
 KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                            i32 settled_deficit, i32 bases_per_variant) {
@@ -107,8 +120,9 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
         for (i32 i = 0; i < count; ++i) {
             i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
             placements.deficits[slot * WINDOWS + i] =
-                (i16)(is_duplicate(own, count, best, i) ? NO_DEFICIT : clamp(deficit, 0, NO_DEFICIT));
-            if (i == best) continue;
+                (i16)(!read.is_eligible(i) || is_duplicate(own, count, best, i) ? NO_DEFICIT
+                                                                                : clamp(deficit, 0, NO_DEFICIT));
+            if (i == best || !read.is_eligible(i)) continue;
             if (!same_part(own[i], own[best], length)) rest = maximum(rest, own[i].score);
             if (!is_rival(own[i], own[best], length)) continue;
             second = maximum(second, own[i].score);
@@ -118,8 +132,9 @@ KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries,
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
         placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), surest(read.top + rest, perfect));
-        placements.unsettled[slot] =
-            (unexamined * CROWD_SHARE >= length ? CROWDED : 0) | (lost > settled_deficit ? DISTANT : 0);
+        bool is_crowded = unexamined * CROWD_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
+        placements.unsettled[slot] = (is_crowded ? CROWDED : 0) | (is_shaded ? SHADED : 0) |
+                                     (lost > settled_deficit || read.alternate ? DISTANT : 0);
         Span part = larger_rest(span_of(own[best], length), length);
         if (minimum(part.length() * scoring.match, lost) < scoring.min_score) continue;
         placements.unsettled[slot] |= SPLIT;

@@ -4,8 +4,8 @@
 
 // Why a search may find more: there was none yet; places may have been unexamined; the best one loses more than a few mismatches, so that
 // seeds may have been too long or too far apart for the right one; it leaves a part of the read over, of which places may
-// have been crowded out by those of the other part.
-enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4, UNSEARCHED = 8 };
+// have been crowded out by those of the other part; of places that may have been unexamined many are on ALT contigs.
+enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4, UNSEARCHED = 8, SHADED = 16 };
 
 const i32 NO_DEFICIT = 32767;  // more than any place that is still thought of
 

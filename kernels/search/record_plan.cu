@@ -8,16 +8,19 @@ struct Entry {
 // What a user wants reported.
 struct Reporting {
     i32 xa_limit;           // a part with more other places reports none in XA
+    i32 alternate_limit;    // the same where one of them is on an ALT contig
     i32 xa_share;           // percent of the part's score that such a place has
     bool leftmost_primary;  // of a split read the part that begins first in the read is the primary one
 };
+
+const i32 MOST_ENTRIES = WINDOWS + 4;  // of a read: parts that are other places too, of an ALT contig's
 
 struct Selection {
     const Window* windows;
     i32 count, length, unexamined, bases_per_variant;
     u64 hash;
     bool flipped;
-    Entry entries[WINDOWS];
+    Entry entries[MOST_ENTRIES];
     i32 entry_count;
 
     HOST_DEVICE bool ahead(i32 i, i32 j) const {
@@ -26,42 +29,101 @@ struct Selection {
         u64 tie_a = tie_of(hash, a.diagonal), tie_b = tie_of(hash, b.diagonal);
         return tie_a != tie_b ? tie_a < tie_b : a.orientation < b.orientation;
     }
+    // Its rivals are all places of a part on an ALT contig, of others those which are on none.
     HOST_DEVICE Entry supplementary(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), second = 0;
         i32 variant = variant_of(bases, scoring.perfect(bases) - window.score, bases_per_variant, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
-            if (i == rank || !is_rival(windows[i], window, length)) continue;
+            if (i == rank || windows[i].alternate > window.alternate || !is_rival(windows[i], window, length)) continue;
             second = maximum(second, windows[i].score);
             rivals.add(maximum(in_phred(window.score - windows[i].score, variant, scoring), 0));
         }
         rivals.add(unexamined_deficit(unexamined, window.score, variant, scoring));
-        return Entry{rank, SUPPLEMENTARY_ALIGNMENT, entry_count, minimum(rivals.mapping_quality(), entries[0].mapq),
-                     second};
+        i32 most = window.alternate ? 60 : entries[0].mapq;
+        return Entry{rank, SUPPLEMENTARY_ALIGNMENT, entry_count, minimum(rivals.mapping_quality(), most), second};
+    }
+    HOST_DEVICE bool is_part(i32 entry) const { return entries[entry].role <= SUPPLEMENTARY_ALIGNMENT; }
+    HOST_DEVICE bool is_reported(const Window& window) const {
+        for (i32 i = 0; i < entry_count; ++i) {
+            const Window& reported = windows[entries[i].rank];
+            if (beside(window, reported) || same_alignment(window, reported)) return true;
+        }
+        return false;
+    }
+    HOST_DEVICE bool is_xa_hit(const Window& window, const Window& part, const Reporting& reporting) const {
+        return window.score * 100 >= part.score * reporting.xa_share;
     }
     // The entry of another part, or of a place for XA; its role is NOT_REPORTED where it is neither.
     HOST_DEVICE Entry other(i32 rank, const Reporting& reporting, const Scoring& scoring) const {
         const Window& window = windows[rank];
         Span span = span_of(window, length);
         i32 owner = 0;
-        while (owner < entry_count && !(entries[owner].role <= SUPPLEMENTARY_ALIGNMENT &&
-                                        span.rivals(span_of(windows[entries[owner].rank], length))))
+        while (owner < entry_count && !(is_part(owner) && span.rivals(span_of(windows[entries[owner].rank], length))))
             ++owner;
         if (owner == entry_count) return supplementary(rank, scoring);
         Entry entry = {rank, NOT_REPORTED, owner, 0, 0};
-        for (i32 i = 0; i < entry_count; ++i) {
-            const Window& reported = windows[entries[i].rank];
-            if (beside(window, reported) || same_alignment(window, reported)) return entry;
-        }
-        if (window.score * 100 >= windows[entries[owner].rank].score * reporting.xa_share) entry.role = XA_HIT;
+        if (!is_reported(window) && is_xa_hit(window, windows[entries[owner].rank], reporting)) entry.role = XA_HIT;
         return entry;
     }
-    // Drops the XA hits of those parts that have more than `most`.
-    HOST_DEVICE void limit_xa_hits(i32 most) {
+    // The part whose place a window on an ALT contig is another one of; entry_count where it is better than all: one on
+    // another ALT contig, or one that scores as much at least.
+    HOST_DEVICE i32 part_beyond(const Window& window) const {
+        Span span = span_of(window, length);
+        i32 owner = entry_count;
+        for (i32 i = 0; i < entry_count; ++i) {
+            const Window& part = windows[entries[i].rank];
+            if (!is_part(i) || !span.rivals(span_of(part, length))) continue;
+            if (part.alternate) return i;
+            if (part.score >= window.score && owner == entry_count) owner = i;
+        }
+        return owner;
+    }
+    // The place of the last entry, on an ALT contig, is a better one of these parts: they and their XA hits become its own.
+    HOST_DEVICE void take_over(const Reporting& reporting) {
+        i32 winner = entry_count - 1;
+        const Window& better = windows[entries[winner].rank];
+        Span span = span_of(better, length);
+        for (i32 part = 0; part < winner; ++part) {
+            const Window& own = windows[entries[part].rank];
+            if (!is_part(part) || own.alternate || entries[part].owner != part) continue;
+            if (own.score >= better.score || !span.rivals(span_of(own, length))) continue;
+            for (i32 i = 0; i < winner; ++i) {
+                if (entries[i].owner != part) continue;
+                entries[i].owner = winner;
+                if (entries[i].role == XA_HIT && !is_xa_hit(windows[entries[i].rank], better, reporting))
+                    entries[i].role = NOT_REPORTED;
+            }
+            if (entry_count < MOST_ENTRIES && is_xa_hit(own, better, reporting))
+                entries[entry_count++] = Entry{entries[part].rank, XA_HIT, winner, 0, 0};
+        }
+    }
+    // The places on ALT contigs of a read that belongs on none. What scores more there than anywhere else is a record too.
+    HOST_DEVICE void add_alternates(const Reporting& reporting, const Scoring& scoring) {
+        u32 left = 0;
+        for (i32 i = 0; i < count; ++i)
+            if (windows[i].alternate && windows[i].score >= scoring.min_score) left |= 1u << i;
+        while (left && entry_count < MOST_ENTRIES) {
+            i32 next = take_next(left), owner = part_beyond(windows[next]);
+            if (is_reported(windows[next])) continue;
+            if (owner == entry_count) {
+                Entry winner = supplementary(next, scoring);
+                entries[entry_count++] = winner;
+                take_over(reporting);
+            } else if (is_xa_hit(windows[next], windows[entries[owner].rank], reporting))
+                entries[entry_count++] = Entry{next, XA_HIT, owner, 0, 0};
+        }
+    }
+    // Drops the XA hits of those parts that have too many.
+    HOST_DEVICE void limit_xa_hits(const Reporting& reporting) {
         for (i32 part = 0; part < entry_count; ++part) {
-            i32 found = 0;
-            for (i32 i = 0; i < entry_count; ++i) found += entries[i].role == XA_HIT && entries[i].owner == part;
+            i32 found = 0, most = reporting.xa_limit;
+            for (i32 i = 0; i < entry_count; ++i) {
+                if (entries[i].role != XA_HIT || entries[i].owner != part) continue;
+                ++found;
+                if (windows[entries[i].rank].alternate) most = reporting.alternate_limit;
+            }
             for (i32 i = 0; found > most && i < entry_count; ++i)
                 if (entries[i].role == XA_HIT && entries[i].owner == part) entries[i].role = NOT_REPORTED;
         }
@@ -96,25 +158,31 @@ struct Selection {
         u32 found = 0;
         for (i32 i = 0; i < count; ++i) {
             if (i == primary || windows[i].score < scoring.min_score) continue;
+            if (windows[i].alternate != windows[primary].alternate) continue;
             bool is_close = windows[i].score * 100 >= windows[primary].score * reporting.xa_share;
             if (is_close || !span_of(windows[i], length).rivals(span)) found |= 1u << i;
         }
         return found;
     }
+    // Of the windows whose bits are set the one that scores most; its bit is cleared.
+    HOST_DEVICE i32 take_next(u32& left) const {
+        i32 next = -1;
+        for (i32 i = 0; i < count; ++i)
+            if (left >> i & 1 && (next < 0 || ahead(i, next))) next = i;
+        left &= ~(1u << next);
+        return next;
+    }
     HOST_DEVICE void select(Entry primary, const Reporting& reporting, const Scoring& scoring) {
         entries[0] = primary;
         entry_count = 1;
         u32 left = primary.rank < 0 ? 0 : eligible(primary.rank, reporting, scoring);
-        while (left) {  // by falling score
-            i32 next = -1;
-            for (i32 i = 0; i < count; ++i)
-                if (left >> i & 1 && (next < 0 || ahead(i, next))) next = i;
-            left &= ~(1u << next);
-            Entry entry = other(next, reporting, scoring);
+        while (left) {
+            Entry entry = other(take_next(left), reporting, scoring);
             if (entry.role != NOT_REPORTED) entries[entry_count++] = entry;
         }
-        limit_xa_hits(reporting.xa_limit);
         if (reporting.leftmost_primary) make_leftmost_primary(reporting, scoring);
+        if (primary.rank >= 0 && !windows[primary.rank].alternate) add_alternates(reporting, scoring);
+        limit_xa_hits(reporting);
     }
 };
 
@@ -153,14 +221,14 @@ KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, W
     FOR_EACH(record, begin, end) {
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
-        i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[WINDOWS], number = next;
+        i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[MOST_ENTRIES], number = next;
         for (i32 i = 0; i < selection.entry_count; ++i)
             numbers[i] = selection.entries[i].role == NOT_REPORTED ? -1 : number++;
         for (i32 i = 0; i < selection.entry_count; ++i) {
             const Entry& entry = selection.entries[i];
             if (entry.role == NOT_REPORTED) continue;
             const Window* window = entry.rank < 0 ? nullptr : selection.windows + entry.rank;
-            i64 owner = entry.role > SUPPLEMENTARY_ALIGNMENT ? numbers[entry.owner] : next;
+            i64 owner = numbers[entry.owner];
             bool joint = entry.role == PRIMARY_ALIGNMENT && placements.joint[slot];
             plan.put(next++, queries, slot, window, slot * WINDOWS + entry.rank, entry.role, owner, entry.mapq,
                      entry.second, joint ? scoring.joint_score : scoring.min_score, scoring);

@@ -4,7 +4,7 @@
 
 enum Role {
     PRIMARY_ALIGNMENT = 0,
-    SUPPLEMENTARY_ALIGNMENT = 1,  // of a split read: another part of it
+    SUPPLEMENTARY_ALIGNMENT = 1,  // of a split read: another part of it; of a part: a better place on an ALT contig
     SECONDARY_ALIGNMENT = 2,      // another place of a part
     XA_HIT = 3,        // another place, reported in the tag XA of the part's record and not by one of its own
     NOT_REPORTED = 4,  // was considered, and did not prove true
@@ -20,7 +20,8 @@ struct RecordPlan {
     i32* slots OF(entries);
     i64* windows OF(entries);  // the row of the entry's window, -1 for none
     u8* roles OF(entries);     // a Role
-    i32* owners OF(entries);   // the entry of the part of which this is another place; of parts, themselves
+    i32* owners OF(entries);   // the entry of the part of which this is another place; of parts, themselves, unless an
+                               // ALT contig has a better place, which is that
     u8* mapqs OF(entries);
     i32* seconds OF(entries);       // the score of the best rival, 0 for none
     u8* bands OF(entries);          // of the window if the alignment is traced, else NO_BAND

@@ -140,6 +140,29 @@ template <class Sink> HOST_DEVICE void put_number_tag(Sink& sink, i32 form, char
     put_integer(sink, value, bytes);
 }
 
+// The float nearest to so many thousandths, by integers alone.
+HOST_DEVICE u32 float_of_permille(i64 permille) {
+    if (permille == 0) return 0;
+    i32 shift = 0;
+    while ((permille << shift) / 1000 < 1 << 23) ++shift;
+    i64 mantissa = (permille << shift) / 1000, rest = 2 * ((permille << shift) % 1000);
+    mantissa += rest > 1000 || (rest == 1000 && mantissa & 1);
+    return (u32)(((i64)(150 - shift) << 23) + mantissa - (1 << 23));
+}
+
+// The share of a whole that a part is, as a float of three decimals.
+template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 form, char a, char b, i64 part, i64 whole) {
+    i64 permille = (2000 * part + whole) / (2 * maximum(whole, (i64)1));
+    put_tag_name(sink, form, a, b, 'f');
+    if (form == SAM_TEXT) {
+        put_number(sink, permille / 1000);
+        sink.put('.');
+        for (i64 unit = 100; unit; unit /= 10) sink.put((u8)('0' + permille / unit % 10));
+        return;
+    }
+    put_integer(sink, float_of_permille(permille), 4);
+}
+
 // Behind a tag of text, and behind all tags.
 template <class Sink> HOST_DEVICE void end_text_tag(Sink& sink, i32 form) {
     if (form == BAM_BINARY) sink.put(0);

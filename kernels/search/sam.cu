@@ -90,7 +90,8 @@ struct Records {
             fields.operations = extensions.cigar(entry);
             fields.operation_count = extensions.counts[entry];
             if (alignments.roles[entry] == SECONDARY_ALIGNMENT) fields.length = 0;
-            if (alignments.roles[entry] != PRIMARY_ALIGNMENT && !style.soft_clipped) fields.cut_off();
+            bool whole = style.soft_clipped || reference.on_alternate(fields.contig);
+            if (alignments.roles[entry] != PRIMARY_ALIGNMENT && !whole) fields.cut_off();
         }
         if (!(alignments.flags[entry] & PAIRED)) return fields;
         i64 mate = mate_of(record);
@@ -180,6 +181,9 @@ struct Records {
         if (alignments.flags[entry] & PAIRED) put_mate_tags(sink, record);
         if (alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT) {
             put_hits(sink, entry, record, true);
+            i64 better = plan.owners[entry];
+            if (better != entry && mapped(entry) && alignments.roles[better] <= SUPPLEMENTARY_ALIGNMENT)
+                put_share_tag(sink, style.form, 'p', 'a', alignments.scores[entry], alignments.scores[better]);
             put_hits(sink, entry, record, false);
         }
         sink.copy(style.common_tags, style.common_tags_length);

@@ -176,7 +176,7 @@ KERNEL void count_places(i64 begin, i64 end, Queries queries, Scoring scoring, R
     FOR_EACH(row, begin, end) {
         const Window& window = windows.rows[row];
         counts[row] = 0;
-        if (!windows.exists(row) || window.score < scoring.min_score) continue;
+        if (!windows.exists(row) || window.alternate || window.score < scoring.min_score) continue;
         i64 slot = windows.slot(row), record = queries.order[slot];
         if (plan.windows[plan.offsets[record]] < 0) continue;
         Parts parts = {plan, windows.rows, record};

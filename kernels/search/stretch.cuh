@@ -38,7 +38,7 @@ struct Stretch {
         Laid laid = lay(reference, queries, slot, orientation, diagonal, anchor);
         if (!longest_run(laid, begin, end)) return false;
         Segment segment = extend_segment(laid, begin, end, length, scoring);
-        found = Diagonal{diagonal, tie_of(queries.hashes[slot], diagonal), segment, orientation};
+        found = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
         return true;
     }
     HOST_DEVICE void search(i64 low, i64 high, Diagonals& diagonals, const Scoring& scoring) const {

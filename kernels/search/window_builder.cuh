@@ -50,7 +50,7 @@ struct WindowBuilder {
 HOST_DEVICE WindowBuilder builder_of(const Diagonal& one, i32 length, const Scoring& scoring) {
     Segment segment = one.segment;
     bool align = scoring.perfect(length) - segment.score > scoring.least_gap(1);
-    Window window = {one.diagonal,         segment.score, segment.score,      segment.begin,   segment.end, 0, 0,
-                     (i16)one.orientation, align,         (i16)segment.begin, (i16)segment.end};
+    Window window = {one.diagonal,        segment.score,     segment.score, segment.begin,      segment.end,     0, 0,
+                     (i8)one.orientation, (u8)one.alternate, align,         (i16)segment.begin, (i16)segment.end};
     return WindowBuilder{window, segment.score, length};
 }

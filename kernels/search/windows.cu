@@ -1,6 +1,16 @@
 // Windows: the places where a read may belong, from its best diagonals.
 #include "search/window_builder.cuh"
 
+// Room for some windows of a read. Where not all fit, no more than half of them are on ALT contigs, as long as others are
+// left.
+struct Room {
+    i32 most, others, alternates;  // the windows on no ALT contig that want in; those on one that are let in
+
+    HOST_DEVICE bool admits(const Window& window) {
+        return !window.alternate || alternates++ < maximum(most - others, most / 2);
+    }
+};
+
 const i32 WORSE = 30;  // points below the best at which it does not matter what a long gap would add
 
 // Windows from the kept diagonals, the most promising first; returns how many.
@@ -18,23 +28,38 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         }
         builders[count++] = builder_of(one, length, scoring);
     }
-    i32 first = 0, top = 0;
-    for (i32 i = 0; i < count; ++i) top = maximum(top, builders[i].window.score);
-    for (; written < minimum(count, most); ++written) {
+    i32 firsts[2] = {}, tops[2] = {};  // the best of those on no ALT contig, and of all
+    Room room = {most, 0, 0};
+    for (i32 i = 0; i < count; ++i) {
+        room.others += !builders[i].window.alternate;
+        for (i32 kind = builders[i].window.alternate; kind < 2; ++kind) {
+            firsts[kind] = maximum(firsts[kind], builders[i].score_bound);
+            tops[kind] = maximum(tops[kind], builders[i].window.score);
+        }
+    }
+    for (i32 left = count; left && written < most; --left) {
         i32 best = -1;
         for (i32 i = 0; i < count; ++i)
             if (builders[i].score_bound >= 0 && (best < 0 || builders[i].score_bound > builders[best].score_bound))
                 best = i;
-        if (written == 0) first = builders[best].score_bound;
         Window window = builders[best].window;
         // Far below the best, no gap makes up for what is missing.
-        bool align = window.band && 2 * builders[best].score_bound >= first;
-        if (builders[best].score_bound + WORSE < top) window.narrow();
+        bool align = window.band && 2 * builders[best].score_bound >= firsts[window.alternate];
+        if (builders[best].score_bound + WORSE < tops[window.alternate]) window.narrow();
         window.band = (i16)(align ? -band_kind(length, window.high - window.low) : NO_BAND);
-        windows[written] = window;
+        if (room.admits(window)) windows[written++] = window;
         builders[best].score_bound = -1;
     }
     return written;
+}
+
+// The best score that a diagonal may have which had no room, 0 where all had. Where more than half are of ALT contigs,
+// none of another one was left out.
+HOST_DEVICE i32 crowded(const Diagonal* kept, i32 count) {
+    i32 alternates = 0;
+    for (i32 i = 0; i < count; ++i) alternates += kept[i].alternate;
+    if (count < KEPT || (alternates > KEPT / 2 && alternates < KEPT)) return 0;
+    return kept[KEPT - 1].segment.score;
 }
 
 // An item is a read, selected[item]: its windows, the most promising first.
@@ -45,8 +70,7 @@ KERNEL void join_diagonals(i64 begin, i64 end, Queries queries, Reference refere
         windows.counts[slot] = join(found.rows + item * KEPT, found.counts[item], reference, windows.of(slot),
                                     FOUND_WINDOWS, queries.lengths[slot], scoring);
         windows.unexamined[slot] = found.unexamined[item];
-        bool is_full = found.counts[item] == KEPT;
-        windows.crowded[slot] = is_full ? found.rows[item * KEPT + KEPT - 1].segment.score : 0;
+        windows.crowded[slot] = crowded(found.rows + item * KEPT, found.counts[item]);
     }
 }
 
@@ -55,7 +79,8 @@ KERNEL void join_diagonals(i64 begin, i64 end, Queries queries, Reference refere
 HOST_DEVICE bool take(Window& own, const Window& fresh, i32 length, const Reference& reference,
                       const Scoring& scoring) {
     WindowBuilder builder = {own, 0, length};
-    Diagonal one = {fresh.diagonal, 0, Segment{fresh.score, fresh.begin, fresh.end}, fresh.orientation};
+    Diagonal one = {fresh.diagonal, 0, Segment{fresh.score, fresh.begin, fresh.end}, fresh.orientation,
+                    fresh.alternate};
     if (!builder.takes(one, reference, scoring)) return false;
     builder.add(one, scoring);
     if (builder.score_bound > 0) {
@@ -74,10 +99,12 @@ KERNEL void add_diagonals(i64 begin, i64 end, Queries queries, Reference referen
         Window fresh[KEPT], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
         i32 more = join(found.rows + item * KEPT, found.counts[item], reference, fresh, KEPT, length, scoring);
+        Room room = {most - *count, 0, 0};
+        for (i32 i = 0; i < more; ++i) room.others += !fresh[i].alternate;
         for (i32 i = 0; i < more; ++i) {
             i32 taker = 0;
             while (taker < *count && !take(own[taker], fresh[i], length, reference, scoring)) ++taker;
-            if (taker == *count && *count < most) own[(*count)++] = fresh[i];
+            if (taker == *count && *count < most && room.admits(fresh[i])) own[(*count)++] = fresh[i];
         }
     }
 }

@@ -38,8 +38,9 @@ struct Window {
     i32 ungapped;    // of that segment
     i32 begin, end;  // that segment in the oriented query
     i32 low, high;   // further diagonals with seeds, relative to `diagonal`: low <= 0 <= high
-    i16 orientation;
-    i16 band;  // a BandKind, negative until that alignment is made; NO_BAND where none may score higher
+    i8 orientation;
+    u8 alternate;  // whether it is on an ALT contig
+    i16 band;      // a BandKind, negative until that alignment is made; NO_BAND where none may score higher
     i16 cover_begin, cover_end;  // the part of the oriented query that all its segments cover
 
     HOST_DEVICE bool gapped() const { return score != ungapped; }

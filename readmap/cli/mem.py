@@ -14,9 +14,9 @@ from readmap.cli.common.resources import Resources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
 from readmap.cli.search.kinds import Kind
-from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, parse_numbers, penalties
+from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.errors import UsageError
-from readmap.search.parameters import MOST_XA_HITS
+from readmap.search.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap index -p ref ref.fa
@@ -60,11 +60,16 @@ class AppliedOptions:
     output: str | None = option("-o -f", "The output, SAM (default: standard output).", "FILE")
     leftmost_primary: bool = flag("-5", "The part of a split read that begins first in the read is the primary one.")
     all_places: bool = flag("-a", "Write all places that reach -T, as secondary alignments.")
-    alternatives: str | None = option("-h", f"Most places in XA (default: {MOST_XA_HITS}).", "N[,N]")
+    alternatives: str | None = option(
+        "-h",
+        f"Most places in XA, and with one on an ALT contig (default: {MOST_XA_HITS},{MOST_ALTERNATE_HITS}).",
+        "N[,N]",
+    )
     xa_share: str | None = option("-z", "Of the best score, the share that a place in XA has (default: 0.8).", "X")
     comments: bool = flag("-C", "Append FASTQ comments, which must be SAM tags.")
     soft_clip: bool = flag("-Y", "Soft-clip supplementary alignments.")
     mark_secondary: bool = flag("-M", "Mark the lesser parts of a split read secondary.")
+    ignore_alternates: bool = flag("-j", "Treat ALT contigs, which REF.alt names, as all others.")
     no_rescue: bool = flag("-S", "Skip the rescue of mates.")
     no_pairing: bool = flag("-P", "Skip pairing.")
 
@@ -97,7 +102,6 @@ class OtherOptions:
     mapq_length: str | None = _number("-Q", "Length of which MAPQ depends.")
     mask: str | None = _number("-X", "Share of an overlap.")
     filters: str | None = _number("-F", "Of what is not written.")
-    keep_alt: bool = flag("-j", "Treat ALT contigs as all others.")
     keep_mapq: bool = flag("-q", "Leave the MAPQ of supplementary alignments.")
     reference_comment: bool = flag("-V", "The comment of the contig, as XR.")
     scored_places: bool = flag("-u", "XB instead of XA.")
@@ -162,6 +166,7 @@ def _search_options(options: Options) -> search.Options:
             no_rescue=applied.no_rescue,
         ),
         index=options.reference,
+        ignore_alternates=applied.ignore_alternates,
         output=search.OutputOptions(
             path=applied.output,
             kind_name=Kind.SAM,
@@ -172,7 +177,7 @@ def _search_options(options: Options) -> search.Options:
         quality=QualityOptions(),
         records=search.RecordOptions(
             all_places=applied.all_places,
-            max_alternatives=None if applied.all_places else _first("-h", applied.alternatives, MOST_XA_HITS),
+            max_alternatives=None if applied.all_places else applied.alternatives or str(MOST_XA_HITS),
             xa_share=_percent("-z", applied.xa_share),
             soft_clip=applied.soft_clip,
             mark_secondary=applied.mark_secondary,
@@ -206,11 +211,6 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> ScoringOptions:
         unpaired_penalty=applied.unpaired_penalty,
         min_score=applied.min_score,
     )
-
-
-def _first(name: str, text: str | None, usual: int) -> int:
-    """The first of one or two numbers."""
-    return usual if text is None else parse_numbers(name, text, 0)[0]
 
 
 def _percent(name: str, text: str | None) -> int | None:

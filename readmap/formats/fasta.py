@@ -24,11 +24,15 @@ EMPTY_FILE = "expected FASTA, found no sequence: the file is empty"
 
 @dataclass(frozen=True)
 class Contig:
-    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters."""
+    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters.
+
+    alternate: whether it is an ALT contig, another version of a part of others.
+    """
 
     name: str
     length: int
     md5: str
+    alternate: bool = False
 
 
 @dataclass(frozen=True)

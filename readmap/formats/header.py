@@ -117,7 +117,9 @@ def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
         raise UsageError(f"-H: {len(given)} @SQ lines are given, and the index has {len(contigs)} contigs")
     lines = []
     for line, contig in zip(given or ["@SQ"] * len(contigs), contigs, strict=True):
-        known = {"SN": contig.name, "LN": str(contig.length), "M5": contig.md5}
+        known = {"SN": contig.name, "LN": str(contig.length), "M5": contig.md5} | (
+            {"AH": "*"} if contig.alternate else {}
+        )
         given_fields = _fields(line)
         for name, value in known.items():
             if given_fields.get(name, value) != value:

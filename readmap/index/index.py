@@ -15,6 +15,7 @@ from readmap.backend.machine import available_processors
 from readmap.errors import BackendError, IndexFolderError
 from readmap.formats.array_folder import StoredArrays
 from readmap.index import folder
+from readmap.index.alternates import alternates_beside, marked, read_alternates
 from readmap.index.bounds import expect_sound
 from readmap.index.device import DeviceIndex, HostIndex, Structure
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
@@ -53,15 +54,18 @@ class Index:
     )
 
     @classmethod
-    def open(cls, path: str | Path, check: bool = True) -> Index:
+    def open(cls, path: str | Path, check: bool = True, alternates: bool = True) -> Index:
         """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole.
 
+        alternates: whether the contigs that PREFIX.alt, beside PREFIX.readmap, or ref.fa.alt names are ALT contigs.
         check: whether its arrays are held to their checksums, and to what keeps kernels inside them, each time they
             are loaded on a device. Without it an index that was damaged may do anything.
         """
         found = folder.read(Path(path))
-        arrays = found.arrays.arrays
-        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=found.contigs)
+        arrays, contigs = found.arrays.arrays, found.contigs
+        if alternates and (beside := alternates_beside(Path(path), found.source)):
+            contigs = marked(contigs, read_alternates(beside))
+        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=contigs)
         return cls(
             reference,
             arrays["suffix_array"],

@@ -35,8 +35,10 @@ class DeviceReference:
     barrier_starts: Array
     barrier_ends: Array
     contig_starts: Array
+    alternates: Array
     barriers: int
     contigs: int
+    first_alternate: int
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,21 @@ class Reference:
             backend.hold(self.barrier_starts),
             backend.hold(self.barrier_ends),
             backend.hold(self.contig_starts),
+            backend.to_device(self.alternates),
             len(self.barrier_starts),
             len(self.contigs),
+            min(self.contig_starts[:-1][self.alternates > 0].tolist(), default=self.length),
         )
+
+    @property
+    def has_alternates(self) -> bool:
+        """Whether any contig is an ALT contig."""
+        return any(contig.alternate for contig in self.contigs)
+
+    @property
+    def alternates(self) -> Bytes:
+        """Of each contig 1 where it is an ALT contig, uint8 [contigs]."""
+        return np.array([contig.alternate for contig in self.contigs], np.uint8)
 
     @property
     def nbytes(self) -> int:

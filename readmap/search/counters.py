@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from readmap.search.parameters import CROWDED, DISTANT, SPLIT, UNSEARCHED
+from readmap.search.parameters import CROWDED, DISTANT, SHADED, SPLIT, UNSEARCHED
 
 MAPQS = 61  # 0 to 60
 
@@ -22,7 +22,8 @@ class Work:
         settled: reads that a few look-ups placed.
         beside: reads that were looked for beside such mates first; settled_beside: those that were placed there.
         searched: others, which were searched by seeds; crowded: those searched with more places of each seed; distant:
-            with more seeds, before that or at once; split: for the part that the best place leaves over.
+            with more seeds, before that or at once; shaded: with very many places, as ALT contigs have them; split: for
+            the part that the best place leaves over.
         windows: places that reads were compared at.
         scored: banded alignments of which the score was computed; traced: those of which the path was.
         rescues: mates that were looked for where their partners expect them; rescued: those that have such a place.
@@ -34,6 +35,7 @@ class Work:
     searched: int = 0
     crowded: int = 0
     distant: int = 0
+    shaded: int = 0
     split: int = 0
     windows: int = 0
     scored: int = 0
@@ -43,7 +45,8 @@ class Work:
 
     def count_searched(self, reads: int, takes: int) -> None:
         """Count the reads of a pass, by why it takes them."""
-        name = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SPLIT: "split"}[takes]
+        names = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SHADED: "shaded", SPLIT: "split"}
+        name = names[takes]
         setattr(self, name, getattr(self, name) + reads)
 
     def add(self, other: Work) -> None:

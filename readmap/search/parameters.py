@@ -104,8 +104,8 @@ def _both(penalty: Penalty) -> tuple[int, int]:
 
 EVERY_PLACE = 2**31 - 1
 
-#: bwa mem's.
-MOST_XA_HITS, XA_SHARE = 5, 80
+#: bwa mem's, the second one where a place is on an ALT contig.
+MOST_XA_HITS, MOST_ALTERNATE_HITS, XA_SHARE = 5, 200, 80
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ class Reporting:
             may be in XA.
         most_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then. None
             for MOST_XA_HITS of those that are found without looking for what is 60 phred less likely.
+        most_alternate_hits: the same where one of them is on an ALT contig.
         xa_share: percent of the best place's score that one in XA has.
         leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
         soft_clipped: supplementary records hold the whole read (bwa's -Y).
@@ -125,13 +126,15 @@ class Reporting:
 
     most_secondary: int = 0
     most_xa_hits: int | None = None
+    most_alternate_hits: int = MOST_ALTERNATE_HITS
     xa_share: int = XA_SHARE
     leftmost_primary: bool = False
     soft_clipped: bool = False
     supplementary_as_secondary: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in {"most_secondary": EVERY_PLACE, "most_xa_hits": EVERY_PLACE, "xa_share": 100}.items():
+        largest = dict.fromkeys(("most_secondary", "most_xa_hits", "most_alternate_hits"), EVERY_PLACE)
+        for name, most in {**largest, "xa_share": 100}.items():
             value = getattr(self, name)
             if value is not None and not 0 <= value <= most:
                 raise UsageError(f"{name.replace('_', ' ')} is {value}, expected 0 to {most}")
@@ -142,6 +145,11 @@ class Reporting:
         if self.most_secondary:
             return 0
         return MOST_XA_HITS if self.most_xa_hits is None else self.most_xa_hits
+
+    @property
+    def alternate_limit(self) -> int:
+        """The same where one of them is on an ALT contig."""
+        return 0 if self.most_secondary else max(self.most_alternate_hits, self.xa_limit)
 
     @property
     def everywhere(self) -> bool:
@@ -165,8 +173,8 @@ class Pairing:
 
 
 #: Why a read is searched: enum Unsettled of kernels/search/placement.cuh.
-CROWDED, DISTANT, SPLIT, UNSEARCHED = (
-    constant("search/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT", "UNSEARCHED")
+CROWDED, DISTANT, SPLIT, UNSEARCHED, SHADED = (
+    constant("search/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT", "UNSEARCHED", "SHADED")
 )
 
 #: Mismatches of the best place found up to which it is not distant.
@@ -208,9 +216,10 @@ def dense_seed(suffixes: int) -> int:
     return min(max(_chance(suffixes) + 2, 10), 19)
 
 
-def efforts(suffixes: int) -> tuple[Effort, ...]:
+def efforts(suffixes: int, alternates: bool = False) -> tuple[Effort, ...]:
     """The passes over the reads of a batch; each takes what those before left unsettled.
 
+    alternates: whether the reference has ALT contigs. A gene may have hundreds of them, which are all looked at.
     Seeds are as short as chance allows: two or three bases more than one place in the reference needs.
     """
     sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed(suffixes)
@@ -218,5 +227,6 @@ def efforts(suffixes: int) -> tuple[Effort, ...]:
         Effort(UNSEARCHED, 12, 3, sparse, 16),
         Effort(CROWDED, 12, 3, sparse, 64),
         Effort(DISTANT, 4, 1, dense, 64),
+        *([Effort(SHADED, 4, 1, dense, 1024)] if alternates else []),
         Effort(SPLIT, 4, 1, dense, 64),
     )

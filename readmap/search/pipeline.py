@@ -48,7 +48,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
 def _search_by_seeds(batch: Batch, context: Context) -> None:
     """Search the reads that are unsettled."""
-    for effort in efforts(context.index.suffix_count):
+    for effort in efforts(context.index.suffix_count, context.index.host.has_alternates):
         for selection in select(effort, batch, context.backend):
             batch.work.count_searched(selection.count, effort.takes)
             seeds = find_seeds(selection, batch, context)

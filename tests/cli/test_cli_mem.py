@@ -159,6 +159,33 @@ def test_misuse(folder: Path, capfd: pytest.CaptureFixture[str], words: list[str
     assert message in failure(capfd, "mem", *words, "genome", "r1.fq", "r2.fq", code=2)
 
 
+def test_alt_contigs(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """PREFIX.alt is read at search, and -j ignores it."""
+    monkeypatch.chdir(tmp_path)
+    name, letters = max(GENOME.items(), key=lambda item: len(item[1]))
+    version = letters[100:200] + {"A": "C", "C": "G", "G": "T", "T": "A"}[letters[200]] + letters[201:400]
+    Path("ref.fa").write_bytes(fasta(GENOME | {"version": version}))
+    Path("r.fq").write_bytes(fastq([Read("r", version[50:150], "I" * 100)]))
+    assert main(["index", "ref.fa", "-p", "p", "-q"]) == 0
+    Path("p.alt").write_text(f"@SQ\tSN:{name}\tLN:1\nversion\t0\t{name}\t101\n")
+
+    def records(*words: str) -> tuple[list[str], list[list[str]]]:
+        assert main(["mem", *words, "p", "r.fq"]) == 0
+        lines = capfd.readouterr().out.splitlines()
+        marked = [line for line in lines if line.endswith("\tAH:*")]
+        return marked, [line.split("\t") for line in lines if not line.startswith("@")]
+
+    marked, (first, second) = records()
+    assert [line.split("\t")[1] for line in marked] == ["SN:version"]
+    assert (first[1], first[2], second[1], second[2], second[5]) == ("0", name, "2048", "version", "100M")
+    assert any(tag.startswith("pa:f:0.") for tag in first)
+    assert any(tag.startswith(f"XA:Z:{name},+") for tag in second)
+    marked, (alone,) = records("-j")
+    assert (marked, alone[1], alone[2], alone[5]) == ([], "0", "version", "100M")
+
+
 def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (folder / "genome.amb").read_text() == "an index of readmap: genome.readmap\n"
     (tmp_path / "g.bwt").touch()

@@ -208,7 +208,7 @@ def test_reporting() -> None:
     assert RecordOptions(all_places=True).reporting().most_secondary > 0
     assert RecordOptions(all_places=True, max_secondary=3).reporting().most_secondary == 3
     expected = Reporting(most_xa_hits=9, soft_clipped=True, supplementary_as_secondary=True, leftmost_primary=True)
-    options = RecordOptions(max_alternatives=9, soft_clip=True, mark_secondary=True, leftmost_primary=True)
+    options = RecordOptions(max_alternatives="9", soft_clip=True, mark_secondary=True, leftmost_primary=True)
     assert options.reporting() == expected
 
 

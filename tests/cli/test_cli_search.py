@@ -20,8 +20,9 @@ from readmap.cli.common.options import parse_size
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.command import report_memory
-from readmap.cli.search.files import alternates_beside, is_older_than_source
+from readmap.cli.search.files import is_older_than_source
 from readmap.errors import UsageError
+from readmap.index.alternates import alternates_beside
 from readmap.index.device import Structure
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
@@ -137,7 +138,7 @@ def test_record_for_programs(demo_index: Path, few_reads: str, capfd: pytest.Cap
     assert report["command"] == f"readmap search {few_reads} -x {demo_index} -o out.sam --json - -q --device=cpu"
     assert set(report["versions"]) == {"readmap", "python", "numpy", "cupy"}
     assert (report["device"], report["output"], report["reads"]) == ("cpu", "out.sam", [few_reads])
-    assert set(report["reference"]) == {"source", "contigs", "bases", "checksum"}
+    assert set(report["reference"]) == {"source", "contigs", "alternates", "bases", "checksum"}
     assert re.fullmatch("[0-9a-f]{32}", report["reference"]["checksum"])
     assert report["scoring"]["min_score"] == 30
     assert {"load_index", "search"} <= set(report["seconds"])
@@ -213,15 +214,25 @@ def test_a_changed_reference_is_reported(demo_index: Path, few_reads: str, capfd
     assert "warning: ref.fa is newer than ref.fa.readmap" in capfd.readouterr().err
 
 
-def test_alternate_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_alt_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(demo_index, "ref.fa.readmap")
     Path("ref.fa").write_text(">a\nACGT\n")
     assert run("search", few_reads, "-x", "ref.fa.readmap", "-o", "/dev/null") == 0
-    assert "alternate" not in capfd.readouterr().err
-    Path("ref.fa.alt").touch()
+    assert "ALT" not in capfd.readouterr().err
+    Path("ref.fa.alt").write_text("@SQ\tSN:a\nb\n")
     for name in ("ref.fa", "ref.fa.readmap"):
         assert run("search", few_reads, "-x", name, "-o", "/dev/null") == 0
-        assert "warning: ref.fa.alt names alternate contigs" in capfd.readouterr().err
+        assert "warning: ref.fa.alt names no contig of the index: none is an ALT contig" in capfd.readouterr().err
+    contigs = Index.open("ref.fa.readmap").reference.contigs
+    Path("ref.fa.alt").write_text(f"{contigs[1].name}\t0\t{contigs[0].name}\n\n")
+    assert run("search", few_reads, "-x", "ref.fa", "-o", "out.sam") == 0
+    assert f"1 ALT contig of {len(contigs)} (ref.fa.alt)" in capfd.readouterr().err
+    assert [line for line in Path("out.sam").read_text().splitlines() if line.endswith("\tAH:*")] == [
+        f"@SQ\tSN:{contigs[1].name}\tLN:{contigs[1].length}\tM5:{contigs[1].md5}\tAH:*"
+    ]
+    assert run("search", few_reads, "-x", "ref.fa", "-o", "out.sam", "-j") == 0
+    assert "ref.fa.alt is ignored (-j)" in capfd.readouterr().err
+    assert "AH:*" not in Path("out.sam").read_text()
     assert alternates_beside(Path("elsewhere.readmap"), "ref.fa.gz") == "ref.fa.alt"
 
 

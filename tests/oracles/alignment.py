@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from readmap.backend.compilation.declarations import constant
 from readmap.search.parameters import Scoring
@@ -236,6 +237,23 @@ def local_score(
         scores[is_barred] = IMPOSSIBLE
         best = max(best, int(scores.max()))
     return best
+
+
+def best_anywhere(read: str, contigs: Iterable[str], scoring: Scoring) -> int:
+    """The best score with bonuses of a read anywhere on some contigs, on either strand, by parasail."""
+    alphabet = "ACGTN^$#"
+    parasail = pytest.importorskip("parasail", reason="parasail is not installed")
+    matrix = parasail.matrix_create(alphabet, 0, 0)
+    for i, base in enumerate(alphabet):
+        for j, letter in enumerate(alphabet):
+            bonus = scoring.clip_penalty if {base, letter} & {"^", "$"} else -100_000
+            matrix[i, j] = bonus if {base, letter} & set("^$#") else column_score(base, letter, scoring)
+    text = "#" + "#".join(clean(letters) for letters in contigs) + "#"
+    gaps = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    return max(
+        int(parasail.sw_scan_32(f"^{bases}$", text, *gaps, matrix).score)
+        for bases in (clean(read), reverse_complement(read))
+    )
 
 
 def parse_cigar(text: str) -> Cigar:

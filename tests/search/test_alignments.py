@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import below, queries_of
+from examples import below, index_of, queries_of
 from oracles.alignment import parse_cigar
 from oracles.places import NOT_REPORTED, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, rivals_for
 
@@ -22,6 +22,10 @@ from readmap.search.record_plan import RecordPlan
 
 SETTLE = Kernel("search/alignments", "settle_entries")
 SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
+
+#: The last contig is an ALT contig.
+REFERENCE = index_of(["ACGT", "ACGT", "ACGT"], alternates=["2"]).reference
+ALTERNATE = 2
 
 
 @dataclass
@@ -53,6 +57,12 @@ class Entry:
 class Read:
     length: int
     entries: list[Entry] = field(default_factory=list)
+
+
+def are_two_parts(one: Entry, other: Entry) -> bool:
+    """Whether both are parts of the read's own, or both better places of such on ALT contigs."""
+    parts = max(one.role, other.role) <= SUPPLEMENTARY
+    return parts and (one.contig == ALTERNATE) == (other.contig == ALTERNATE)
 
 
 def are_duplicates(one: Entry, other: Entry) -> bool:
@@ -89,7 +99,7 @@ def draw_reads(generator: random.Random, count: int) -> list[Read]:
             parts = [i for i, entry in enumerate(read.entries) if entry.role <= SUPPLEMENTARY]
             role = (SUPPLEMENTARY, SUPPLEMENTARY, XA_HIT)[below(generator, 3)] if number else PRIMARY
             owner = parts[below(generator, len(parts))] if role > SUPPLEMENTARY else number
-            contig = below(generator, 2) if below(generator, 6) else -1
+            contig = below(generator, 3 if number else 2) if below(generator, 6) else -1
             cigar, start = draw_cigar(generator, read.length), 10 * below(generator, 12)
             read.entries.append(Entry(role, owner, contig, start, bool(below(generator, 2)), cigar))
         read.entries += draw_secondaries(generator, read.length)
@@ -162,7 +172,8 @@ def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
     arrays = Arrays(reads, backend, random.Random(1))
     settled = backend.empty(arrays.plan.count, np.uint8)
     shared = {"queries": arrays.queries, "plan": arrays.plan, "alignments": arrays.alignments}
-    backend.launch(SETTLE, len(reads), extensions=arrays.extensions, **shared)
+    more = {"extensions": arrays.extensions, "reference": REFERENCE.to_device(backend)}
+    backend.launch(SETTLE, len(reads), **more, **shared)
     backend.launch(SETTLE_SECONDARIES, len(settled), windows=arrays.plan.window_rows, settled=settled, **shared)
     roles = iter(backend.to_host(settled).tolist())
     return [[next(roles) for _ in read.entries] for read in reads]
@@ -183,13 +194,13 @@ def test_entries_that_prove_true(backends: str) -> None:
         assert all(entry.contig >= 0 for entry, _ in kept)
         for (one, role), (other, other_role) in itertools.combinations(kept, 2):
             assert {role, other_role} == {XA_HIT, SECONDARY} or not are_duplicates(one, other)
-            assert max(role, other_role) > SUPPLEMENTARY or not rivals_for(one.span, other.span)
+            assert not are_two_parts(one, other) or not rivals_for(one.span, other.span)
         for entry, role in entries:
             dropped_owner = entry.role == XA_HIT and roles[entry.owner] == NOT_REPORTED
             assert not dropped_owner or role == NOT_REPORTED
             if role == NOT_REPORTED and entry.contig >= 0 and not dropped_owner:
                 others = [other for other in read.entries if other is not entry and other.contig >= 0]
-                parts = [other for other in others if max(entry.role, other.role) <= SUPPLEMENTARY]
+                parts = [other for other in others if are_two_parts(entry, other)]
                 assert any(are_duplicates(entry, other) for other in others) or any(
                     rivals_for(entry.span, other.span) for other in parts
                 )
@@ -235,6 +246,12 @@ A, B = Entry(PRIMARY, 0, 0, 100, False, "60M40S"), Entry(SUPPLEMENTARY, 1, 0, 50
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, False, "41S39M20S")], [PRIMARY, SUPPLEMENTARY]),
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S40M40S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S39M41S")], [PRIMARY, SUPPLEMENTARY]),
+        # Of a better place on an ALT contig all may be in the primary one.
+        ([A, Entry(SUPPLEMENTARY, 1, ALTERNATE, 0, False, "100M")], [PRIMARY, SUPPLEMENTARY]),
+        (
+            [A, *[Entry(SUPPLEMENTARY, number, ALTERNATE, 9 * number, False, "100M") for number in (1, 2)]],
+            [PRIMARY, SUPPLEMENTARY, NOT_REPORTED],
+        ),
         # Of two parts that are the same the first holds.
         ([A, B, Entry(SUPPLEMENTARY, 2, 1, 7, False, "50S50M")], [PRIMARY, SUPPLEMENTARY, NOT_REPORTED]),
     ],

@@ -131,7 +131,7 @@ class Bench(window_bench.Bench):
             orientation = int(flags[slot] & READ_FLIPPED) ^ task.reverse
             rows[slot * WINDOWS + rank] = (
                 *(task.diagonal + self.starts[task.contig], score, score, begin, end, task.low, task.high),
-                *(orientation, -KINDS[task.band], begin, end),
+                *(orientation, 0, -KINDS[task.band], begin, end),
             )
             counts[slot] = rank + 1
         self.put_rows(rows, batch)

@@ -32,7 +32,7 @@ from examples import (
     substitute,
     with_table,
 )
-from oracles.alignment import clean, column_score, parse_cigar, reverse_complement
+from oracles.alignment import best_anywhere, clean, parse_cigar, reverse_complement
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
@@ -315,23 +315,6 @@ def test_reads_go_where_they_are_from(world: World) -> None:
     assert wrong == 0
 
 
-def best_of_all(read: str, scoring: Scoring) -> int:
-    """The best score with bonuses of a read anywhere on the genome, on either strand."""
-    alphabet = "ACGTN^$#"
-    parasail = pytest.importorskip("parasail", reason="parasail is not installed")
-    matrix = parasail.matrix_create(alphabet, 0, 0)
-    for i, base in enumerate(alphabet):
-        for j, letter in enumerate(alphabet):
-            bonus = scoring.clip_penalty if {base, letter} & {"^", "$"} else -100_000
-            matrix[i, j] = bonus if {base, letter} & set("^$#") else column_score(base, letter, scoring)
-    text = "#" + "#".join(clean(letters) for letters in GENOME.values()) + "#"
-    gaps = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    return max(
-        int(parasail.sw_scan_32(f"^{bases}$", text, *gaps, matrix).score)
-        for bases in (clean(read), reverse_complement(read))
-    )
-
-
 def test_alignments_are_the_best_that_there_are(world: World) -> None:
     """By an unbanded alignment with the whole genome; few may differ: a gap that no band takes, a place not seen."""
     scoring = Scoring()
@@ -340,7 +323,7 @@ def test_alignments_are_the_best_that_there_are(world: World) -> None:
     for read, row in zip(READS, rows_of(world.records), strict=True):
         if not read.bases or len(read.bases) > 300:
             continue
-        best = best_of_all(read.bases, scoring)
+        best = best_anywhere(read.bases, GENOME.values(), scoring)
         if row[1] == "4":
             # Bonuses are no part of the score that decides whether a read is mapped.
             lesser += [(read, best)] if best >= scoring.min_score + 2 * scoring.clip_penalty + 5 else []

@@ -455,7 +455,7 @@ def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mate with a difference every 13 bases has no seed in a large genome; beside its partner it is found, and both
     are sure then."""
-    monkeypatch.setattr(pipeline, "efforts", lambda _: efforts(3_000_000_000))
+    monkeypatch.setattr(pipeline, "efforts", lambda *_: efforts(3_000_000_000))
     generator = random.Random(119)
     reads = []
     for _ in range(30):

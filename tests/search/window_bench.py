@@ -34,6 +34,7 @@ class Window:
     high: int
     band: int
     deficit: int
+    alternate: int = 0
 
     @property
     def gapped(self) -> bool:

@@ -18,7 +18,7 @@ from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
-from readmap.cli.search.files import alternates_beside, check_files, is_older_than_source
+from readmap.cli.search.files import check_files, is_older_than_source
 from readmap.cli.search.lanes import files_of, lanes_of
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
@@ -27,7 +27,9 @@ from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import IndexFolderError
 from readmap.formats.header import program_name
+from readmap.formats.words import counted
 from readmap.index import folder
+from readmap.index.alternates import alternates_beside
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -82,7 +84,7 @@ def run(
             "--json": options.report.json,
         },
     )
-    index = Index.open(path, not options.no_check)
+    index = Index.open(path, not options.no_check, not options.ignore_alternates)
     rules, backend = options.duplicates.rules(), options.resources.open_backend()
     duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else None
     survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
@@ -97,7 +99,7 @@ def run(
         pairs_only(reads.paired)
         for line in said:
             report.say(line)
-        _warn(path, index, options.index, report)
+        _tell(path, index, options.index, options.ignore_alternates, report)
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
@@ -139,12 +141,18 @@ def run(
             report.say(line)
 
 
-def _warn(path: Path, index: Index, named: str | None, report: Report) -> None:
-    """Say where the index may not be what the user takes it for; named: as the user names it."""
+def _tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, report: Report) -> None:
+    """Say what the index may be that the user does not take it for; named: as the user names it."""
     if is_older_than_source(path, named):
         report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
     if alternates := alternates_beside(path, index.source):
-        report.say(f"warning: {alternates} names alternate contigs, which are mapped to as all others are")
+        found = int(index.reference.alternates.sum())
+        if ignores_alternates:
+            report.say(f"{alternates} is ignored (-j)")
+        elif found:
+            report.say(f"{counted(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
+        else:
+            report.say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
 
 
 def _load(path: Path, index: Index, mode: ExactMode | AlignmentMode, backend: Backend, report: Report) -> DeviceIndex:
@@ -177,6 +185,7 @@ def _record(summary: stream.RunSummary, index: Index, backend: Backend, loading:
         "reference": {
             "source": printable(index.source),
             "contigs": len(reference.contigs),
+            "alternates": int(reference.alternates.sum()),
             "bases": reference.bases,
             "checksum": reference_checksum(reference.contigs),
         },

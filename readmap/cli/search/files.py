@@ -91,12 +91,6 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
     return os.path.getmtime(named) > (index / MANIFEST).stat().st_mtime
 
 
-def alternates_beside(index: Path, source: str) -> str | None:
-    """The file that names alternate contigs for bwa, beside the index or the FASTA file that it was made from."""
-    names = (str(index).removesuffix(".readmap"), source, source.removesuffix(".gz"))
-    return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)
-
-
 def _why_reference(path: str) -> str | None:
     """The reason to take a file for a reference; None where there is none."""
     if folder.KIND.is_there(Path(path)):

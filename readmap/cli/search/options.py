@@ -23,14 +23,14 @@ from readmap.cli.common.options import (
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.cli.search.kinds import Kind, kind_by_ending
-from readmap.cli.search.scores import ScoringOptions
+from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
 from readmap.search.exact import Format
 from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import EVERY_PLACE, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
+from readmap.search.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.strand import Strand
 
 #: The level from which on files are smaller than nvCOMP's.
@@ -242,12 +242,11 @@ class RecordOptions:
     max_secondary: int | None = number(
         "--max-secondary", "Most secondary alignments of each part of a read, the best ones; implies -a.", 0, 1 << 30
     )
-    max_alternatives: int | None = number(
+    max_alternatives: str | None = option(
         "-h --max-alternatives",
-        "Tell all other places in the tag XA, where they are at most N "
-        f"(default: {MOST_XA_HITS}, of those that matter to MAPQ).",
-        0,
-        1 << 30,
+        "Tell all other places in the tag XA, where they are at most N, or the second N with one on an ALT contig "
+        f"(default: {MOST_XA_HITS},{MOST_ALTERNATE_HITS}, of those that matter to MAPQ).",
+        "N[,N]",
     )
     xa_share: int | None = number(
         "--xa-share", "Per cent of the best place's score that a place in XA has (default: 80).", 0, 100
@@ -263,14 +262,23 @@ class RecordOptions:
     def reporting(self) -> Reporting:
         """The choice of records, as the search takes it."""
         most_secondary = EVERY_PLACE if self.all_places else 0
+        most, most_alternate = self._most_xa_hits()
         return Reporting(
             most_secondary=most_secondary if self.max_secondary is None else self.max_secondary,
-            most_xa_hits=self.max_alternatives,
+            most_xa_hits=most,
+            most_alternate_hits=most_alternate,
             xa_share=XA_SHARE if self.xa_share is None else self.xa_share,
             leftmost_primary=self.leftmost_primary,
             soft_clipped=self.soft_clip,
             supplementary_as_secondary=self.mark_secondary,
         )
+
+    def _most_xa_hits(self) -> tuple[int | None, int]:
+        """In XA, and where one of them is on an ALT contig."""
+        if self.max_alternatives is None:
+            return None, MOST_ALTERNATE_HITS
+        given = parse_numbers("-h", self.max_alternatives, 0, EVERY_PLACE)
+        return given[0], given[1] if len(given) > 1 else max(given[0], MOST_ALTERNATE_HITS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,6 +355,7 @@ class Options:
         "INDEX",
     )
     no_check: bool = no_check_option("index")
+    ignore_alternates: bool = flag("-j --ignore-alt", "Map to ALT contigs, which ref.fa.alt names, as to all others.")
     output: OutputOptions
     duplicates: DuplicateOptions
     quality: QualityOptions

@@ -38,14 +38,12 @@ def parse_penalties(names: str, text: str | None, least: int) -> Penalty | None:
     return numbers[0] if len(set(numbers)) == 1 else (numbers[0], numbers[1])
 
 
-def parse_numbers(names: str, text: str, least: int) -> list[int]:
+def parse_numbers(names: str, text: str, least: int, most: int = LARGEST_SCORE) -> list[int]:
     """One number or two; raises UsageError where they are none, or out of range."""
     parts = text.split(",")
-    fit = len(parts) <= 2 and all(part.isdecimal() and least <= int(part) <= LARGEST_SCORE for part in parts)
+    fit = len(parts) <= 2 and all(part.isdecimal() and least <= int(part) <= most for part in parts)
     if not fit:
-        raise UsageError(
-            f"{names.replace(' ', ' / ')} {text}: expected N or N,N, numbers of {least} to {LARGEST_SCORE}"
-        )
+        raise UsageError(f"{names.replace(' ', ' / ')} {text}: expected N or N,N, numbers of {least} to {most}")
     return [int(part) for part in parts]
 
 
