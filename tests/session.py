@@ -7,4 +7,4 @@ from collections.abc import Callable
 Once = Callable[[str, Callable[[pathlib.Path], object]], pathlib.Path]
 
 #: One is compiled for by default: what does not compile for it seldom compiles for another.
-ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
+ARCHITECTURES = ["sm_90", "sm_80", "sm_100", "sm_120", "compute_90"]

@@ -137,10 +137,10 @@ class CudaBackend(Backend):
         self.xp.get_default_memory_pool().free_all_blocks()
 
     def is_compiled(self, module: str, types: Types) -> bool:
-        return cache.holds(nvrtc.cubin_name(module, types, self.architecture))
+        return nvrtc.is_compiled(module, types, self.architecture)
 
     def compile(self, module: str, types: Types) -> None:
-        nvrtc.cubin(module, types, self.architecture)
+        nvrtc.code(module, types, self.architecture)
 
     def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
         needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in rooms]
@@ -184,4 +184,4 @@ def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> A
 def _module(device: int, module: str, types: Types, architecture: str) -> Any:
     import cupy
 
-    return cupy.RawModule(path=str(nvrtc.cubin(module, types, architecture)))
+    return cupy.RawModule(path=str(nvrtc.code(module, types, architecture)))

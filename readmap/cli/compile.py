@@ -21,7 +21,7 @@ from readmap.backend.compilation.declarations import GENERIC
 from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
 from readmap.backend.machine import available_processors
-from readmap.cli.common.options import command, declared, flag, option
+from readmap.cli.common.options import choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
 from readmap.cli.common.wording import in_bytes
@@ -43,9 +43,20 @@ class Options:
         "--into", "Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"
     )
     cpu: bool = flag("--cpu/--no-cpu", "Code for CPUs of this architecture, old and new.", default=True)
+    machine: str | None = choice(
+        "--machine",
+        "x86_64 or aarch64: the machines that the code for CPUs is for (default: this one's). "
+        "Others want a cross compiler in $CXX.",
+        compiler.LEVELS,
+    )
     gpu: bool | None = flag("--gpu/--no-gpu", "Code for GPUs (default: where NVRTC is installed).", default=None)
     arch: str = declared(
-        typer.Option(",".join(nvrtc.ARCHITECTURES), "--arch", metavar="SM,...", help="The GPUs' architectures.")
+        typer.Option(
+            ",".join(nvrtc.ARCHITECTURES),
+            "--arch",
+            metavar="SM,...",
+            help="The GPUs' architectures; of compute_NN PTX, which younger GPUs' drivers compile.",
+        )
     )
     threads: int | None = threads_option()
     report: ReportOptions
@@ -61,7 +72,7 @@ def compile(context: typer.Context, options: Options) -> None:
     folder = Path(options.into) if options.into else cache.folder()
     _make_writable(folder)
     with Report(context.obj, options.report) as report:
-        jobs = _jobs(compiler.library, compiler.levels(), folder, for_gpu=False) if options.cpu else []
+        jobs = _jobs(compiler.library, compiler.levels(options.machine), folder, for_gpu=False) if options.cpu else []
         if options.gpu or (options.gpu is None and _has_nvrtc()):
             jobs += _jobs(nvrtc.cubin, architectures, folder, for_gpu=True)
         elif options.gpu is None:
@@ -77,12 +88,12 @@ def compile(context: typer.Context, options: Options) -> None:
 
 def _has_nvrtc() -> bool:
     # The parent package is looked for first, since find_spec imports it.
-    return bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.core"))
+    return bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.bindings"))
 
 
 def _architectures(option: str) -> list[str]:
     names = option.split(",")
-    wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[af]?", name)]
+    wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[af]?|compute_\d{2,3}", name)]
     if wrong:
         raise UsageError(f"--arch {option}: expected names such as sm_90 with commas between, found {wrong[0]!r}")
     return names

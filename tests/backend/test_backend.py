@@ -896,13 +896,47 @@ def test_threads_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyP
 
 
 def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.core", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(BackendError, match=r"NVRTC is not installed: pip install 'readmap\[cuda13\]'"):
         nvrtc.compile_cubin("search/seeds", "sm_90")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "taken"),
+    [
+        ("sm_80", "sm_80"),
+        ("sm_89", "sm_80"),
+        ("sm_90", "sm_90"),
+        ("sm_103", "sm_100"),
+        ("sm_121", "sm_120"),
+        ("sm_110", "compute_90"),
+        ("sm_130", "compute_90"),
+        ("sm_75", None),
+    ],
+)
+def test_code_that_came_with_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str, taken: str | None
+) -> None:
+    """Machine code for the GPU's generation, else PTX for what is older; nothing for a GPU before all of them."""
+    shipped, compiled = tmp_path / "shipped", tmp_path / "compiled"
+    shipped.mkdir()
+    for each in nvrtc.ARCHITECTURES:
+        cache.kept(nvrtc.cubin_name("search/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
+    monkeypatch.setattr(cache, "SHIPPED", shipped)
+    monkeypatch.setattr(cache, "_listed", {})
+    monkeypatch.setattr(nvrtc, "cubin", lambda *_: compiled)
+    found = nvrtc.code("search/seeds", (), gpu)
+    assert found == compiled if taken is None else found.read_text() == taken
+    assert taken is None or nvrtc.is_compiled("search/seeds", (), gpu)
+    if taken:
+        found.write_text("cut off")
+        monkeypatch.setattr(cache, "_listed", {})
+        assert nvrtc.code("search/seeds", (), gpu) != found
+        assert found.exists()  # whoever installed it removes it
+
+
 def test_source_that_nvrtc_does_not_compile(tiny: Path) -> None:
-    pytest.importorskip("cuda.core")
+    pytest.importorskip("cuda.bindings")
     (tiny / "broken.cu").write_text("KERNEL void broken(i64 begin, i64 end, const u8* bytes) { nonsense; }\n")
     with pytest.raises(BackendError, match=r"NVRTC could not compile .*broken\.cu for sm_90:(.|\n)*nonsense"):
         nvrtc.compile_cubin("common/broken", "sm_90", ())

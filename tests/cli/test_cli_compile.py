@@ -70,7 +70,7 @@ def test_prebuilt_code_needs_no_compiler(
 
 
 def test_code_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("cuda.core")
+    pytest.importorskip("cuda.bindings")
     monkeypatch.setattr(compile, "modules", lambda **_: ["index/index"])
     arguments = ["compile", "--into", str(tmp_path), "--no-cpu", "--arch", "sm_80,sm_90"]
     assert main(arguments) == 0

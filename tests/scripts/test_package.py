@@ -1,5 +1,6 @@
 """The wheel and the sdist hold what they should, the wheel works outside the checkout, and the type check has teeth."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -17,7 +18,9 @@ import pytest
 from packaging.requirements import Requirement
 from session import Once
 
-from readmap.backend.compilation import cache
+from readmap.backend.compilation import cache, host_compiler
+from readmap.backend.compilation.signatures import GENERIC, generic_types
+from readmap.backend.compilation.sources import modules
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -92,6 +95,35 @@ def test_wheel_has_a_bill_of_its_materials(wheel: pathlib.Path) -> None:
         assert component["scope"] == ("required" if is_needed else "optional")
     (dependencies,) = bom["dependencies"]
     assert dependencies == {"ref": own["bom-ref"], "dependsOn": [each["bom-ref"] for each in bom["components"]]}
+
+
+def test_wheel_with_compiled_kernels(
+    tmp_path: pathlib.Path, demo_index: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As scripts/wheels builds it: of a platform, and it neither compiles nor writes."""
+    compiled, share = tmp_path / "compiled", tmp_path / "share"
+    compiled.mkdir()
+    for module in modules(for_gpu=False):
+        for types in itertools.product(*(GENERIC[name] for name in generic_types(module))):
+            shutil.copy2(host_compiler.library(module, tuple(zip(generic_types(module), types, strict=True))), compiled)
+    (share / "man/man1").mkdir(parents=True)
+    (share / "man/man1/readmap.1").write_text(".TH READMAP 1\n")
+    for name, value in (("COMPILED", compiled), ("SHARE", share), ("PLATFORM", "manylinux_2_17_x86_64")):
+        monkeypatch.setenv(f"READMAP_{name}", str(value))
+    wheel = build("wheel", ROOT, tmp_path / "wheel")
+    assert wheel.name.endswith("-py3-none-manylinux_2_17_x86_64.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {f"readmap/compiled/{file.name}" for file in compiled.iterdir()} <= set(names)
+    assert any(name.endswith(".data/data/share/man/man1/readmap.1") for name in names)
+    site, bare = tmp_path / "site", tmp_path / "bare"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    bare.mkdir()
+    given = {"PYTHONPATH": str(site), "PATH": str(bare), "READMAP_CACHE": str(bare), "HOME": "/nonexistent"}
+    reads = str(ROOT / "data/demo.fq.gz")
+    records = python(given, tmp_path, "-m", "readmap", "search", reads, "-x", str(demo_index), "--device", "cpu", "-q")
+    assert records.count("\n") == 5006
+    assert list(bare.iterdir()) == []
 
 
 def test_wheel_built_from_the_sdist_is_the_same(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,6 @@
-"""The folder of compiled code, which runs as whoever starts readmap: only the user, or root, may have put it there.
+"""Compiled code: what came with the package, and the folder of what is compiled on this machine.
+
+That folder's code runs as whoever starts readmap: only the user, or root, may have put it there.
 
 A file's name says what it was made from and, by a digest, what it holds: module-<made from>-<holds>.so. So a file that
 was cut off or altered is known, and made anew.
@@ -21,6 +23,10 @@ from typing import NamedTuple
 
 #: What folders held when they were listed last: a run asks for every kernel, and older versions leave many files.
 _listed: dict[Path, list[str]] = {}
+
+
+#: What a wheel has, of the same names.
+SHIPPED = Path(__file__).resolve().parents[2] / "compiled"
 
 
 class Folder(NamedTuple):
@@ -53,8 +59,15 @@ def folder() -> Path:
 
 
 def holds(name: str) -> bool:
-    """Whether the cache has the file that is made from what `name` says."""
-    return _find(folder(), name) is not None
+    """Whether the file is there that is made from what `name` says."""
+    return (shipped(name) or _find(folder(), name)) is not None
+
+
+def shipped(name: str) -> Path | None:
+    """The file that came with the package, if it holds what its name says; it is trusted as the package is."""
+    if SHIPPED not in _listed:
+        _list(SHIPPED)
+    return next((path for path in _named(_listed.get(SHIPPED, []), SHIPPED, name) if _is_whole(path, name)), None)
 
 
 @contextlib.contextmanager
@@ -74,7 +87,12 @@ def alone(report: Callable[[str], None]) -> Iterator[None]:
 
 
 def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
-    """The file of the cache that is made from what `name` says; where it is absent or damaged, `make` writes it."""
+    """The file that is made from what `name` says; where it is absent or damaged, `make` writes it.
+
+    into: a folder that is to have it, whatever else has.
+    """
+    if not into and (found := shipped(name)):
+        return found
     directory = into or folder()
     if found := _find(directory, name):
         return found
@@ -107,13 +125,23 @@ def _list(directory: Path) -> list[str]:
 
 
 def _find_among(names: list[str], directory: Path, name: str) -> Path | None:
-    stem, ending = os.path.splitext(name)
-    for path in (directory / each for each in names if each.startswith(f"{stem}-") and each.endswith(ending)):
+    for path in _named(names, directory, name):
         with contextlib.suppress(OSError):  # another run removed it
-            if path.name == _full_name(name, path.read_bytes()) and not _distrust(path.stat()):
+            if _is_whole(path, name) and not _distrust(path.stat()):
                 return path
             path.unlink()
     return None
+
+
+def _named(names: list[str], directory: Path, name: str) -> Iterator[Path]:
+    """Of files with such names those that may be the wanted one."""
+    stem, ending = os.path.splitext(name)
+    return (directory / each for each in names if each.startswith(f"{stem}-") and each.endswith(ending))
+
+
+def _is_whole(path: Path, name: str) -> bool:
+    """Whether a file holds what its name says."""
+    return path.name == _full_name(name, path.read_bytes())
 
 
 def _full_name(name: str, contents: bytes) -> str:

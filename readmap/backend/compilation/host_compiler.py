@@ -17,31 +17,37 @@ from readmap.errors import BackendError
 
 FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-pthread", "-fno-exceptions", "-fno-rtti")
 
-#: x86-64 levels from the highest down, with the processor flags (as Linux names them) by which each is known.
-LEVELS = {
-    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-    "x86-64-v3": {"avx2", "bmi1", "bmi2", "fma", "movbe", "f16c"},
-    "x86-64-v2": {"popcnt", "sse4_1", "sse4_2", "ssse3", "cx16"},
-    "x86-64": set(),
+#: Of each architecture the levels from the highest down, with the processor's flags (as Linux names them) by which each
+#: is known. NEON is part of the only one of aarch64.
+LEVELS: dict[str, dict[str, set[str]]] = {
+    "x86_64": {
+        "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+        "x86-64-v3": {"avx2", "bmi1", "bmi2", "fma", "movbe", "f16c"},
+        "x86-64-v2": {"popcnt", "sse4_1", "sse4_2", "ssse3", "cx16"},
+        "x86-64": set(),
+    },
+    "aarch64": {"armv8-a": set()},
 }
 
+#: The level of any other architecture, whose code runs on this machine alone.
+NATIVE = "native"
 
-def levels() -> list[str]:
-    """The levels to prebuild for an image that will run on other machines of this architecture."""
-    return list(LEVELS) if platform.machine() in ("x86_64", "AMD64") else ["native"]
+
+def levels(machine: str | None = None) -> list[str]:
+    """The levels to prebuild for machines of an architecture; default: this one's."""
+    return list(LEVELS.get(machine or platform.machine(), [NATIVE]))
 
 
 @functools.cache
 def level() -> str:
     """The highest level that this machine's processor has."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        return "native"
+    known = LEVELS.get(platform.machine(), {NATIVE: set()})
     try:
         flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
     except (OSError, StopIteration):
-        return "x86-64"
+        return list(known)[-1]
     found = set(flags.split())
-    return next(name for name, needed in LEVELS.items() if needed <= found)
+    return next(name for name, needed in known.items() if needed <= found)
 
 
 @functools.cache
@@ -70,16 +76,17 @@ def library(module: str, types: Types, for_level: str | None = None, into: Path 
 
 def library_name(module: str, types: Types, for_level: str) -> str:
     """The file name of a module's library in the cache, which changes with all that its code depends on."""
-    machine = f"{platform.system()}-{platform.machine()}"
-    return f"{module.replace('/', '-')}-{digest(module, 'cpu', machine, for_level, *FLAGS, repr(types))}.so"
+    machine = next((name for name, known in LEVELS.items() if for_level in known), platform.machine())
+    system = f"{platform.system()}-{machine}"
+    return f"{module.replace('/', '-')}-{digest(module, 'cpu', system, for_level, *FLAGS, repr(types))}.so"
 
 
 def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
     lines = [f'#include "{module}.cu"', *(f"PACKED({kernel})" for kernel in signatures(module))]
     # Zig writes the levels with underscores.
-    machine = chosen.replace("-", "_") if "ziglang" in command() else chosen
-    line = [*command(), *FLAGS, f"-march={machine}", *given, "-x", "c++", "-", "-o", str(out)]
+    target = chosen.replace("-", "_") if "ziglang" in command() else chosen
+    line = [*command(), *FLAGS, f"-march={target}", *given, "-x", "c++", "-", "-o", str(out)]
     done = subprocess.run(line, input="\n".join([*lines, ""]), capture_output=True, text=True)
     if done.returncode:
         source = folder() / f"{module}.cu"

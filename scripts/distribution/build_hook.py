@@ -1,12 +1,17 @@
-"""A build hook of hatchling: the wheel's bill of materials, CycloneDX in JSON, made of what pyproject.toml says.
+"""A build hook of hatchling: what a wheel holds beside the sources.
 
-It names readmap and each package that it needs or may use, with the versions that are asked for. A wheel holds no code
-but readmap's own, so there is nothing else to name. Where it lies in the wheel is PEP 770's.
+The bill of materials, CycloneDX in JSON, is made of what pyproject.toml says. It names readmap and each package that it
+needs or may use, with the versions asked for. A wheel holds no code but readmap's own: there is nothing else to name.
+Where it lies in the wheel is PEP 770's.
+
+scripts/wheels says by the environment what else there is: READMAP_COMPILED is a folder of compiled kernels,
+READMAP_SHARE one of manual pages and completions, and READMAP_PLATFORM the tag of the platform that all of it is for.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -50,14 +55,20 @@ def bill(metadata: Any) -> dict[str, Any]:
     }
 
 
-class BillOfMaterials(BuildHookInterface[Any]):
-    """Adds the bill to the wheel; the file that it is made in goes when the wheel is built."""
+class Contents(BuildHookInterface[Any]):
+    """Adds them to the wheel; the file that the bill is made in goes when the wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="readmap-")
         path = Path(self._folder.name) / f"{self.metadata.core.name}.cdx.json"
         path.write_text(json.dumps(bill(self.metadata), indent=1) + "\n")
         build_data["sbom_files"].append(str(path))
+        if compiled := os.environ.get("READMAP_COMPILED"):
+            build_data["force_include"][compiled] = "readmap/compiled"
+            build_data["tag"] = f"py3-none-{os.environ['READMAP_PLATFORM']}"
+            build_data["pure_python"] = False
+        if share := os.environ.get("READMAP_SHARE"):
+            build_data["shared_data"][share] = "share"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._folder.cleanup()
