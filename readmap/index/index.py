@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_processors
-from readmap.errors import BackendError, IndexFolderError
+from readmap.errors import BackendError, IndexFolderError, UsageError
 from readmap.formats.array_folder import StoredArrays
+from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.alternates import alternates_beside, marked, read_alternates
 from readmap.index.bounds import expect_sound
@@ -27,7 +28,7 @@ from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Index:
     """A reference with the structures that search it.
 
@@ -75,6 +76,37 @@ class Index:
             found.source,
             found.arrays if check else None,
         )
+
+    def __repr__(self) -> str:
+        bases, contigs = self.reference.bases, counted(len(self.reference.contigs), "contig")
+        return f"<Index of {self.source}: {contigs}, {bases:,} bases, {self.structure}>"
+
+    def fetch(self, contig: str, start: int = 0, end: int | None = None) -> str:
+        """The bases of a contig from a 0-based start to before an end, in upper case, with IUPAC's ambiguous letters.
+
+        Raises UsageError where there is no such contig, or start and end are not within it.
+        """
+        for number, one in enumerate(self.reference.contigs):
+            if one.name == contig:
+                last = one.length if end is None else end
+                if not 0 <= start <= last <= one.length:
+                    raise UsageError(f"{contig} has {one.length:,} bases: {start} to {last} is no part of it")
+                begin = int(self.reference.contig_starts[number])
+                return self.reference.letters(begin + start, begin + last).tobytes().decode() if start < last else ""
+        raise UsageError(f"the index has no contig {contig!r}")
+
+    def close(self) -> None:
+        """Free the memory of the devices on which count and locate searched; they search anew when they are called."""
+        backends = [backend for _, backend in self._held.values()]
+        self._held.clear()
+        for backend in backends:
+            backend.release_memory()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
         """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`.

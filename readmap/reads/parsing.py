@@ -21,7 +21,8 @@ _BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
 READ_ABSENT = constant("reads/queries.cuh", "READ_ABSENT")
 
 #: Of Python: sequences, qualities, names.
-Texts = Iterable[str | bytes]
+#: One text, or any number of them.
+Texts = str | bytes | Iterable[str | bytes]
 
 _COUNT = Kernel("reads/reads", "count_newlines")
 _FIND = Kernel("reads/reads", "find_newlines")
@@ -158,6 +159,14 @@ def absent_reads(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.
     return absent
 
 
+def read_names(reads: Reads, backend: Backend) -> list[str]:
+    """The names of all reads, up to the first blank and without /1 and /2."""
+    starts, lengths, text = map(backend.to_host, (reads.name_starts, reads.name_lengths, reads.bytes))
+    data = text.tobytes()
+    places = zip(starts.tolist(), lengths.tolist(), strict=True)
+    return [data[start : start + length].decode("ascii", "replace") for start, length in places]
+
+
 def reads_of_sequences(
     sequences: Texts, qualities: Texts | None, backend: Backend, names: Texts | None = None
 ) -> tuple[Reads, int]:
@@ -186,7 +195,7 @@ def reads_of_pairs(
     """
     if (first_qualities is None) != (second_qualities is None):
         raise DataError("expected qualities of both mates or of neither")
-    titles = None if names is None else list(names)
+    titles = None if names is None else list(_several(names))
     records = {"first": _records(first, first_qualities, titles), "second": _records(second, second_qualities, titles)}
     _expect_as_many("second mates", records["second"], "first ones", records["first"])
     return _reads_of_records(records, first_qualities is not None, backend)
@@ -194,14 +203,19 @@ def reads_of_pairs(
 
 def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
     """A record of FASTQ for each sequence; of FASTA where there are no qualities."""
-    bases = [_bytes(sequence) for sequence in sequences]
-    titles = [b"*"] * len(bases) if names is None else [_title(name) for name in names]
+    bases = [_bytes(sequence) for sequence in _several(sequences)]
+    titles = [b"*"] * len(bases) if names is None else [_title(name) for name in _several(names)]
     _expect_as_many("names", titles, "sequences", bases)
     if qualities is None:
         return [b">%b\n%b\n" % record for record in zip(titles, bases, strict=True)]
-    marks = [_bytes(quality) for quality in qualities]
+    marks = [_bytes(quality) for quality in _several(qualities)]
     _expect_as_many("qualities", marks, "sequences", bases)
     return [b"@%b\n%b\n+\n%b\n" % record for record in zip(titles, bases, marks, strict=True)]
+
+
+def _several(texts: Texts) -> Iterable[str | bytes]:
+    """One text is the only one, and not its letters one by one."""
+    return [texts] if isinstance(texts, str | bytes) else texts
 
 
 def _expect_as_many(what: str, found: list[bytes], of_what: str, expected: list[bytes]) -> None:

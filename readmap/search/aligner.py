@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pysam
 
 from readmap.backend import open_backend
+from readmap.errors import UsageError
+from readmap.index import folder
+from readmap.index.building import build_index
 from readmap.index.index import Index
-from readmap.reads.parsing import Reads, Texts, reads_of_pairs, reads_of_sequences
-from readmap.search.alignments import PROPER_PAIR, Alignments
+from readmap.reads.chunks import Layout
+from readmap.reads.parsing import Reads, Texts, read_names, reads_of_pairs, reads_of_sequences
+from readmap.search.alignments import Alignments, gather_hits
 from readmap.search.batch import Batch
 from readmap.search.context import Context
+from readmap.search.file_batches import file_batches
 from readmap.search.hits import Hits, Pairs
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.pipeline import align_reads, search_again, search_reads
@@ -32,45 +39,73 @@ class _Searched:
 
 
 class Aligner:
-    """An index on a device, ready to map.
+    """An index on a device, ready to map. As a context manager it frees the device's memory in the end.
 
     Attributes:
         scoring, pairing, reporting: how alignments score, how mates are placed and what segments report; as the options
             of `readmap search` have them, and with its defaults.
+        index: on the device; backend: the device.
     """
 
     def __init__(
         self,
-        index: Index,
+        index: Index | str | Path,
         device: str = "auto",
         threads: int | None = None,
         scoring: Scoring | None = None,
         pairing: Pairing | None = None,
         reporting: Reporting | None = None,
     ) -> None:
-        """device: auto, cpu, cuda or cuda:N. Raises BackendError where it cannot be used."""
+        """index: or the path of one, or of a FASTA file, whose index is the folder beside it or, where there is none,
+        built in memory; nothing is written. device: auto, cpu, cuda or cuda:N.
+
+        Raises BackendError where the device cannot be used, and what Index.open and build_index raise.
+        """
         self.backend = open_backend(device, threads)
         self.scoring = scoring or Scoring()
         self.pairing = pairing or Pairing()
         self.reporting = reporting or Reporting()
-        self.index = index.to_device(self.backend)
-        self._context = Context(self.index, self.backend, self.scoring, self.pairing, self.reporting)
+        self._host = index if isinstance(index, Index) else _opened(Path(index), device, threads)
+        self.index = self._host.to_device(self.backend)
+        self._open: Context | None = Context(self.index, self.backend, self.scoring, self.pairing, self.reporting)
+
+    def close(self) -> None:
+        """Free the device's memory; the aligner maps no more."""
+        self._open = None
+        vars(self).pop("index", None)
+        self.backend.release_memory()
+
+    def __enter__(self) -> Aligner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Aligner on {self.backend.name}{'' if self._open else ', closed'}: {self._host!r}>"
+
+    @property
+    def _context(self) -> Context:
+        if self._open is None:
+            raise UsageError("the aligner is closed")
+        return self._open
 
     @functools.cached_property
     def header(self) -> pysam.AlignmentHeader:
         """The header of a file of the segments."""
-        return header_of(self.index.host.contigs)
+        return header_of(self._host.reference.contigs)
 
-    def map(self, sequences: Texts, qualities: Texts | None = None) -> Hits:
-        """Map DNA sequences, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
+    def map(self, sequences: Texts, qualities: Texts | None = None, *, on_device: bool = False) -> Hits:
+        """Map a DNA sequence or several, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
 
         With qualities they show together how often their sample differs from the reference, which MAPQ goes by.
+        on_device: leave the arrays in a GPU's memory.
 
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
         searched = self._search(*reads_of_sequences(sequences, qualities, self.backend))
-        return self._hits(self._primary(searched), np.arange(searched.count))
+        return self._hits(*self._primary(searched), searched.count, on_device=on_device)
 
     def map_pairs(
         self,
@@ -90,12 +125,42 @@ class Aligner:
         insert size is none.
         """
         searched = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
-        alignments, records = self._primary(searched), 2 * np.arange(searched.count)
-        hits = self._hits(alignments, records), self._hits(alignments, records + 1)
-        flags = self.backend.to_host(alignments.flags)
-        offsets = self.backend.to_host(alignments.plan.offsets)
-        proper = flags[offsets[records]] & PROPER_PAIR > 0
-        return Pairs(*hits, proper, _template_lengths(*hits), searched.context.sample.insert_sizes)
+        return self._pairs(*self._primary(searched), searched.context, searched.count)
+
+    def map_file(self, path: str | Path, *, batch_reads: int | None = None) -> Iterator[Hits]:
+        """Map the reads of a FASTQ or FASTA file, plain, gzip or bgzip, `-` for standard input, a batch at a time.
+
+        What is expected of the sample is what the first reads show, as in `readmap search`, whose primary records say
+        the same. batch_reads: the most reads of a batch; default, by their bytes.
+
+        Raises DataError, naming file and record, and OSError, behind the batches of all that was good.
+        """
+        first = 0
+        for batch, context in file_batches([str(path)], Layout.SINGLE, self._context, batch_reads):
+            hits = self._hits(*self._aligned(batch, context), batch.reads.count, first=first, named=True)
+            first += len(hits)
+            yield hits
+
+    def map_pairs_file(
+        self,
+        first: str | Path,
+        second: str | Path | None = None,
+        *,
+        insert_size: tuple[float, ...] | None = None,
+        batch_reads: int | None = None,
+    ) -> Iterator[Pairs]:
+        """The same of pairs in two files, or in one in which mates alternate.
+
+        insert_size: as map_pairs has it; without it the first pairs show it.
+        """
+        paths = [str(first)] if second is None else [str(first), str(second)]
+        layout, done = Layout.INTERLEAVED if second is None else Layout.TWO_FILES, 0
+        pairing = replace(self.pairing, insert_size=insert_size or self.pairing.insert_size)
+        for batch, context in file_batches(paths, layout, replace(self._context, pairing=pairing), batch_reads):
+            part, alignments = self._aligned(batch, context)
+            pairs = self._pairs(part, alignments, context, batch.reads.count // 2, first=done, named=True)
+            done += len(pairs)
+            yield pairs
 
     def segments(
         self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
@@ -141,11 +206,14 @@ class Aligner:
         context = replace(self._context, sample=sample)
         return _Searched(search_again(batch, context), context, count)
 
-    def _primary(self, searched: _Searched) -> Alignments:
+    def _primary(self, searched: _Searched) -> tuple[Batch, Alignments]:
+        return self._aligned(searched.batch, searched.context)
+
+    def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
         """The alignments without secondary ones, of which hits report nothing."""
         reporting = replace(self.reporting, most_secondary=0)
-        ((_, alignments),) = align_reads(searched.batch, replace(searched.context, reporting=reporting))
-        return alignments
+        ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
+        return part, alignments
 
     def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
         segments: list[pysam.AlignedSegment] = []
@@ -154,28 +222,44 @@ class Aligner:
             segments += parse_records(records.bytes, self.header, self.backend)
         return segments
 
-    def _hits(self, alignments: Alignments, records: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Hits:
-        """The arrays of some reads' primary alignments on the host."""
-        reference, host = self.index.host, self.backend.to_host
-        entries = host(alignments.plan.offsets)[records]
-        contigs = host(alignments.contigs)[entries]
-        placed = contigs >= 0
-        origin = reference.contig_starts[contigs]
-        extensions = alignments.extensions
-        return Hits(
-            contigs,
-            np.where(placed, host(alignments.reference_starts)[entries] - origin, 0),
-            np.where(placed, host(alignments.reference_ends)[entries] - origin, 0),
-            np.where(host(alignments.reversed)[entries] > 0, -1, 1).astype(np.int8),
-            host(alignments.mapqs)[entries],
-            host(alignments.scores)[entries],
-            np.where(placed, host(alignments.seconds)[entries], 0).astype(np.int32),
-            host(alignments.edit_distances)[entries],
-            (host(extensions.ends) - host(extensions.rooms))[entries],
-            np.where(placed, host(extensions.counts)[entries], 0).astype(np.int32),
-            host(extensions.operations),
-            reference.contigs,
-        )
+    def _hits(
+        self,
+        batch: Batch,
+        alignments: Alignments,
+        count: int,
+        *,
+        begin: int = 0,
+        step: int = 1,
+        first: int = 0,
+        named: bool = False,
+        on_device: bool = False,
+    ) -> Hits:
+        """The primary alignments of some of a batch's records."""
+        found = gather_hits(alignments, count, begin, step, batch, self._context)
+        arrays = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "proper"}
+        arrays["cigar_operations"] = alignments.extensions.operations
+        if not on_device:
+            arrays = {name: self.backend.to_host(array) for name, array in arrays.items()}
+        names = read_names(batch.reads, self.backend)[begin::step] if named else None
+        return Hits(**arrays, names=self._host.reference.contigs, first=first, read_names=names)
+
+    def _pairs(
+        self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
+    ) -> Pairs:
+        mates = [
+            self._hits(batch, alignments, count, begin=mate, step=2, first=first, named=named) for mate in range(2)
+        ]
+        proper = gather_hits(alignments, count, 0, 2, batch, context).proper
+        lengths = _template_lengths(mates[0], mates[1])
+        return Pairs(mates[0], mates[1], self.backend.to_host(proper) > 0, lengths, context.sample.insert_sizes)
+
+
+def _opened(path: Path, device: str, threads: int | None) -> Index:
+    """The index in a folder, or beside a FASTA file; else built of that file."""
+    for place in (path, folder.default_folder(str(path))):
+        if folder.KIND.is_there(place):
+            return Index.open(place)
+    return build_index(path, device=device, threads=threads)
 
 
 def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

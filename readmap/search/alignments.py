@@ -18,6 +18,7 @@ from readmap.search.record_plan import RecordPlan
 _MEASURE, _FLAG = Kernel("search/alignments", "measure_alignments"), Kernel("search/alignments", "flag_entries")
 _SETTLE, _SETTLE_MATES = Kernel("search/alignments", "settle_entries"), Kernel("search/alignments", "settle_mates")
 _SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
+_GATHER = Kernel("search/hits", "gather_hits")
 _TALLY = Kernel("search/alignments", "count_tallies", by_block=True)
 _TALLIES = constant("search/alignments.cuh", "TALLIES")
 _TALLIED_TOGETHER = constant("search/alignments.cu", "TALLIED_TOGETHER")
@@ -102,6 +103,32 @@ def measure_alignments(
         supplementary_as_secondary=context.reporting.supplementary_as_secondary,
     )
     return replace(alignments, plan=replace(plan, roles=alignments.roles))
+
+
+@dataclass(frozen=True)
+class HitTable:
+    """Primary alignments, a row a read, as kernels/search/hits.cu and Hits of readmap/search/hits.py have them."""
+
+    contigs: Array
+    ref_starts: Array
+    ref_ends: Array
+    strands: Array
+    mapqs: Array
+    scores: Array
+    seconds: Array
+    edit_distances: Array
+    cigar_offsets: Array
+    cigar_lengths: Array
+    proper: Array
+
+
+def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch: Batch, context: Context) -> HitTable:
+    """Of records first, first + step and so on, `count` in all."""
+    kinds = ["i4", "i8", "i8", "i1", "u1", "i4", "i4", "i4", "i8", "i4", "u1"]
+    hits = HitTable(*(context.backend.empty(count, np.dtype(kind)) for kind in kinds))
+    given = {"plan": alignments.plan, "extensions": alignments.extensions, "alignments": alignments}
+    batch.launch(_GATHER, count, context, **given, hits=hits, first=first, step=step)
+    return hits
 
 
 def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:

@@ -1,17 +1,28 @@
-"""Where sequences belong, as Python sees it: arrays with a row a sequence, or one hit at a time."""
+"""Where sequences belong, as Python sees it: arrays with a row a sequence, tables of others, or one hit at a time."""
 
 from __future__ import annotations
 
+import dataclasses
+import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from readmap.formats.arrow import Column, stream_capsule, text_column
 from readmap.formats.fasta import Contig
+from readmap.formats.words import counted
 from readmap.search.inserts import InsertSize
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
 OPERATIONS = "MIDNS"
+
+#: Rows that a notebook shows.
+SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -38,9 +49,13 @@ class Hit:
     edit_distance: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Hits:
     """The places of sequences, one row each, in their order; iterating gives a Hit for each that is mapped.
+
+    The arrays are NumPy's or, where they were left on a GPU, CuPy's, which other libraries take by
+    `__cuda_array_interface__` and DLPack; `to_host` copies those. The object is an Arrow stream of the table that
+    `to_pandas` and `to_polars` give.
 
     Attributes:
         contigs: int32 [n], number of the contig, -1 where a sequence has no place.
@@ -51,41 +66,142 @@ class Hits:
             what is 60 phred less likely is not looked for, unless Reporting.most_xa_hits is given.
         cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
         names: the reference's contigs.
+        first: the number of the first sequence; of a file's later batches it goes on.
+        read_names: of the sequences, where they came from a file.
     """
 
-    contigs: np.ndarray[Any, Any]
-    ref_starts: np.ndarray[Any, Any]
-    ref_ends: np.ndarray[Any, Any]
-    strands: np.ndarray[Any, Any]
-    mapqs: np.ndarray[Any, Any]
-    scores: np.ndarray[Any, Any]
-    seconds: np.ndarray[Any, Any]
-    edit_distances: np.ndarray[Any, Any]
-    cigar_offsets: np.ndarray[Any, Any]
-    cigar_lengths: np.ndarray[Any, Any]
-    cigar_operations: np.ndarray[Any, Any]
+    contigs: Any
+    ref_starts: Any
+    ref_ends: Any
+    strands: Any
+    mapqs: Any
+    scores: Any
+    seconds: Any
+    edit_distances: Any
+    cigar_offsets: Any
+    cigar_lengths: Any
+    cigar_operations: Any
     names: Sequence[Contig]
+    first: int = 0
+    read_names: Sequence[str] | None = field(default=None)
 
     def __len__(self) -> int:
         return len(self.contigs)
 
     def __iter__(self) -> Iterator[Hit]:
-        for query in np.flatnonzero(self.contigs >= 0).tolist():
-            yield self._hit(query)
+        own = self.to_host()
+        for query in np.flatnonzero(own.contigs >= 0).tolist():
+            yield own._hit(query)
+
+    def __repr__(self) -> str:
+        own = self.to_host()
+        placed = int(np.count_nonzero(own.contigs >= 0))
+        where = "" if own is self else ", on a GPU"
+        return f"<Hits of {counted(len(self), 'sequence')}, {placed:,} with a place{where}>"
+
+    def _repr_html_(self) -> str:
+        """A notebook's table of the first rows."""
+        own = self.to_host()
+        titles = ("query", "contig", "ref_start", "ref_end", "strand", "mapq", "cigar", "score", "edit_distance")
+        rows = []
+        for query in range(min(len(own), SHOWN)):
+            hit = own.hit(query)
+            cells = dataclasses.astuple(hit) if hit else (own.first + query, "*", *[""] * (len(titles) - 2))
+            rows.append("".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells))
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(repr(self))}</p>"
+
+    def to_host(self) -> Hits:
+        """The same in NumPy's arrays; itself where they are."""
+        if isinstance(self.contigs, np.ndarray):
+            return self
+        arrays = {name: value.get() for name, value in vars(self).items() if hasattr(value, "get")}
+        return dataclasses.replace(self, **arrays)
 
     def hit(self, query: int) -> Hit | None:
-        """The place of one sequence, from 0; None where it has none."""
-        return self._hit(query) if self.contigs[query] >= 0 else None
+        """The place of one sequence, a row from 0; None where it has none."""
+        own = self.to_host()
+        return own._hit(query) if own.contigs[query] >= 0 else None
 
     def cigar(self, query: int) -> str:
         """The CIGAR of one sequence as text, `*` where it has no place."""
-        begin = int(self.cigar_offsets[query])
-        operations = self.cigar_operations[begin : begin + int(self.cigar_lengths[query])]
+        own = self.to_host()
+        begin = int(own.cigar_offsets[query])
+        operations = own.cigar_operations[begin : begin + int(own.cigar_lengths[query])]
         return "".join(f"{int(op) >> 4}{OPERATIONS[int(op) & 15]}" for op in operations) or "*"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow stream, in a capsule."""
+        return stream_capsule(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row a sequence: read (where it has a name), query, contig, ref_start, ref_end, strand, mapq, cigar, score,
+        second, edit_distance; without a value where a sequence has no place. ImportError where pandas is not installed.
+        """
+        import pandas
+
+        own = self.to_host()
+        placed = own.contigs >= 0
+        columns: dict[str, Any] = {} if own.read_names is None else {"read": list(own.read_names)}
+        columns["query"] = own._queries()
+        columns["contig"] = pandas.Categorical.from_codes(own.contigs, [contig.name for contig in own.names])
+        for column in own._number_columns(placed):
+            columns[column.name] = pandas.arrays.IntegerArray(column.values.copy(), ~placed)
+        texts = [text.decode() if text is not None else None for text in own._cigars()]
+        columns["cigar"] = pandas.array(texts, dtype="string")
+        return pandas.DataFrame(columns)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The same for Polars; ImportError where it is not installed."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def _queries(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.arange(self.first, self.first + len(self), dtype=np.int64)
+
+    def _number_columns(self, placed: np.ndarray[Any, Any]) -> list[Column]:
+        arrays = {
+            "ref_start": self.ref_starts,
+            "ref_end": self.ref_ends,
+            "strand": self.strands,
+            "mapq": self.mapqs,
+            "score": self.scores,
+            "second": self.seconds,
+            "edit_distance": self.edit_distances,
+        }
+        return [Column(name, array, placed) for name, array in arrays.items()]
+
+    def _columns(self) -> list[Column]:
+        own = self.to_host()
+        placed = own.contigs >= 0
+        contigs = [contig.name.encode("utf-8", "surrogateescape") for contig in own.names]
+        named = [contigs[contig] if contig >= 0 else b"" for contig in own.contigs.tolist()]
+        reads = [] if own.read_names is None else [text_column("read", [name.encode() for name in own.read_names])]
+        return [
+            *reads,
+            Column("query", own._queries()),
+            text_column("contig", named, placed),
+            *own._number_columns(placed),
+            text_column("cigar", [text or b"" for text in own._cigars()], placed),
+        ]
+
+    def _cigars(self) -> list[bytes | None]:
+        """Of all rows, None where one has no place; most have one operation, and few differ."""
+        known: dict[bytes, bytes] = {}
+        found: list[bytes | None] = []
+        for begin, length in zip(self.cigar_offsets.tolist(), self.cigar_lengths.tolist(), strict=True):
+            key = self.cigar_operations[begin : begin + length].tobytes()
+            if key not in known:
+                operations = np.frombuffer(key, np.uint32).tolist()
+                known[key] = "".join(f"{op >> 4}{OPERATIONS[op & 15]}" for op in operations).encode()
+            found.append(known[key] if length else None)
+        return found
 
     def _hit(self, query: int) -> Hit:
         return Hit(
-            query,
+            self.first + query,
             self.names[int(self.contigs[query])].name,
             int(self.ref_starts[query]),
             int(self.ref_ends[query]),
@@ -97,7 +213,7 @@ class Hits:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Pairs:
     """The places of mates, one row a pair, in their order; iterating gives two Hits, None for a mate without a place.
 
@@ -121,3 +237,6 @@ class Pairs:
     def __iter__(self) -> Iterator[tuple[Hit | None, Hit | None]]:
         for query in range(len(self)):
             yield self.first.hit(query), self.second.hit(query)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {counted(len(self), 'pair')}, {int(np.count_nonzero(self.proper)):,} proper>"

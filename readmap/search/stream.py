@@ -257,7 +257,7 @@ def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend, turn: Turn) -> 
         batch = batches.pop(0)
         begun = False
         try:
-            reads = _found(batch, work.comments, backend)
+            reads = find_chunk_reads(batch, work.comments, backend)
             for block in work.blocks(reads, turn) if reads.count else ():
                 begun = True
                 yield block
@@ -275,7 +275,7 @@ def _chunk_blocks(chunk: AnyChunk, work: Work, backend: Backend, turn: Turn) -> 
         batch.release()
 
 
-def _found(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
+def find_chunk_reads(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     """The reads of a chunk, as far as they are good; comments: whether they have to be tags, which alignments have."""
     if isinstance(chunk, AlignmentChunk):
         return chunk.find(backend)

@@ -1,0 +1,55 @@
+"""Files of reads -> batches that have been searched, with what the first of them show of the sample, as in a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from readmap.errors import DataError
+from readmap.reads.chunks import Layout, read_chunks
+from readmap.search.batch import Batch
+from readmap.search.context import Context
+from readmap.search.pipeline import search_again, search_reads
+from readmap.search.sample import Observed, enough, learn, observe
+from readmap.search.stream import find_chunk_reads, fitting_chunk
+
+
+def file_batches(
+    paths: Sequence[str], layout: Layout, context: Context, batch_reads: int | None
+) -> Iterator[tuple[Batch, Context]]:
+    """The batches in the order of the reads. One is there until the next one is asked for.
+
+    Raises DataError and OSError behind the batches of all that was good.
+    """
+    backend, held, observed = context.backend, list[Batch](), list[Observed]()
+    learnt: Context | None = None
+
+    def rest() -> Iterator[tuple[Batch, Context]]:
+        if held:
+            known = replace(context, sample=learn(observed, context.pairing.insert_size))
+            while held:
+                yield search_again(held.pop(0), known), known
+
+    chunks = read_chunks(
+        paths, backend.host_buffer, fitting_chunk(backend), batch_reads, backend.threads, layout=layout
+    )
+    try:
+        for chunk in chunks:
+            reads = find_chunk_reads(chunk, False, backend)
+            if reads.count and learnt:
+                yield search_reads(reads, learnt), learnt
+            elif reads.count:
+                batch = search_reads(reads, context)
+                observed.append(observe(batch, context))
+                # The bytes are a view of a buffer that goes round.
+                held.append(replace(batch, reads=replace(reads, bytes=reads.bytes.copy())))
+                if enough(observed, context.pairing.insert_size):
+                    learnt = replace(context, sample=learn(observed, context.pairing.insert_size))
+                    yield from rest()
+            if reads.bad is not None:
+                raise chunk.error(reads.bad)
+            chunk.release()
+    except (DataError, OSError):
+        yield from rest()
+        raise
+    yield from rest()
