@@ -57,6 +57,7 @@ class Backend(abc.ABC):
     Attributes:
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
+        few: elements up to which NumPy is quicker than a launch; 0 where arrays are not the host's.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
             kernels/common/lanes.cuh.
@@ -74,6 +75,7 @@ class Backend(abc.ABC):
 
     name: str
     xp: ModuleType
+    few: int
     lanes: int
     narrow_lanes: int
     wide_lanes: int
@@ -194,6 +196,8 @@ class Backend(abc.ABC):
     def prefix_sums(self, counts: Array) -> Array:
         """The inclusive prefix sum of int64 counts; the host does not wait for it."""
         size = len(counts)
+        if size <= self.few:
+            return np.cumsum(counts)
         blocks = -(-size // _SUM_BLOCK)
         ends, sums = self.empty(size, np.int64), self.empty(blocks, np.int64)
         if blocks > 1:
@@ -209,6 +213,9 @@ class Backend(abc.ABC):
 
     def row_ends(self, counts: Array, rows: int) -> tuple[Array, list[int]]:
         """The inclusive prefix sum of int64 counts, at least one a row, and what it is at the end of each row."""
+        if len(counts) <= self.few:
+            ends = np.cumsum(counts)
+            return ends, ends.reshape(rows, -1)[:, -1].tolist()
         ends, lasts = self.prefix_sums(counts), self.empty(rows, np.int64)
         self.launch(_LASTS, rows, ends=ends, lasts=lasts, row_size=len(counts) // rows)
         return ends, self.to_host(lasts).tolist()

@@ -43,6 +43,7 @@ class CpuBackend(Backend):
 
     name = "cpu"
     xp = np
+    few = 4096
     lanes = 1
     narrow_lanes = 16
     wide_lanes = 8

@@ -17,11 +17,14 @@ _BLOCK = constant("common/marks.cu", "BLOCK")
 
 def count_marked(marks: Array, mask: int, backend: Backend) -> int:
     """How many of the uint8 marks have a bit of the mask."""
-    return _ends(marks, mask, backend)[1]
+    few = len(marks) <= backend.few
+    return int(np.count_nonzero(marks & mask)) if few else _ends(marks, mask, backend)[1]
 
 
 def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> Array:
     """The numbers, int32 in order, of the uint8 marks that have a bit of the mask; number: that of the first one."""
+    if len(marks) <= backend.few:
+        return (np.flatnonzero(marks & mask) + number).astype(np.int32)
     ends, total = _ends(marks, mask, backend)
     size, blocks = len(marks), len(ends)
     marked = backend.empty(total, np.int32)

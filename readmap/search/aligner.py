@@ -104,7 +104,8 @@ class Aligner:
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        searched = self._search(*reads_of_sequences(sequences, qualities, self.backend))
+        reads, count = reads_of_sequences(sequences, qualities, self.backend)
+        searched = self._search(reads, count, qualities is not None)
         return self._hits(*self._primary(searched), searched.count, on_device=on_device)
 
     def map_pairs(
@@ -171,7 +172,8 @@ class Aligner:
         names: each up to its first blank, without /1 and /2; without names they are *.
         Raises DataError as `map` does, and where names are missing.
         """
-        return self._segments(self._search(*reads_of_sequences(sequences, qualities, self.backend, names)))
+        reads, count = reads_of_sequences(sequences, qualities, self.backend, names)
+        return self._segments(self._search(reads, count, qualities is not None))
 
     def pair_segments(
         self,
@@ -197,11 +199,14 @@ class Aligner:
         insert_size: tuple[float, ...] | None,
         names: Texts | None,
     ) -> _Searched:
-        reads = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
-        return self._search(*reads, insert_size or self.pairing.insert_size)
+        reads, count = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
+        return self._search(reads, count, True, insert_size or self.pairing.insert_size)
 
-    def _search(self, reads: Reads, count: int, insert_size: tuple[float, ...] | None = None) -> _Searched:
+    def _search(self, reads: Reads, count: int, tell: bool, insert_size: tuple[float, ...] | None = None) -> _Searched:
+        """tell: whether the reads tell of their sample, as single ones without qualities do not."""
         batch = search_reads(reads, self._context)
+        if not tell:
+            return _Searched(batch, self._context, count)
         sample = learn([observe(batch, self._context)], insert_size)
         context = replace(self._context, sample=sample)
         return _Searched(search_again(batch, context), context, count)

@@ -67,6 +67,8 @@ def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool 
     counts, shared = backend.empty(len(BANDS) * reads, np.int64), {"count": reads, "without": 0 if long_gaps else WIDE}
     batch.launch(_COUNT, reads, context, selected=slots, counts=counts, **shared)
     ends, lasts = backend.row_ends(counts, len(BANDS))
+    if not lasts[-1]:
+        return
     batch.work.scored += lasts[-1]
     tasks, task_slots = backend.empty(lasts[-1], np.int64), backend.empty(lasts[-1], np.int32)
     batch.launch(_LIST, reads, context, selected=slots, ends=ends, tasks=tasks, task_slots=task_slots, **shared)
@@ -127,6 +129,8 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, lasts = backend.row_ends(counts, len(BANDS))
+    if not lasts[-1]:
+        return extensions
     batch.work.traced += lasts[-1]
     traced, lengths = backend.empty(lasts[-1], np.int64), backend.empty(lasts[-1], np.int32)
     batch.launch(_LIST_TRACED, reads, context, plan=plan, ends=ends, traced=traced, lengths=lengths, reads=reads)

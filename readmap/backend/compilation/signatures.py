@@ -189,6 +189,8 @@ class Signature:
 
 def in_memory(bound: Any) -> Any:
     """A bound argument as ctypes takes it: a structure, an integer or an address."""
+    if type(bound) is np.ndarray:  # most are
+        return address(bound)
     if isinstance(bound, Packed):
         return bound.memory
     return bound.item() if isinstance(bound, np.generic) else address(bound)
