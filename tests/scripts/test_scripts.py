@@ -12,7 +12,7 @@ import pysam
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BASH_SCRIPTS = ["scripts/demo", "scripts/test", ".ci/run"]
+BASH_SCRIPTS = ["scripts/demo", "scripts/test", ".ci/run", "scripts/recipes/conda/build.sh"]
 
 
 def run(*command: str | pathlib.Path, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,1 @@
+"""What scripts/release, scripts/man and scripts/wheels share: manual pages, completions, and the steps of a release."""
