@@ -107,19 +107,20 @@ HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 un
     if (lost) atomic_add(counters + library * COUNTERS + LOST_MATES, (u64)lost);
 }
 
-// An item is a fragment; offsets: where its entries begin. An entry without a record has no length. numbers: the fragment of
+// An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a record has no length. numbers: the fragment of
 // each entry, for what is to stand behind its record.
 KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(entries),
-                               const i64* ends OF(entries), const i64* offsets OF(items + 1),
+                               const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
                                const u64* contig_places OF(some), ReadGroups read_groups, Fragment* rows OF(items),
-                               u64* barcodes OF(items), u64* counters OF(some), i64* numbers OF(entries), i64 entries) {
+                               u64* barcodes OF(items), u64* counters OF(some), i64* numbers OF(entries), i64 entries,
+                               i64 together) {
     FOR_EACH(fragment, begin, end) {
         End found[2];
         Fragment row = {NOWHERE, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
         i64 mapped = 0, library = read_groups.unknown_library;
         bool has_mate = false;
         u64 barcode = 0;
-        for (i64 entry = offsets[fragment]; entry < offsets[fragment + 1]; ++entry) {
+        for (i64 entry = offsets[fragment * together]; entry < offsets[(fragment + 1) * together]; ++entry) {
             numbers[entry] = fragment;
             i64 length = lengths[entry];
             if (!length) continue;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
@@ -71,6 +71,7 @@ class Backend(abc.ABC):
         threads: of the host, for whatever runs there.
         groups: of threads that work at once, for kernels whose items are given to groups.
         resident_groups: groups that work at once and do not share what they compute with, so that all go at one pace.
+        compiling_seconds: that a module takes to be compiled, about, where many are.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Backend(abc.ABC):
     threads: int
     groups: int
     resident_groups: int
+    compiling_seconds: float
 
     @property
     def lane_bits(self) -> int:
@@ -159,17 +161,20 @@ class Backend(abc.ABC):
     def compile(self, module: str, types: Types) -> None:
         """Have the cache hold it."""
 
-    def prepare(self, types: Types, report: Callable[[str], None]) -> None:
-        """Compile what the cache does not hold yet, several modules at once; `report` hears of it first."""
+    def prepare(self, types: Types, rooms: Collection[str], report: Callable[[str], None]) -> None:
+        """Compile what is not there of some rooms, several modules at once; `report` hears of it first."""
         if refusal := cache.chosen().refusal:
             report(f"warning: compiled code is kept for this run alone: {refusal}")
-        needed = [(module, variant(module, types)) for module in modules(for_gpu=self.lanes > 1)]
+        wanted = [module for module in modules(for_gpu=self.lanes > 1) if module.split("/")[0] in rooms]
+        needed = [(module, variant(module, types)) for module in wanted]
         if all(self.is_compiled(*item) for item in needed):
             return
         with cache.alone(report):
             missing = [item for item in needed if not self.is_compiled(*item)]
             if missing:
-                report(f"compiling {len(missing)} modules of kernels for {self.name}: this is done once")
+                seconds, place = max(round(self.compiling_seconds * len(missing)), 1), cache.folder()
+                count = f"{len(missing)} modules of kernels for {self.name}"
+                report(f"compiling {count}: this is done once, takes about {seconds} s, and is kept in {place}")
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 

@@ -55,6 +55,7 @@ class CpuBackend(Backend):
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = self.groups = self.resident_groups = threads or available_processors()
+        self.compiling_seconds = 1.5 / self.threads
         self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
         self.chunks_at_once = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
 

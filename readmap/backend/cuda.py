@@ -31,6 +31,7 @@ class CudaBackend(Backend):
     """One GPU; a thread that launches has a stream of its own where it asks for one."""
 
     few = 0
+    compiling_seconds = 1.0  # NVRTC does one at a time
     lanes = 32
     narrow_lanes = 2
     wide_lanes = 1

@@ -73,7 +73,7 @@ def markdup(context: typer.Context, options: Options) -> None:
         if options.duplicates.metrics is not None:
             outputs.append(stack.enter_context(open_output(options.duplicates.metrics)))
         with report.progress() as show:
-            backend.prepare((), report.say)
+            backend.prepare((), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say)
             with backend.own_stream():
                 records = mark_file(
                     reads, sink, duplicates, backend, lambda seen: show(f"{seen:,} records", _share(reads))

@@ -103,13 +103,13 @@ class FragmentTable:
         """Whether fragments of different barcodes are different molecules."""
         return self.barcode_tag is not None
 
-    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array) -> Described:
+    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, together: int = 1) -> Described:
         """The fragments of a batch.
 
         records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix
-        sum. offsets: int64 [fragments + 1], where the entries of each fragment begin.
+        sum. offsets: int64 [fragments * together + 1], where the entries of each read of a fragment begin.
         """
-        backend, entries, count = self.backend, len(lengths), len(offsets) - 1
+        backend, entries, count = self.backend, len(lengths), (len(offsets) - 1) // together
         rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
         counters = backend.full(self.counters.size, 0, np.uint64)
         numbers = backend.empty(entries, np.int64)
@@ -127,6 +127,7 @@ class FragmentTable:
             counters=counters,
             numbers=numbers,
             entries=entries,
+            together=together,
         )
         backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
         return Described(rows, barcodes, counters, numbers)

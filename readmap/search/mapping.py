@@ -217,8 +217,8 @@ class Mapping:
         if self._style.order:
             given = records.bytes, records.lengths, records.ends
             if self._duplicates:
-                offsets = backend.xp.ascontiguousarray(alignments.plan.offsets[:: batch.reads.together])
-                described = self._duplicates.table.describe(*given, offsets)
+                offsets, together = alignments.plan.offsets, batch.reads.together
+                described = self._duplicates.table.describe(*given, offsets, together)
                 numbers = described.numbers
             if self._style.order is SortOrder.QUERYNAME:
                 run = sort_by_name(*given, backend, numbers)

@@ -45,6 +45,7 @@ def warm_up() -> None:
     """Import and load here what children need, so that they find it; no thread is left behind."""
     import readmap as package
     from readmap.backend import open_backend
+    from readmap.backend.compilation.sources import modules
     from readmap.cli import main
     from readmap.index.suffix_array import kernel_types
 
@@ -54,7 +55,8 @@ def warm_up() -> None:
         main(["index", str(reference), "-t", "1", "-q"])  # typer loads more when it is called
         index = package.build_index(reference, structure="both", device="cpu", threads=1)
     read, backend = inputs.genome()["one"][:100], open_backend("cpu", 1)
-    backend.prepare(kernel_types(index.suffixes), lambda line: print(line, file=sys.stderr))
+    rooms = {module.split("/")[0] for module in modules(for_gpu=False)}
+    backend.prepare(kernel_types(index.suffixes), rooms, lambda line: print(line, file=sys.stderr))
     aligner = package.Aligner(index, "cpu", 1)
     aligner.segments([read], [b"I" * 100])
     for structure in ("array", "tree"):

@@ -50,7 +50,7 @@ def compare(context: typer.Context, options: Options) -> None:
             run = _read(options, backend, show)
             reading = report.seconds
             # Of no index: the types that its suffixes decide are any.
-            backend.prepare((), report.say)
+            backend.prepare((), ("common", "pairwise", "reads"), report.say)
             records = writer(output.format, run.targets, __version__, report.command_line)
             _write(run, records, outputs, show)
         names = {name: printable(sink.name) for name, sink in outputs.items()}

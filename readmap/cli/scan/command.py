@@ -61,7 +61,7 @@ def scan(context: typer.Context, options: Options) -> None:
             reading = report.seconds
             with DevicePool(database, devices) as pool:
                 # Of no index: the types that its suffixes decide are any.
-                pool.do(lambda: pool.backend.prepare((), report.say))
+                pool.do(lambda: pool.backend.prepare((), ("common", "database", "pairwise", "reads"), report.say))
                 pool.do(lambda: database.check(pool.backend))
                 run = ScanRun(Scan(database, costs, limits, pool), queries)
                 run.write(records, outputs, show)

@@ -36,6 +36,7 @@ from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
+from readmap.search.exact import Format
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -106,7 +107,7 @@ def run(
             files = files_of(lanes, options)
             if needs := sorting_needs(options.output, files, backend):
                 report.say(needs)
-            backend.prepare(types, report.say)
+            backend.prepare(types, _rooms(options, survey is not None), report.say)
             show("loading the index")
             backend.load_ahead(types, ("common", "reads", "search"))
             began = report.seconds
@@ -139,6 +140,16 @@ def run(
             report.cost(),
         ]:
             report.say(line)
+
+
+def _rooms(options: Options, is_surveyed: bool) -> list[str]:
+    """The rooms whose kernels are needed."""
+    others = {
+        "bam": options.format is Format.BAM,
+        "duplicates": options.duplicates.is_marked,
+        "qc": is_surveyed,
+    }
+    return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]
 
 
 def _tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, report: Report) -> None:
