@@ -31,15 +31,15 @@ KERNEL void order_lengths(i64 begin, i64 end, const i64* lengths OF(records), co
     FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]] + tail;
 }
 
-// An item is a record of the new order, which a group copies. starts: where the records lie; ends: where the copies end, with
-// what stands behind them: the numbers of their fragments, if they have a tail.
-KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(records),
-                           const i64* lengths OF(records), const u32* order OF(items), const i64* ends OF(items),
+// An item is a record of the new order, which a group copies. ends: where the records end; new_ends: where the copies end,
+// with what stands behind them: the numbers of their fragments, if they have a tail.
+KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(records),
+                           const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
                            const i64* numbers OF(some), u8* sorted OF(some), i64 records, i64 tail) {
     FOR_EACH_GROUP(item, begin, end) {
         i64 record = order[item], length = lengths[record];
-        u8* behind = sorted + ends[item] - tail;
-        copy_by_group(bytes + starts[record], length, behind - length);
+        u8* behind = sorted + new_ends[item] - tail;
+        copy_by_group(bytes + ends[record] - length, length, behind - length);
         for (i64 i = group_lane(); i < tail; i += GROUP_WIDTH) behind[i] = (u8)(numbers[record] >> 8 * i);
     }
 }

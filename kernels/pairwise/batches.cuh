@@ -7,7 +7,7 @@
 
 // An order of pairs, and its blocks.
 struct Blocks {
-    const i64* order OF(count);
+    const u32* order OF(count);
     const Frame* frames OF(blocks);
     const i64* memory_ends OF(blocks);  // where each one's scratch memory ends, that of the first begins at 0
     i64 count;                          // of pairs

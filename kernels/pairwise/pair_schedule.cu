@@ -45,7 +45,7 @@ KERNEL void key_paths(i64 begin, i64 end, Pairs pairs, Limits limits, AlignmentE
     }
 }
 
-HOST_DEVICE Frame score_frame(const Pairs& pairs, const i64* order, i64 count) {
+HOST_DEVICE Frame score_frame(const Pairs& pairs, const u32* order, i64 count) {
     Frame frame = {0, 0, 0, UNBOUNDED};
     for (i64 i = 0; i < count; ++i) {
         frame.rows = maximum(frame.rows, pairs.queries.length(order[i]));
@@ -56,7 +56,7 @@ HOST_DEVICE Frame score_frame(const Pairs& pairs, const i64* order, i64 count) {
 
 // The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
 // loses the sign of one of three.)
-HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const i64* order,
+HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order,
                              i64 count) {
     Frame frame = {0, 0, 0, 0};
     i32 most_shift = -UNBOUNDED;
@@ -73,7 +73,7 @@ HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const
 
 // An item is a block of an order of `count` pairs. bytes: of its scratch memory.
 #define FRAME_SCORES(name, Lane)                                                                           \
-    KERNEL void name(i64 begin, i64 end, Pairs pairs, const i64* order OF(count), Frame* frames OF(items), \
+    KERNEL void name(i64 begin, i64 end, Pairs pairs, const u32* order OF(count), Frame* frames OF(items), \
                      i64* bytes OF(items), i64 count) {                                                    \
         const i64 size = GROUP_WIDTH * Lane::width;                                                        \
         FOR_EACH(block, begin, end) {                                                                      \
@@ -89,7 +89,7 @@ FRAME_SCORES(frame_scores_32, Wide)
 
 #define FRAME_PATHS(name, Lane)                                                                                        \
     KERNEL void name(i64 begin, i64 end, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs), \
-                     const i64* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {           \
+                     const u32* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {           \
         const i64 size = GROUP_WIDTH * Lane::width;                                                                    \
         FOR_EACH(block, begin, end) {                                                                                  \
             i64 first = block * size;                                                                                  \

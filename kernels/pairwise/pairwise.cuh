@@ -37,7 +37,7 @@ template <class Lane> struct Group {
     i32 query_ends[Lane::width], target_ends[Lane::width], shifts[Lane::width];
 
     // The last pair stands in lanes that have none.
-    HOST_DEVICE static Group of(const Pairs& pairs, const i64* order, i64 group, i64 count) {
+    HOST_DEVICE static Group of(const Pairs& pairs, const u32* order, i64 group, i64 count) {
         Group made;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i64 pair = order[minimum(group * Lane::width + lane, count - 1)];

@@ -188,6 +188,16 @@ class Backend(abc.ABC):
         array.fill(value)
         return array
 
+    def copy(self, array: Array) -> Array:
+        """The same in another array."""
+        held = self.empty(array.shape, array.dtype)
+        self.put(held, array)
+        return held
+
+    def put(self, target: Array, source: Array) -> None:
+        """Copy an array into one of its size and dtype, or into a part of one; both are contiguous."""
+        target[...] = source
+
     def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:
         """Run a kernel over `items` items, with arguments named as its parameters are.
 

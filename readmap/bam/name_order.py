@@ -34,5 +34,5 @@ def sort_by_name(
     order = order_by(by_word, backend)[: count_marked(is_record, ANY_MARK, backend)]
     written = backend.empty(WORD_BYTES * count * len(order), np.uint8)
     backend.launch(_WRITE, len(order), words=words, order=order, keys=written, **shape)
-    gathered, new_ends = gather(records, ends - lengths, lengths, order, backend, fragments)
+    gathered, new_ends = gather(records, ends, lengths, order, backend, fragments)
     return SortedRecords(gathered, written.reshape(-1, WORD_BYTES * count), new_ends)

@@ -66,7 +66,7 @@ def sort_records(
     scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
     count = count_marked(is_record, ANY_MARK, backend)
-    gathered, new_ends = gather(records, ends - lengths, lengths, order[:count], backend, fragments)
+    gathered, new_ends = gather(records, ends, lengths, order[:count], backend, fragments)
     return SortedRecords(gathered, keys[:count], new_ends)
 
 
@@ -84,16 +84,16 @@ def order_lengths(lengths: Array, order: Array, backend: Backend, tail: int = 0)
 
 
 def gather(
-    records: Array, starts: Array, lengths: Array, order: Array, backend: Backend, fragments: Array | None = None
+    records: Array, ends: Array, lengths: Array, order: Array, backend: Backend, fragments: Array | None = None
 ) -> tuple[Array, Array]:
     """Some records behind each other, uint8, and where each ends, int64.
 
-    starts, lengths: int64, of all records. order: uint32, the numbers of those that are wanted. fragments: as
+    ends, lengths: int64, of all records. order: uint32, the numbers of those that are wanted. fragments: as
     sort_records has them.
     """
     numbers, tail = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, TAIL)
-    ends, total = backend.ends(order_lengths(lengths, order, backend, tail))
+    new_ends, total = backend.ends(order_lengths(lengths, order, backend, tail))
     gathered = backend.empty(total, np.uint8)
-    places = {"starts": starts, "lengths": lengths, "order": order, "ends": ends, "records": len(lengths)}
+    places = {"ends": ends, "lengths": lengths, "order": order, "new_ends": new_ends, "records": len(lengths)}
     backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tail=tail, **places)
-    return gathered, ends
+    return gathered, new_ends

@@ -120,7 +120,8 @@ class Stretches:
         arrays = []
         for own, other in zip(self._arrays, others._arrays, strict=True):
             both = backend.empty(len(own) + len(other), own.dtype)
-            both[: len(own)], both[len(own) :] = own, other
+            backend.put(both[: len(own)], own)
+            backend.put(both[len(own) :], other)
             arrays.append(both)
         return Stretches(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.backend.sorting import order_by
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import Letters
 from readmap.pairwise.parameters import DeviceScheme, Mode, Scheme
@@ -80,7 +81,7 @@ class _Order:
     """Pairs that go through a kernel together, neighbours alike.
 
     Attributes:
-        pairs: int64, the numbers of the pairs.
+        pairs: uint32, the numbers of the pairs.
         bits: of a score.
         lanes: pairs of a group, which is an item of the kernel.
     """
@@ -204,7 +205,7 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
     """The pairs by their keys: those that 16 bits suffice for, and those that take 32; the rest is passed over."""
     if narrow + wide == 0:
         return
-    pairs = backend.xp.argsort(keys, kind="stable")
+    pairs = order_by([(keys.view(np.uint64), 63)], backend)
     if narrow:
         yield _Order(pairs[:narrow], 16, backend.narrow_lanes)
     if wide:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from readmap.backend import Array
+from readmap.backend import Array, Backend
 from readmap.pairwise.matrix import Cell, Matrix
 from readmap.pairwise.sweep import Borders, Swept, sweep
 
@@ -68,7 +68,7 @@ class Grid:
     left_e: Array
     slabs: list[Slab] = field(default_factory=list)
 
-    def tile(self, cell: Cell) -> tuple[Cell, Borders]:
+    def tile(self, cell: Cell, backend: Backend) -> tuple[Cell, Borders]:
         """The first cell of the tile that holds this one, and the borders of its part up to this one."""
         steps, origin = self.steps, self.origin
         number, row = divmod(cell.row - origin.row, steps.slab)
@@ -87,7 +87,8 @@ class Grid:
             left_h, left_e = self.left_h[first.row - origin.row :], self.left_e[first.row - origin.row :]
         across = slice(left * steps.column, left * steps.column + width)
         # A sweep writes to its row.
-        return first, Borders(row_h[across].copy(), row_f[across].copy(), left_h[: height + 1], left_e[:height])
+        own_h, own_f = backend.copy(row_h[across]), backend.copy(row_f[across])
+        return first, Borders(own_h, own_f, left_h[: height + 1], left_e[:height])
 
 
 def sweep_slabs(
@@ -97,6 +98,6 @@ def sweep_slabs(
     rows, steps = len(borders.left_e), grid.steps
     for begin in range(len(grid.slabs) * steps.slab, rows, steps.slab):
         part = borders.rows(begin, min(begin + steps.slab, rows))
-        above = borders.row_h.copy(), borders.row_f.copy()
+        above = matrix.backend.copy(borders.row_h), matrix.backend.copy(borders.row_f)
         first = Cell(grid.origin.row + begin, grid.origin.column)
         yield Slab(*above, sweep(matrix, first, part, steps.row, steps.column, best, prunes))

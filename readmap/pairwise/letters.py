@@ -53,8 +53,7 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Let
     offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
     """
     given = backend.to_device(letters)
-    codes = backend.empty(len(letters) + PAD, np.uint8)
-    codes[len(letters) :] = 0
+    codes = backend.full(len(letters) + PAD, 0, np.uint8)
     backend.launch(_ENCODE, len(letters), letters=given, codes=codes)
     return _letters(codes, offsets, backend)
 

@@ -109,7 +109,7 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
     parts: gets the operations of the way, each part's from its end on.
     """
     while cell.state != CellState.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
-        first, borders = grid.tile(cell)
+        first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
         steps = steps_within(matrix, rows, columns, memory, rows)
         if rows <= steps.row and columns <= steps.column:

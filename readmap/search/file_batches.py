@@ -42,7 +42,7 @@ def file_batches(
                 batch = search_reads(reads, context)
                 observed.append(observe(batch, context))
                 # The bytes are a view of a buffer that goes round.
-                held.append(replace(batch, reads=replace(reads, bytes=reads.bytes.copy())))
+                held.append(replace(batch, reads=replace(reads, bytes=backend.copy(reads.bytes))))
                 if enough(observed, context.pairing.insert_size):
                     learnt = replace(context, sample=learn(observed, context.pairing.insert_size))
                     yield from rest()

@@ -133,7 +133,7 @@ class Mapping:
         batch = search_reads(reads, context)
         observed = observe(batch, context)
         # The bytes are a view of a buffer that goes round.
-        reads = replace(reads, bytes=reads.bytes.copy())
+        reads = replace(reads, bytes=context.backend.copy(reads.bytes))
         learning.observed.append(observed)
         learning.held.append(_Held(reads, replace(batch, reads=reads)))
         if enough(learning.observed, context.pairing.insert_size):

@@ -46,7 +46,7 @@ def settle_reads(batch: Batch, context: Context) -> None:
     if len(few):
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
-    batch.pieces, batch.placements.left = table, batch.placements.unsettled.copy()
+    batch.pieces, batch.placements.left = table, backend.copy(batch.placements.unsettled)
     batch.work.settled = batch.reads.count - count_marked(batch.placements.left, ANY_MARK, backend)
 
 

@@ -58,7 +58,7 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     batch.launch(_COUNT, reads, context, counts=counts)
     ends, total = backend.ends(counts)
     offsets = backend.full(reads + 1, 0, np.int64)
-    offsets[1:] = ends
+    backend.put(offsets[1:], ends)
     plan = _empty_plan(offsets, total, batch.windows.rows, backend)
     batch.launch(_LIST, reads, context, plan=plan)
     return plan
