@@ -135,11 +135,14 @@ class CpuBackend(Backend):
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function, threads = _function(kernel, types), self._threads
-        values = [
-            argument.memory if isinstance(argument, Packed) else parameter.ctype(in_memory(argument))
-            for argument, parameter in zip(arguments, kernel.signature.parameters, strict=True)
-        ]
-        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        # What takes a packed argument reads as many of its first bytes as its type has: of a number the lowest.
+        values, addresses = _rooms(len(arguments))
+        start = ctypes.addressof(values)
+        for i, argument in enumerate(arguments):
+            if type(argument) is Packed:
+                addresses[i] = ctypes.addressof(argument.memory)
+            else:
+                values[i], addresses[i] = in_memory(argument), start + 8 * i
         first = 1 if kernel.grouped or kernel.by_block else SLICE
         launch = _Launch()
         try:
@@ -154,6 +157,11 @@ class CpuBackend(Backend):
     def _threads(self) -> _Threads:
         with _opening:
             return _Threads(self.threads - self.chunks_at_once)
+
+
+def _rooms(count: int) -> tuple[Any, Any]:
+    """Memory for so many numbers, and for their addresses."""
+    return (ctypes.c_int64 * count)(), (ctypes.c_void_p * count)()
 
 
 #: The memory of a launch of kernels/common/threads.cu.
