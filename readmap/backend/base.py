@@ -163,12 +163,12 @@ class Backend(abc.ABC):
 
     def prepare(self, types: Types, rooms: Collection[str], report: Callable[[str], None]) -> None:
         """Compile what is not there of some rooms, several modules at once; `report` hears of it first."""
-        if refusal := cache.chosen().refusal:
-            report(f"warning: compiled code is kept for this run alone: {refusal}")
         wanted = [module for module in modules(for_gpu=self.lanes > 1) if module.split("/")[0] in rooms]
         needed = [(module, variant(module, types)) for module in wanted]
         if all(self.is_compiled(*item) for item in needed):
             return
+        if refusal := cache.chosen().refusal:
+            report(f"warning: compiled code is kept for this run alone: {refusal}")
         with cache.alone(report):
             missing = [item for item in needed if not self.is_compiled(*item)]
             if missing:

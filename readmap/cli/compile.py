@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import importlib.util
 import itertools
 import os
 import re
@@ -73,7 +72,7 @@ def compile(context: typer.Context, options: Options) -> None:
     _make_writable(folder)
     with Report(context.obj, options.report) as report:
         jobs = _jobs(compiler.library, compiler.levels(options.machine), folder, for_gpu=False) if options.cpu else []
-        if options.gpu or (options.gpu is None and _has_nvrtc()):
+        if options.gpu or (options.gpu is None and nvrtc.loaded()):
             jobs += _jobs(nvrtc.cubin, architectures, folder, for_gpu=True)
         elif options.gpu is None:
             report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
@@ -84,11 +83,6 @@ def compile(context: typer.Context, options: Options) -> None:
         size = sum(file.stat().st_size for file in files)
         report.say(f"{len(files)} files, {in_bytes(size)}, in {folder}; READMAP_CACHE={folder.resolve()} uses them")
         report.finish({"folder": str(folder), "files": {file.name: file.stat().st_size for file in files}})
-
-
-def _has_nvrtc() -> bool:
-    # The parent package is looked for first, since find_spec imports it.
-    return bool(importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.bindings"))
 
 
 def _architectures(option: str) -> list[str]:

@@ -912,6 +912,8 @@ def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sm_110", "compute_90"),
         ("sm_130", "compute_90"),
         ("sm_75", None),
+        ("sm_87", None),
+        ("sm_101", "compute_90"),
     ],
 )
 def test_code_that_came_with_the_package(

@@ -87,7 +87,7 @@ def test_code_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_without_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compile, "_has_nvrtc", lambda: False)
+    monkeypatch.setattr(compile.nvrtc, "loaded", lambda: None)
     monkeypatch.setattr(compile, "modules", lambda **_: [])
     assert main(["compile", "--into", str(tmp_path)]) == 0
     assert "no code for GPUs: NVRTC is not installed" in capsys.readouterr().err

@@ -67,7 +67,11 @@ def shipped(name: str) -> Path | None:
     """The file that came with the package, if it holds what its name says; it is trusted as the package is."""
     if SHIPPED not in _listed:
         _list(SHIPPED)
-    return next((path for path in _named(_listed.get(SHIPPED, []), SHIPPED, name) if _is_whole(path, name)), None)
+    for path in _named(_listed.get(SHIPPED, []), SHIPPED, name):
+        with contextlib.suppress(OSError):
+            if _is_whole(path, name):
+                return path
+    return None
 
 
 @contextlib.contextmanager

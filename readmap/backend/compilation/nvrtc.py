@@ -16,6 +16,9 @@ from readmap.errors import BackendError
 #: for the generations to come.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120", "compute_90")
 
+#: GPUs that share a processor's memory, which do not run the machine code of others.
+TEGRA = (87, 101)
+
 _IMPORTING = threading.Lock()  # several threads compile, and a package half imported is an ImportError to the second
 FLAGS = ("-std=c++17",)
 
@@ -42,7 +45,9 @@ def _shipped(module: str, types: Types, architecture: str) -> Path | None:
     number = int(re.sub(r"\D", "", architecture))
     for candidate in sorted(ARCHITECTURES, key=_order, reverse=True):
         kind, least = candidate.split("_")
-        runs = int(least) <= number and (kind == "compute" or int(least) // 10 == number // 10)
+        runs = int(least) <= number and (
+            kind == "compute" or (int(least) // 10 == number // 10 and number not in TEGRA)
+        )
         if runs and (found := cache.shipped(cubin_name(module, types, candidate))):
             return found
     return None
@@ -65,16 +70,25 @@ def _write(out: Path, data: bytes) -> None:
     out.write_bytes(data)
 
 
-def compile_cubin(module: str, architecture: str, types: Types | None = None) -> bytes:
-    """The machine code of a module, or its PTX for compute_NN. Types left open are compiled at their first choice."""
+def loaded() -> Any:
+    """NVRTC; None where it, or its library, is not installed."""
     try:
         with _IMPORTING:
-            from cuda.bindings import nvrtc as library
-    except ImportError:
+            from cuda.bindings import nvrtc
+        nvrtc.nvrtcVersion()
+    except (ImportError, OSError, RuntimeError):
+        return None
+    return nvrtc
+
+
+def compile_cubin(module: str, architecture: str, types: Types | None = None) -> bytes:
+    """The machine code of a module, or its PTX for compute_NN. Types left open are compiled at their first choice."""
+    library = loaded()
+    if library is None:
         raise BackendError(
             "the GPU's kernels are not compiled yet, and NVRTC is not installed: "
             "pip install 'readmap[cuda13]' (or cuda12)"
-        ) from None
+        )
     if types is None:
         types = variant(module, ())
     path, is_ptx = folder() / f"{module}.cu", architecture.startswith("compute_")
@@ -82,7 +96,7 @@ def compile_cubin(module: str, architecture: str, types: Types | None = None) ->
     def call(function: str, *arguments: Any) -> Any:
         error, *results = getattr(library, f"nvrtc{function}")(*arguments)
         if int(error):
-            log = bytes(call("GetProgramLogSize", program) if program else 0)
+            log = b"" if function != "CompileProgram" else bytes(call("GetProgramLogSize", program))
             if log:
                 call("GetProgramLog", program, log)
             said = log.rstrip(b"\0").decode(errors="replace") or str(error)
@@ -91,7 +105,6 @@ def compile_cubin(module: str, architecture: str, types: Types | None = None) ->
 
     options = [*FLAGS, f"--gpu-architecture={architecture}", f"-I{folder()}"]
     options += [f"-D{name}={value}" for name, value in types]
-    program = None
     program = call("CreateProgram", path.read_bytes(), str(path).encode(), 0, [], [])
     try:
         call("CompileProgram", program, len(options), [option.encode() for option in options])
