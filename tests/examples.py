@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import random
@@ -21,7 +20,6 @@ from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
 from readmap.index import suffix_array
-from readmap.index.alternates import marked
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -332,8 +330,7 @@ def index_of(
         path = Path(folder) / "made.fa"
         path.write_bytes(fasta(named))
         index = build_index(path, structure=structure, threads=1, force_64_bits=force_64_bits)
-    reference = dataclasses.replace(index.reference, contigs=marked(index.reference.contigs, alternates))
-    return dataclasses.replace(index, reference=reference)
+    return index.with_alternates(alternates)
 
 
 def write_folder(

@@ -1,8 +1,8 @@
 // The best diagonals of a read. Whatever the order in which they are offered, the same KEPT remain: the first by `better`,
 // of those with the same end the best. Where not all fit, no more than half of them are of ALT contigs, as long as others
-// are left: a gene may have hundreds of those. (A read with an insertion and a deletion of the same length leaves its diagonal and
-// comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp that
-// works for the read holds one of them, and an offer is compared with all at once.
+// are left: a gene may have hundreds of those. (A read with an insertion and a deletion of the same length leaves its
+// diagonal and comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp
+// that works for the read holds one of them, and an offer is compared with all at once.
 #pragma once
 #include "search/ungapped.cuh"
 

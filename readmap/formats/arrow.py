@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,12 +58,10 @@ class _Stream(ctypes.Structure):
     pass
 
 
-_ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))
-_ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))
-_ReleaseStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Stream))
-_GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))
-_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))
-_GetError = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(_Stream))
+# What is called while an error is on its way takes addresses: of them ctypes makes numbers, and no objects.
+_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Get = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_GetError = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)
 
 _Schema._fields_ = [
     ("format", ctypes.c_char_p),
@@ -73,7 +71,7 @@ _Schema._fields_ = [
     ("n_children", ctypes.c_int64),
     ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
     ("dictionary", ctypes.POINTER(_Schema)),
-    ("release", _ReleaseSchema),
+    ("release", _Release),
     ("private_data", ctypes.c_void_p),
 ]
 _Array._fields_ = [
@@ -85,20 +83,40 @@ _Array._fields_ = [
     ("buffers", ctypes.POINTER(ctypes.c_void_p)),
     ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
     ("dictionary", ctypes.POINTER(_Array)),
-    ("release", _ReleaseArray),
+    ("release", _Release),
     ("private_data", ctypes.c_void_p),
 ]
 _Stream._fields_ = [
-    ("get_schema", _GetSchema),
-    ("get_next", _GetNext),
+    ("get_schema", _Get),
+    ("get_next", _Get),
     ("get_last_error", _GetError),
-    ("release", _ReleaseStream),
+    ("release", _Release),
     ("private_data", ctypes.c_void_p),
 ]
 
 #: What structures point to, by the number in their private_data.
 _kept: dict[int, Any] = {}
 _numbers = itertools.count(1)
+
+#: Where Python puts an error that is on its way: its type, itself, its traceback.
+_error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+_error_places = tuple(map(ctypes.byref, _error))
+_fetch = ctypes.PYFUNCTYPE(None)(("PyErr_Fetch", ctypes.pythonapi))
+_restore = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 3)(("PyErr_Restore", ctypes.pythonapi))
+
+
+def _undisturbed(run: Callable[[int], None]) -> Callable[[int], None]:
+    """A callback that runs although an error is on its way, and leaves that as it is."""
+
+    def call(address: int) -> None:
+        _fetch(*_error_places)  # before all else: what returns while there is an error is one itself
+        held = tuple(place.value for place in _error)
+        try:
+            run(address)
+        finally:
+            _restore(*held)
+
+    return call
 
 
 def _keep(structure: Any, *held: Any) -> None:
@@ -107,45 +125,49 @@ def _keep(structure: Any, *held: Any) -> None:
     _kept[number] = held
 
 
-def _released(pointer: Any) -> None:
-    """Let go of a structure, and of its children that nobody took."""
-    structure = pointer.contents
+def _release(structure: Any) -> None:
+    """Let go of a structure, and of its children that nobody took; nothing where it was taken itself."""
+    if not structure.release:
+        return
     for i in range(getattr(structure, "n_children", 0)):
-        if structure.children[i].contents.release:
-            structure.children[i].contents.release(structure.children[i])
-    _kept.pop(structure.private_data, None)
-    structure.release = type(structure.release)()
+        _release(structure.children[i].contents)
+    structure.release = _Release()
+    for held in _kept.pop(structure.private_data):
+        if isinstance(held, _Schema | _Array):  # of a stream, which has not given it
+            _release(held)
 
 
-_release_schema, _release_array = _ReleaseSchema(_released), _ReleaseArray(_released)
-_release_stream = _ReleaseStream(_released)
+def _released_as(kind: Any) -> Any:
+    return _Release(_undisturbed(lambda address: _release(kind.from_address(address))))
 
 
-def _fill_schema(schema: _Schema, format: str, name: str, children: Sequence[_Schema] = ()) -> None:
+_release_schema, _release_array, _release_stream = map(_released_as, (_Schema, _Array, _Stream))
+
+
+def _schema(format: str, name: str, children: Sequence[_Schema] = ()) -> _Schema:
+    schema, texts = _Schema(), (format.encode(), name.encode())
     pointers = (ctypes.POINTER(_Schema) * len(children))(*map(ctypes.pointer, children))
-    schema.format, schema.name, schema.metadata = format.encode(), name.encode(), None
+    schema.format, schema.name = texts
     schema.flags, schema.n_children = NULLABLE, len(children)
     schema.children = ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(_Schema)))
-    schema.dictionary, schema.release = None, _release_schema
-    _keep(schema, schema.format, schema.name, pointers, children)
+    schema.release = _release_schema
+    _keep(schema, texts, pointers, children)
+    return schema
 
 
-def _fill_array(
-    array: _Array,
-    rows: int,
-    buffers: Sequence[np.ndarray[Any, Any] | None],
-    children: Sequence[_Array] = (),
-    nulls: int = 0,
-) -> None:
-    held = [None if buffer is None else np.ascontiguousarray(buffer) for buffer in buffers]
+def _array(
+    rows: int, buffers: Sequence[np.ndarray[Any, Any] | None], children: Sequence[_Array] = (), nulls: int = 0
+) -> _Array:
+    array, held = _Array(), [None if buffer is None else np.ascontiguousarray(buffer) for buffer in buffers]
     addresses = (ctypes.c_void_p * len(held))(*(None if one is None else one.ctypes.data for one in held))
     pointers = (ctypes.POINTER(_Array) * len(children))(*map(ctypes.pointer, children))
-    array.length, array.null_count, array.offset = rows, nulls, 0
+    array.length, array.null_count = rows, nulls
     array.n_buffers, array.n_children = len(held), len(children)
     array.buffers = ctypes.cast(addresses, ctypes.POINTER(ctypes.c_void_p))
     array.children = ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(_Array)))
-    array.dictionary, array.release = None, _release_array
+    array.release = _release_array
     _keep(array, held, addresses, pointers, children)
+    return array
 
 
 def _array_of(column: Column) -> _Array:
@@ -154,38 +176,31 @@ def _array_of(column: Column) -> _Array:
         nulls = int(np.count_nonzero(~column.valid))
         valid = np.packbits(column.valid, bitorder="little")
     values = np.packbits(column.values, bitorder="little") if column.values.dtype == np.bool_ else column.values
-    buffers = [valid, values] if column.offsets is None else [valid, column.offsets, values]
-    array = _Array()
-    _fill_array(array, column.rows, buffers, nulls=nulls)
-    return array
+    return _array(
+        column.rows, [valid, values] if column.offsets is None else [valid, column.offsets, values], nulls=nulls
+    )
 
 
 def _schema_of(column: Column) -> _Schema:
-    schema = _Schema()
-    _fill_schema(schema, "U" if column.offsets is not None else FORMATS[column.values.dtype.name], column.name)
-    return schema
+    return _schema("U" if column.offsets is not None else FORMATS[column.values.dtype.name], column.name)
+
+
+def _give(structure: Any, address: int) -> int:
+    """Move a structure to where it is asked for; what was given already is a released one there."""
+    ctypes.memmove(address, ctypes.addressof(structure), ctypes.sizeof(structure))
+    structure.release = _Release()
+    return 0
 
 
 def stream_capsule(columns: Sequence[Column]) -> Any:
     """What `__arrow_c_stream__` gives: a capsule of a stream of one table."""
-    left = [True]
-
-    def get_schema(_: Any, out: Any) -> int:
-        _fill_schema(out.contents, "+s", "", [_schema_of(column) for column in columns])
-        return 0
-
-    def get_next(_: Any, out: Any) -> int:
-        if not left:
-            out.contents.release = _ReleaseArray()
-            return 0
-        left.clear()
-        _fill_array(out.contents, columns[0].rows, [None], [_array_of(column) for column in columns])
-        return 0
-
+    schema = _schema("+s", "", [_schema_of(column) for column in columns])
+    array = _array(columns[0].rows, [None], [_array_of(column) for column in columns])
     stream = _Stream()
-    stream.get_schema, stream.get_next = _GetSchema(get_schema), _GetNext(get_next)
+    stream.get_schema = _Get(lambda _, address: _give(schema, address))
+    stream.get_next = _Get(lambda _, address: _give(array, address))
     stream.get_last_error, stream.release = _GetError(lambda _: None), _release_stream
-    _keep(stream, stream.get_schema, stream.get_next, stream.get_last_error)
+    _keep(stream, schema, array, stream.get_schema, stream.get_next, stream.get_last_error)
     capsule = _new_capsule(ctypes.addressof(stream), _NAME, _drop)
     _streams[id(capsule)] = stream
     return capsule
@@ -195,17 +210,9 @@ def stream_capsule(columns: Sequence[Column]) -> Any:
 _streams: dict[int, _Stream] = {}
 
 _NAME = b"arrow_array_stream"
-_Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
-_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, _Release]
 
-
-def _drop_capsule(capsule: int) -> None:
-    """The end of a capsule, whose stream goes too where nobody took it."""
-    stream = _streams.pop(capsule)
-    if stream.release:
-        stream.release(ctypes.pointer(stream))
-
-
-_drop = _Destructor(_drop_capsule)
+#: At the end of a capsule its stream goes too, where nobody took it.
+_drop = _Release(_undisturbed(lambda capsule: _release(_streams.pop(capsule))))

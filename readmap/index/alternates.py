@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from readmap.formats.fasta import Contig
 from readmap.formats.faults import naming
 
 
@@ -19,11 +16,6 @@ def alternates_beside(folder: Path, source: str) -> str | None:
 
 def read_alternates(path: str) -> frozenset[str]:
     """The names in the first column of a file, but for header lines; OSError, naming it, where it cannot be read."""
-    with naming(path), open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+    with naming(path), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
         names = (line.rstrip("\r\n").split("\t", 1)[0] for line in file)
         return frozenset(name for name in names if name and not name.startswith("@"))
-
-
-def marked(contigs: Sequence[Contig], names: Collection[str]) -> tuple[Contig, ...]:
-    """The contigs, those of some names as ALT contigs."""
-    return tuple(replace(contig, alternate=contig.name in names) for contig in contigs)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from readmap.errors import BackendError, IndexFolderError, UsageError
 from readmap.formats.array_folder import StoredArrays
 from readmap.formats.words import counted
 from readmap.index import folder
-from readmap.index.alternates import alternates_beside, marked, read_alternates
+from readmap.index.alternates import alternates_beside, read_alternates
 from readmap.index.bounds import expect_sound
 from readmap.index.device import DeviceIndex, HostIndex, Structure
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
@@ -63,11 +63,9 @@ class Index:
             are loaded on a device. Without it an index that was damaged may do anything.
         """
         found = folder.read(Path(path))
-        arrays, contigs = found.arrays.arrays, found.contigs
-        if alternates and (beside := alternates_beside(Path(path), found.source)):
-            contigs = marked(contigs, read_alternates(beside))
-        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=contigs)
-        return cls(
+        arrays = found.arrays.arrays
+        reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=found.contigs)
+        index = cls(
             reference,
             arrays["suffix_array"],
             arrays.get("prefix_table"),
@@ -76,6 +74,13 @@ class Index:
             found.source,
             found.arrays if check else None,
         )
+        beside = alternates_beside(Path(path), found.source) if alternates else None
+        return index.with_alternates(read_alternates(beside)) if beside else index
+
+    def with_alternates(self, names: Collection[str]) -> Index:
+        """The same where the contigs of some names are ALT contigs."""
+        contigs = tuple(replace(contig, alternate=contig.name in names) for contig in self.reference.contigs)
+        return replace(self, reference=replace(self.reference, contigs=contigs))
 
     def __repr__(self) -> str:
         bases, contigs = self.reference.bases, counted(len(self.reference.contigs), "contig")

@@ -20,9 +20,11 @@ _BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
 #: Of the marks of a read: it stands for the mate that a single read does not have.
 READ_ABSENT = constant("reads/queries.cuh", "READ_ABSENT")
 
-#: Of Python: sequences, qualities, names.
-#: One text, or any number of them.
-Texts = str | bytes | Iterable[str | bytes]
+#: Of Python: a sequence, its qualities or its name.
+Text = str | bytes | bytearray | memoryview
+
+#: One of them, or any number.
+Texts = Text | Iterable[Text]
 
 _COUNT = Kernel("reads/reads", "count_newlines")
 _FIND = Kernel("reads/reads", "find_newlines")
@@ -213,9 +215,9 @@ def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> 
     return [b"@%b\n%b\n+\n%b\n" % record for record in zip(titles, bases, marks, strict=True)]
 
 
-def _several(texts: Texts) -> Iterable[str | bytes]:
+def _several(texts: Texts) -> Iterable[Text]:
     """One text is the only one, and not its letters one by one."""
-    return [texts] if isinstance(texts, str | bytes) else texts
+    return [texts] if isinstance(texts, Text) else texts
 
 
 def _expect_as_many(what: str, found: list[bytes], of_what: str, expected: list[bytes]) -> None:
@@ -239,15 +241,19 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
     return reads, count
 
 
-def _title(name: str | bytes) -> bytes:
+def _title(name: Text) -> bytes:
     return b"".join(_encoded(name).split(maxsplit=1)[:1]) or b"*"
 
 
-def _encoded(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
+def _encoded(text: Text) -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "replace")
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    raise DataError(f"expected str or bytes, found {type(text).__name__}")
 
 
-def _bytes(text: str | bytes) -> bytes:
+def _bytes(text: Text) -> bytes:
     return _encoded(text).translate(_LINE_BREAKS)
 
 

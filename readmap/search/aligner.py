@@ -13,7 +13,9 @@ import pysam
 from readmap.backend import open_backend
 from readmap.errors import UsageError
 from readmap.index import folder
+from readmap.index.alternates import alternates_beside, read_alternates
 from readmap.index.building import build_index
+from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, Texts, read_names, reads_of_pairs, reads_of_sequences
@@ -44,7 +46,7 @@ class Aligner:
     Attributes:
         scoring, pairing, reporting: how alignments score, how mates are placed and what segments report; as the options
             of `readmap search` have them, and with its defaults.
-        index: on the device; backend: the device.
+        backend: the device.
     """
 
     def __init__(
@@ -66,13 +68,12 @@ class Aligner:
         self.pairing = pairing or Pairing()
         self.reporting = reporting or Reporting()
         self._host = index if isinstance(index, Index) else _opened(Path(index), device, threads)
-        self.index = self._host.to_device(self.backend)
-        self._open: Context | None = Context(self.index, self.backend, self.scoring, self.pairing, self.reporting)
+        held = self._host.to_device(self.backend)
+        self._open: Context | None = Context(held, self.backend, self.scoring, self.pairing, self.reporting)
 
     def close(self) -> None:
         """Free the device's memory; the aligner maps no more."""
         self._open = None
-        vars(self).pop("index", None)
         self.backend.release_memory()
 
     def __enter__(self) -> Aligner:
@@ -83,6 +84,11 @@ class Aligner:
 
     def __repr__(self) -> str:
         return f"<Aligner on {self.backend.name}{'' if self._open else ', closed'}: {self._host!r}>"
+
+    @property
+    def index(self) -> DeviceIndex:
+        """The index on the device."""
+        return self._context.index
 
     @property
     def _context(self) -> Context:
@@ -261,10 +267,12 @@ class Aligner:
 
 def _opened(path: Path, device: str, threads: int | None) -> Index:
     """The index in a folder, or beside a FASTA file; else built of that file."""
-    for place in (path, folder.default_folder(str(path))):
+    beside = folder.default_folder(str(path))
+    for place in (path, beside):
         if folder.KIND.is_there(place):
             return Index.open(place)
-    return build_index(path, device=device, threads=threads)
+    index, alternates = build_index(path, device=device, threads=threads), alternates_beside(beside, str(path))
+    return index.with_alternates(read_alternates(alternates)) if alternates else index
 
 
 def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

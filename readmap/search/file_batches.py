@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from readmap.errors import DataError
+from readmap.errors import DataError, UsageError
 from readmap.reads.chunks import Layout, read_chunks
 from readmap.search.batch import Batch
 from readmap.search.context import Context
@@ -21,6 +21,8 @@ def file_batches(
 
     Raises DataError and OSError behind the batches of all that was good.
     """
+    if batch_reads is not None and batch_reads < 1:
+        raise UsageError(f"batch_reads is {batch_reads}, expected 1 or more")
     backend, held, observed = context.backend, list[Batch](), list[Observed]()
     learnt: Context | None = None
 

@@ -121,6 +121,8 @@ class Hits:
 
     def hit(self, query: int) -> Hit | None:
         """The place of one sequence, a row from 0; None where it has none."""
+        if not 0 <= query < len(self):
+            raise IndexError(f"row {query} of {len(self)}")
         own = self.to_host()
         return own._hit(query) if own.contigs[query] >= 0 else None
 
@@ -176,7 +178,7 @@ class Hits:
     def _columns(self) -> list[Column]:
         own = self.to_host()
         placed = own.contigs >= 0
-        contigs = [contig.name.encode("utf-8", "surrogateescape") for contig in own.names]
+        contigs = [contig.name.encode() for contig in own.names]
         named = [contigs[contig] if contig >= 0 else b"" for contig in own.contigs.tolist()]
         reads = [] if own.read_names is None else [text_column("read", [name.encode() for name in own.read_names])]
         return [

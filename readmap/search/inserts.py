@@ -128,6 +128,8 @@ def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
         return None
     low, high = _within(first - OUTLIER * spread, third + OUTLIER * spread)
     kept = values[(values >= low) & (values <= high)]
+    if not len(kept):  # mates that lie on each other have no size
+        return None
     mean, deviation = float(kept.mean()), float(kept.std())
     low, high = _within(
         min(first - MAPPING * spread, mean - MOST_DEVIATIONS * deviation),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
@@ -47,9 +48,15 @@ class Scoring:
         lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "long_gap": 1}
         lowest |= {"clip_penalty": 0, "min_score": 0, "unpaired_penalty": 0}
         for name, least in lowest.items():
-            for value in _both(getattr(self, name)):
-                if not least <= value <= 1000:
-                    raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} to 1000")
+            given = getattr(self, name)
+            two = isinstance(given, tuple | list) and name in ("gap_open", "gap_extend", "clip_penalty")
+            values = tuple(given) if two else (given,)
+            fit = all(isinstance(value, Integral) and least <= int(value) <= 1000 for value in values)
+            if not fit or len(values) not in (1, 2):
+                several = ", or two of them" if two else ""
+                raise UsageError(f"{name.replace('_', ' ')} is {given}, expected {least} to 1000{several}")
+            numbers = [int(value) for value in values]
+            object.__setattr__(self, name, tuple(numbers) if len(numbers) == 2 else numbers[0])
 
     @property
     def deletion_open(self) -> int:

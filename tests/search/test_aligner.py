@@ -3,6 +3,7 @@
 import dataclasses
 import doctest
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -184,11 +185,17 @@ def test_scoring(backends: str) -> None:
     [
         *(("match", 0, "1 to 1000"), ("match", 1001, "1 to 1000"), ("mismatch", -1, "0 to 1000")),
         *(("gap_open", -1, "0 to 1000"), ("gap_extend", 0, "1 to 1000"), ("clip_penalty", -1, "0 to 1000")),
+        *(("gap_open", (6, -1), "0 to 1000, or two of them"), ("gap_open", (1, 2, 3), "0 to 1000, or two of them")),
+        *(
+            ("clip_penalty", (), "0 to 1000, or two of them"),
+            ("match", (1, 2), "1 to 1000"),
+            ("mismatch", 1.5, "0 to 1000"),
+        ),
         *(("min_score", -1, "0 to"), ("min_score", -(2**40), "0 to")),
     ],
 )
 def test_scoring_out_of_range(name: str, value: int, expected: str) -> None:
-    with pytest.raises(UsageError, match=f"{name.replace('_', ' ')} is {value}, expected {expected}"):
+    with pytest.raises(UsageError, match=re.escape(f"{name.replace('_', ' ')} is {value}, expected {expected}")):
         Scoring(**{name: value})
 
 

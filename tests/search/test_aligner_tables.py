@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +135,31 @@ def test_one_sequence_is_not_its_letters(aligner: Aligner) -> None:
     assert segment.query_name == "one"
 
 
+def test_alt_contigs_of_a_file_without_an_index(tmp_path: Path, backends: str) -> None:
+    """They are those that a folder beside it would have."""
+    letters = next(iter(GENOME.values()))[:600]
+    version = letters[:300] + {"A": "C", "C": "G", "G": "T", "T": "A"}[letters[300]] + letters[301:]
+    (tmp_path / "ref.fa").write_bytes(fasta({"one": letters, "version": version}))
+    (tmp_path / "ref.fa.alt").write_text("\ufeffversion\t0\tone\r\n")
+    found = [Aligner(tmp_path / "ref.fa", device=backends).map(version[250:350])]
+    build_index(tmp_path / "ref.fa", device="cpu").write(tmp_path / "ref.fa.readmap")
+    found.append(Aligner(tmp_path / "ref.fa", device=backends).map(version[250:350]))
+    assert [hit.contig for hits in found for hit in hits] == ["one", "one"]
+
+
+def test_odd_arguments(aligner: Aligner, hits: Hits, folder: Path) -> None:
+    letters = next(iter(GENOME.values()))[50:150].encode()
+    for text in (bytearray(letters), memoryview(letters), [bytearray(letters)]):
+        assert [hit.cigar for hit in aligner.map(text)] == ["100M"]  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="expected str or bytes, found int"):
+        aligner.map([65])  # type: ignore[list-item]
+    for row in (-1, len(hits)):
+        with pytest.raises(IndexError, match=f"row {row} of {len(hits)}"):
+            hits.hit(row)
+    with pytest.raises(UsageError, match="batch_reads is 0, expected 1 or more"):
+        next(aligner.map_file(folder / "r.fq", batch_reads=0))
+
+
 def test_closed(backends: str, tmp_path: Path) -> None:
     with Aligner(INDEX, device=backends) as aligner:
         assert "closed" not in repr(aligner)
@@ -192,6 +220,38 @@ def test_arrow(hits: Hits) -> None:
     gc.collect()
     assert len(arrow._kept) <= before
     assert not arrow._streams
+
+
+def test_arrow_holds_what_it_points_to() -> None:
+    """With an allocator that overwrites what is freed; and where the consumer fails, its error is what is raised."""
+    pytest.importorskip("pyarrow")
+    code = """
+import gc, pyarrow, numpy
+from readmap.formats import arrow
+class Table:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return arrow.stream_capsule([arrow.text_column('t', texts), arrow.Column('n', numpy.arange(2))])
+texts = [b'one', b'two']
+table = pyarrow.table(Table())
+gc.collect()
+assert table.to_pydict() == {'t': ['one', 'two'], 'n': [0, 1]}, table
+assert table.schema.names == ['t', 'n']
+columns = [table.column(0), table.column(1)]
+del table
+gc.collect()
+assert columns[0].to_pylist() == ['one', 'two']
+texts = [b'one']
+try:
+    pyarrow.table(Table())
+except pyarrow.ArrowInvalid:
+    pass
+del columns
+gc.collect()
+assert not arrow._streams and not arrow._kept, (arrow._streams, arrow._kept)
+"""
+    environment = {**os.environ, "PYTHONMALLOC": "debug"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def _ordered(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:

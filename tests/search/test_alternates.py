@@ -33,7 +33,6 @@ from oracles.alignment import best_anywhere, local_score, parse_cigar
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.formats.sam import Form
-from readmap.index.alternates import marked
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
@@ -410,6 +409,6 @@ def test_as_bwa_does_it(world: World, tmp_path: Path) -> None:
 
 
 def test_names_of_contigs_are_marked() -> None:
-    contigs = marked(indexes()[0].reference.contigs, ["two", "three"])
+    contigs = indexes()[0].with_alternates(["two", "three"]).reference.contigs
     assert [contig.alternate for contig in contigs] == [False, True]
     assert context_of({"a": "ACGT"}, "cpu").index.host.has_alternates is False
