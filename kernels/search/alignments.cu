@@ -83,6 +83,19 @@ HOST_DEVICE Span aligned_span(const Extensions& extensions, i64 entry, bool reve
     return reversed ? Span{clips.right, length - clips.left} : Span{clips.left, length - clips.right};
 }
 
+// The better place of a part, on an ALT contig, that proved to be none: what it took over goes back to that part.
+HOST_DEVICE void give_back(const RecordPlan& plan, u8* roles, i64 first, i64 last, i64 entry) {
+    i64 heir = first;
+    while (heir < last && (heir == entry || plan.owners[heir] != entry || roles[heir] > SUPPLEMENTARY_ALIGNMENT))
+        ++heir;
+    for (i64 other = first; heir < last && other < last; ++other) {
+        if (other == entry || plan.owners[other] != entry) continue;
+        bool is_part = roles[other] <= SUPPLEMENTARY_ALIGNMENT;
+        if (!is_part && plan.windows[other] == plan.windows[heir]) roles[other] = NOT_REPORTED;
+        plan.owners[other] = (i32)(is_part ? other : heir);
+    }
+}
+
 // An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
 // none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
 KERNEL void settle_entries(i64 begin, i64 end, Queries queries, Reference reference, RecordPlan plan,
@@ -106,7 +119,12 @@ KERNEL void settle_entries(i64 begin, i64 end, Queries queries, Reference refere
                         reference.on_alternate(alignments.contigs[other]))
                     holds = !span.rivals(aligned_span(extensions, other, alignments.reversed[other], length));
             }
-            if (!holds) roles[entry] = NOT_REPORTED;
+            for (i64 part = first; holds && is_part && part < last; ++part)  // by what is no bonus
+                holds = part == entry || roles[part] > SUPPLEMENTARY_ALIGNMENT || plan.owners[part] != entry ||
+                        alignments.scores[part] < alignments.scores[entry];
+            if (holds) continue;
+            roles[entry] = NOT_REPORTED;
+            if (is_part) give_back(plan, roles, first, last, entry);
         }
         // A part may stand behind its other places, where the leftmost one became primary.
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry)

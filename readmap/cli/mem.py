@@ -177,7 +177,9 @@ def _search_options(options: Options) -> search.Options:
         quality=QualityOptions(),
         records=search.RecordOptions(
             all_places=applied.all_places,
-            max_alternatives=None if applied.all_places else applied.alternatives or str(MOST_XA_HITS),
+            max_alternatives=None
+            if applied.all_places
+            else applied.alternatives or f"{MOST_XA_HITS},{MOST_ALTERNATE_HITS}",
             xa_share=_percent("-z", applied.xa_share),
             soft_clip=applied.soft_clip,
             mark_secondary=applied.mark_secondary,

@@ -156,7 +156,7 @@ class Reporting:
     @property
     def alternate_limit(self) -> int:
         """The same where one of them is on an ALT contig."""
-        return 0 if self.most_secondary else max(self.most_alternate_hits, self.xa_limit)
+        return 0 if self.most_secondary else self.most_alternate_hits
 
     @property
     def everywhere(self) -> bool:

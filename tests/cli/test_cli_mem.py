@@ -186,6 +186,31 @@ def test_alt_contigs(
     assert (marked, alone[1], alone[2], alone[5]) == ([], "0", "version", "100M")
 
 
+def test_more_places_where_one_is_on_an_alt_contig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """-h is 5,200 unless given, and one number is for both."""
+    monkeypatch.chdir(tmp_path)
+    letters = max(GENOME.values(), key=len)
+    other = {"A": "C", "C": "G", "G": "T", "T": "A"}
+    versions = {
+        f"version{i}": letters[100:place] + other[letters[place]] + letters[place + 1 : 400]
+        for i, place in enumerate(range(170, 240, 10))
+    }
+    Path("ref.fa").write_bytes(fasta(GENOME | versions))
+    Path("ref.fa.alt").write_text("".join(f"{name}\n" for name in versions))
+    Path("r.fq").write_bytes(fastq([Read("r", letters[150:300], "I" * 150)]))
+    assert main(["index", "ref.fa", "-q"]) == 0
+
+    def places(*words: str) -> int:
+        assert main(["mem", *words, "ref.fa", "r.fq"]) == 0
+        (record,) = [line for line in capfd.readouterr().out.splitlines() if not line.startswith("@")]
+        return sum(tag.count(";") for tag in record.split("\t") if tag.startswith("XA:Z:"))
+
+    assert [places(), places("-h", "5"), places("-h", "5,6"), places("-h", "7")] == [7, 0, 0, 7]
+    assert places("-j") == 0
+
+
 def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (folder / "genome.amb").read_text() == "an index of readmap: genome.readmap\n"
     (tmp_path / "g.bwt").touch()

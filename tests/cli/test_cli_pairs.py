@@ -1,5 +1,6 @@
 """readmap search of pairs: its options, what it reports, records of split and repeated reads, reads without a place."""
 
+import dataclasses
 import gzip
 import json
 import random
@@ -209,7 +210,8 @@ def test_reporting() -> None:
     assert RecordOptions(all_places=True, max_secondary=3).reporting().most_secondary == 3
     expected = Reporting(most_xa_hits=9, soft_clipped=True, supplementary_as_secondary=True, leftmost_primary=True)
     options = RecordOptions(max_alternatives="9", soft_clip=True, mark_secondary=True, leftmost_primary=True)
-    assert options.reporting() == expected
+    assert options.reporting() == dataclasses.replace(expected, most_alternate_hits=9)
+    assert RecordOptions(max_alternatives="9,3").reporting().alternate_limit == 3
 
 
 @pytest.mark.parametrize(

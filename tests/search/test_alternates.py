@@ -183,7 +183,8 @@ def test_what_scores_more_on_an_alt_contig_is_told(world: World) -> None:
             assert best < 2 * Scoring().min_score  # nowhere else, or hardly
             assert "pa" not in first.tags
             continue
-        assert bool(better) == (best_alternate > best) or abs(best_alternate - best) < 4
+        # Which of them score more is decided without the bonuses for ends.
+        assert bool(better) == (best_alternate > best) or abs(best_alternate - best) <= 10
         if not better:
             assert "pa" not in first.tags
             continue
@@ -194,6 +195,7 @@ def test_what_scores_more_on_an_alt_contig_is_told(world: World) -> None:
         assert len(alternate.sequence) == len(read.bases)
         assert "pa" not in alternate.tags
         share = int(first.tags["AS"]) / int(alternate.tags["AS"])
+        assert share < 1
         assert rest or first.tags["pa"] == f"{share:.3f}"
         assert {alternate.contig} <= first.sa
         assert {first.contig} <= alternate.sa

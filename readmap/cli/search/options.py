@@ -277,8 +277,8 @@ class RecordOptions:
         """In XA, and where one of them is on an ALT contig."""
         if self.max_alternatives is None:
             return None, MOST_ALTERNATE_HITS
-        given = parse_numbers("-h", self.max_alternatives, 0, EVERY_PLACE)
-        return given[0], given[1] if len(given) > 1 else max(given[0], MOST_ALTERNATE_HITS)
+        given = parse_numbers("-h --max-alternatives", self.max_alternatives, 0, EVERY_PLACE)
+        return given[0], given[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
