@@ -27,11 +27,13 @@ _ENVIRONMENT = (
     ("READMAP_INDEX", "The index of search and info where none is named."),
     (
         "READMAP_CACHE",
-        "The folder of the compiled kernels, in place of ~/.cache/readmap. It may be read-only; code in a folder that "
-        "others can write is not run.",
+        "The folder of the compiled kernels, in place of $XDG_CACHE_HOME/readmap or ~/.cache/readmap. It may be "
+        "read-only; code in a folder that others can write is not run.",
     ),
     ("TMPDIR", "Where records go that exceed the memory for sorting, and BAM that has to be brought in order first."),
     ("CXX", "The C++ compiler of the kernels for CPUs."),
+    ("REF_PATH", "Where samtools looks for references of CRAM; without it no server is asked."),
+    ("CUDA_VISIBLE_DEVICES", "The GPUs that CUDA shows; --device cuda:0 is the first of them."),
 )
 
 

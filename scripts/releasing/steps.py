@@ -104,12 +104,7 @@ def run_tests(folder: Path) -> None:
 
 def build(folder: Path, out: Path, version: str) -> list[Path]:
     """The wheels and the sdist of a clone, in a new folder; raises Refused where they are not all of this version."""
-    if (folder / "scripts/wheels").is_file():
-        _run(folder, sys.executable, "scripts/wheels", "--out", str(out), what="scripts/wheels fails")
-    else:
-        for target in ("sdist", "wheel"):
-            command = (sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out))
-            _run(folder, *command, what=f"the {target} cannot be built")
+    _run(folder, sys.executable, "scripts/wheels", "--out", str(out), what="scripts/wheels fails")
     files = sorted(out.iterdir()) if out.is_dir() else []
     for ending, kind in ((".whl", "wheel"), (".tar.gz", "sdist")):
         if not any(file.name.endswith(ending) for file in files):

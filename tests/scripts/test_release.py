@@ -48,7 +48,16 @@ out.mkdir()
 for name in (f"readmap-{version}.tar.gz", f"readmap-{version}-py3-none-any.whl"):
     (out / name).touch()
 """,
-    "scripts/recipes/snakemake/index/environment.yaml": "dependencies:\n  - readmap =0.1.0\n",
+    "scripts/recipes/conda/meta.yaml": '{% set version = "0.1.0" %}\n',
+    **{
+        f"scripts/recipes/{name}": text
+        for command in ("index", "search")
+        for name, text in (
+            (f"nf-core/readmap/{command}/environment.yml", "dependencies:\n  - bioconda::readmap=0.1.0\n"),
+            (f"nf-core/readmap/{command}/main.nf", 'process X {\n    container "readmap:0.1.0"\n}\n'),
+            (f"snakemake/{command}/environment.yaml", "dependencies:\n  - readmap =0.1.0\n"),
+        )
+    },
     ".gitignore": "__pycache__/\n/dist/\n",
 }
 
