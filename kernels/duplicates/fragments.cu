@@ -107,8 +107,8 @@ HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 un
     if (lost) atomic_add(counters + library * COUNTERS + LOST_MATES, (u64)lost);
 }
 
-// An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a record has no length. numbers: the fragment of
-// each entry, for what is to stand behind its record.
+// An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a
+// record has no length. numbers: the fragment of each entry, for what is to stand behind its record.
 KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(entries),
                                const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
                                const u64* contig_places OF(some), ReadGroups read_groups, Fragment* rows OF(items),

@@ -141,7 +141,6 @@ KERNEL void parse_records(i64 begin, i64 end, const u8* bytes OF(some),
     }
 }
 
-// An item is a pair, whose second record is reported where the names differ.
 HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const i32* name_lengths, i64 one, i64 other) {
     const u8 *first = bytes + name_starts[one], *second = bytes + name_starts[other];
     i32 length = name_lengths[one];
@@ -176,6 +175,7 @@ KERNEL void place_reads(i64 begin, i64 end, const i64* slots OF(items), const i6
     }
 }
 
+// An item is a pair, whose second record is reported where the names differ.
 KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, begin, end) {

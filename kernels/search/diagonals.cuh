@@ -97,7 +97,6 @@ struct Diagonals {
 
     HOST_DEVICE Diagonals() : count(0), on_alternates(0) {}
 
-    HOST_DEVICE i32 alternates() const { return on_alternates; }
     // The one that goes for a fresh one where all fit but one.
     HOST_DEVICE i32 least_wanted(const Diagonal& fresh) const {
         i32 last = KEPT - 1;

@@ -148,7 +148,7 @@ struct Records {
     }
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
-        i32 orientation = alignments.reversed[entry] != (queries.flags[slot] & READ_FLIPPED);
+        i32 orientation = queries.reversed(slot, alignments.reversed[entry]);
         Aligned aligned = {&reference,
                            barrier_letters,
                            queries.bases(slot, orientation),

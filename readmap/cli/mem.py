@@ -23,12 +23,11 @@ EXAMPLES = r"""[bold]Examples[/]
   $ readmap mem -t 16 -K 100000000 -Y -R '@RG\tID:a\tSM:s' ref r1.fq.gz r2.fq.gz | samtools sort -o sorted.bam
   $ samtools fastq -T RX umi.bam | readmap mem -p -C ref /dev/stdin > out.sam"""
 
+_LONG_READS = {"mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"}
+
 #: Of -x: the scores of a kind of reads, by the names of AppliedOptions.
-PRESETS = {
-    "pacbio": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
-    "pbref": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
-    "ont2d": {"match": 1, "mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"},
-    "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"},
+PRESETS = dict.fromkeys(("pacbio", "pbref", "ont2d"), _LONG_READS) | {
+    "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"}
 }
 
 #: Accepted without a word: they change nothing of what is written.
@@ -204,7 +203,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> ScoringOptions:
         return preset.get(name) if value is None else value
 
     return ScoringOptions(
-        match=given("match") or 1,
+        match=applied.match or 1,
         mismatch=given("mismatch"),
         gap_open=given("gap_open"),
         gap_extend=given("gap_extend"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 #: Arrow's letters for NumPy's types.
-FORMATS = {"int8": "c", "uint8": "C", "int16": "s", "int32": "i", "uint32": "I", "int64": "l", "bool": "b"}
+FORMATS = {"int8": "c", "uint8": "C", "int32": "i", "int64": "l"}
 
 NULLABLE = 2
 
@@ -175,10 +175,8 @@ def _array_of(column: Column) -> _Array:
     if column.valid is not None:
         nulls = int(np.count_nonzero(~column.valid))
         valid = np.packbits(column.valid, bitorder="little")
-    values = np.packbits(column.values, bitorder="little") if column.values.dtype == np.bool_ else column.values
-    return _array(
-        column.rows, [valid, values] if column.offsets is None else [valid, column.offsets, values], nulls=nulls
-    )
+    texts = [] if column.offsets is None else [column.offsets]
+    return _array(column.rows, [valid, *texts, column.values], nulls=nulls)
 
 
 def _schema_of(column: Column) -> _Schema:

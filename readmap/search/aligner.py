@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 import pysam
 
-from readmap.backend import open_backend
+from readmap.backend import Array, open_backend
 from readmap.errors import UsageError
 from readmap.index import folder
 from readmap.index.alternates import alternates_beside, read_alternates
@@ -19,7 +19,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, Texts, read_names, reads_of_pairs, reads_of_sequences
-from readmap.search.alignments import Alignments, gather_hits
+from readmap.search.alignments import Alignments, HitTable, gather_hits
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.file_batches import file_batches
@@ -239,30 +239,39 @@ class Aligner:
         alignments: Alignments,
         count: int,
         *,
-        begin: int = 0,
-        step: int = 1,
         first: int = 0,
         named: bool = False,
         on_device: bool = False,
     ) -> Hits:
-        """The primary alignments of some of a batch's records."""
-        found = gather_hits(alignments, count, begin, step, batch, self._context)
-        arrays = {one.name: getattr(found, one.name) for one in fields(found) if one.name != "proper"}
-        arrays["cigar_operations"] = alignments.extensions.operations
-        if not on_device:
-            arrays = {name: self.backend.to_host(array) for name, array in arrays.items()}
-        names = read_names(batch.reads, self.backend)[begin::step] if named else None
-        return Hits(**arrays, names=self._host.reference.contigs, first=first, read_names=names)
+        """The primary alignments of a batch's records."""
+        found = gather_hits(alignments, count, 0, 1, batch, self._context)
+        names = read_names(batch.reads, self.backend) if named else None
+        operations = alignments.extensions.operations
+        if on_device:
+            return self._gathered(_columns(found), operations, names, first)
+        return self._gathered(self._on_host(found), self.backend.to_host(operations), names, first)
 
     def _pairs(
         self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
     ) -> Pairs:
-        mates = [
-            self._hits(batch, alignments, count, begin=mate, step=2, first=first, named=named) for mate in range(2)
-        ]
-        proper = gather_hits(alignments, count, 0, 2, batch, context).proper
+        found = [self._on_host(gather_hits(alignments, count, mate, 2, batch, context)) for mate in range(2)]
+        operations = self.backend.to_host(alignments.extensions.operations)
+        names = read_names(batch.reads, self.backend)[::2] if named else None
+        mates = [self._gathered(one, operations, names, first) for one in found]
         lengths = _template_lengths(mates[0], mates[1])
-        return Pairs(mates[0], mates[1], self.backend.to_host(proper) > 0, lengths, context.sample.insert_sizes)
+        return Pairs(mates[0], mates[1], found[0]["proper"] > 0, lengths, context.sample.insert_sizes)
+
+    def _on_host(self, found: HitTable) -> dict[str, Array]:
+        return {name: self.backend.to_host(array) for name, array in _columns(found).items()}
+
+    def _gathered(self, found: dict[str, Array], operations: Array, names: Sequence[str] | None, first: int) -> Hits:
+        arrays = {name: array for name, array in found.items() if name != "proper"}
+        contigs = self._host.reference.contigs
+        return Hits(**arrays, cigar_operations=operations, names=contigs, first=first, read_names=names)
+
+
+def _columns(found: HitTable) -> dict[str, Array]:
+    return {one.name: getattr(found, one.name) for one in fields(found)}
 
 
 def _opened(path: Path, device: str, threads: int | None) -> Index:

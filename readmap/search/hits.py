@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +83,7 @@ class Hits:
     cigar_operations: Any
     names: Sequence[Contig]
     first: int = 0
-    read_names: Sequence[str] | None = field(default=None)
+    read_names: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.contigs)

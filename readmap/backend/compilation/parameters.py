@@ -44,7 +44,7 @@ class Integer:
     name: str
     type: str
 
-    @functools.cached_property
+    @property
     def ctype(self) -> Any:
         """Its type in memory."""
         return np.ctypeslib.as_ctypes_type(DTYPES[self.type])
