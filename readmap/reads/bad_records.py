@@ -60,9 +60,9 @@ def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -
 
 
 def read_name(header: bytes) -> bytes:
-    """The name that mates have in common: the header's first word, without /1 or /2."""
+    """The name that mates have in common: the header's first word, without /1 or /2 unless that is all."""
     name = b"".join(header[1:].split(maxsplit=1)[:1])
-    return name[:-2] if name.endswith((b"/1", b"/2")) else name
+    return name[:-2] if len(name) > 2 and name.endswith((b"/1", b"/2")) else name
 
 
 def name_of(header: bytes) -> str:

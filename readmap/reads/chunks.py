@@ -51,7 +51,7 @@ class Format(Enum):
 
 
 class Layout(Enum):
-    """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from both layouts.
+    """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from TWO_FILES and INTERLEAVED.
 
     files: that are read together. together: records of a file that no cut divides. paired: whether reads may have
     mates: of ADJACENT those have that stand side by side and have one name.
@@ -119,14 +119,16 @@ class Chunk:
         There must be at least two reads, or two pairs.
         """
         half = self.records // 2 // self.layout.together * self.layout.together
+        ends = [find_records(part, self.format.value, checks=False)[0] for part in self.parts]
         if self.layout is Layout.ADJACENT:
-            part, lines = self.parts[0], self.format.value
 
             def name(record: int) -> bytes:
-                return bad_records.read_name(bad_records.record_lines(part, record, lines)[0])
+                begin = int(ends[0][record - 1]) + 1 if record else 0
+                header = self.parts[0][begin : int(ends[0][record])].tobytes().split(b"\n", 1)[0]
+                return bad_records.read_name(header)
 
             half = cut_beside_mates(name, half, self.records) or 2
-        cuts = [int(find_records(part, self.format.value, checks=False)[0][half - 1]) + 1 for part in self.parts]
+        cuts = [int(own[half - 1]) + 1 for own in ends]
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
         for buffer in self.buffers:

@@ -53,9 +53,10 @@ def cut_beside_mates(name: Callable[[int], bytes], cut: int, known: int) -> int:
     In a row of one name the first and the second are mates, the third and the fourth, and so on. name: of a record, by
     its number, of the first `known` ones. cut: 1 to known.
     """
-    if cut < known and name(cut) != name(cut - 1):
+    last = name(cut - 1)
+    if cut < known and name(cut) != last:
         return cut
     first = cut - 1
-    while first and name(first - 1) == name(cut - 1):
+    while first and name(first - 1) == last:
         first -= 1
     return cut - (cut - first) % 2

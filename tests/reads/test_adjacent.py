@@ -10,6 +10,7 @@ from alignment_files import records_of
 from examples import Read, draw_pairs, fasta, fastq, random_quality, small_genome
 
 from readmap.cli import main
+from readmap.reads.bad_records import read_name
 from readmap.reads.cutting import cut_beside_mates
 
 DRAW = random.Random(91)
@@ -83,6 +84,12 @@ def test_cuts_divide_no_mates(names: str) -> None:
             cut = cut_beside_mates(lambda record: names[record].encode(), wanted, known)
             assert wanted - 1 <= cut <= wanted
             assert (cut - 1, cut) not in mates
+
+
+def test_what_mates_have_in_common() -> None:
+    """As kernels/reads/names.cuh has it."""
+    names = {b"@a/1 x": b"a", b"@a/2\tx": b"a", b"@/1": b"/1", b"@/1/1": b"/1", b"@a/3": b"a/3", b"@": b""}
+    assert {header: read_name(header) for header in names} == names
 
 
 def test_one_file_alone(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
