@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -256,3 +257,25 @@ def test_commands_of_pipelines(folder: Path, program: str) -> None:
     else:
         version = shell("bwa-mem2 version", folder)
     assert re.fullmatch(r"\d+\.\d+\.\d+-readmap\n", version)
+
+
+@pytest.mark.skipif(not shutil.which("fgbio"), reason="no fgbio")
+def test_molecules_of_umis(folder: Path, tmp_path: Path) -> None:
+    """fgbio groups all reads of `mem -p -C -Y`, each fragment by itself where no two have one UMI."""
+    lines = (folder / "mixed.fq").read_text().splitlines()
+    records = [lines[i : i + 4] for i in range(0, len(lines), 4)]
+    names = {record[0].split()[0]: None for record in records}
+    umis = {name: "".join("ACGT"[number >> 2 * i & 3] * 2 for i in range(4)) for number, name in enumerate(names)}
+    paired = [record for record in records if sum(other[0] == record[0] for other in records) == 2]
+    for record in paired:
+        record[0] = f"{record[0].split()[0]} RX:Z:{umis[record[0].split()[0]]}"
+    (tmp_path / "umi.fq").write_text("".join(f"{line}\n" for record in paired for line in record))
+    group = "fgbio GroupReadsByUmi -s Adjacency -e 1 -i umi.sam -o grouped.bam"
+    shell(f"bwa mem -p -C -Y -t 2 {folder}/genome umi.fq > umi.sam; {group}", tmp_path)
+    with pysam.AlignmentFile(str(tmp_path / "umi.sam")) as file:
+        wanted = {read.query_name for read in file if read.is_proper_pair}
+    with pysam.AlignmentFile(str(tmp_path / "grouped.bam"), check_sq=False) as file:
+        molecules = {read.query_name: read.get_tag("MI") for read in file}
+    assert wanted <= set(molecules)
+    assert len(wanted) > 50
+    assert len({molecules[name] for name in wanted}) == len(wanted)
