@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from readmap.backend import device_names, open_backend
+from readmap.backend import Gpus, device_names, open_backend
+from readmap.backend.select import ALL
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.hits import Hits
@@ -34,7 +35,7 @@ def scan(
     max_hits: int = MOST_HITS,
     database_letters: int | None = None,
     device: str = "auto",
-    gpus: int | None = None,
+    gpus: Gpus = ALL,
     threads: int | None = None,
 ) -> list[Hits]:
     """The hits of each query in a database, the best first, as `readmap scan` finds them.
@@ -47,7 +48,7 @@ def scan(
     gap_open, gap_extend: a gap of k letters costs gap_open + k * gap_extend (default: BLAST's for the scores).
     strand: of nucleotides: forward, reverse or both (default), strands of the subjects.
     evalue, min_score, max_hits, database_letters: see Limits.
-    device, gpus, threads: as the command's.
+    device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
     Raises DataError where a sequence has what is no letter, UsageError for options that are none.
     """
     opened = _database(database, match is not None or mismatch is not None)

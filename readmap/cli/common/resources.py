@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Backend, Gpus, open_backend, open_backends, parse_gpus
 from readmap.backend.machine import available_processors
 from readmap.cli.common.options import number, option, parse_size, size
 
@@ -16,6 +16,17 @@ def device_option() -> Any:
     """--device."""
     help = "cpu, cuda, cuda:N or auto, a GPU where there is one (default: auto)."
     return option("--device", help, "NAME", PANEL, default="auto")
+
+
+def gpus_option(default: str = "1") -> Any:
+    """--gpus."""
+
+    def check(value: str) -> str:
+        parse_gpus(value)
+        return value
+
+    help = f"GPUs that share the work: a number, all, or a list, as 0,3 or 0, (default: {default}). Same output."
+    return option("--gpus", help, "N", PANEL, check, default)
 
 
 def threads_option() -> Any:
@@ -52,3 +63,19 @@ class Resources:
     def open_backend(self) -> Backend:
         """The device; raises what readmap.backend.open_backend does."""
         return open_backend(self.device, self.threads, self.most_gpu_memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedResources(Resources):
+    """Those of a command whose work several GPUs share."""
+
+    gpus: str = gpus_option()
+
+    @property
+    def chosen_gpus(self) -> Gpus:
+        """As readmap.backend.device_names takes them."""
+        return parse_gpus(self.gpus)
+
+    def open_backends(self) -> list[Backend]:
+        """The devices; raises what readmap.backend.open_backends does."""
+        return open_backends(self.device, self.chosen_gpus, self.threads, self.most_gpu_memory)

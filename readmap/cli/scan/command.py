@@ -10,7 +10,7 @@ import typer
 from readmap.backend import Backend, device_names, open_backend
 from readmap.cli.common.alignments import check_files, open_outputs
 from readmap.cli.common.folders import molecule_of
-from readmap.cli.common.options import command, parse_size
+from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
 from readmap.cli.common.wording import printable
 from readmap.cli.scan.options import Options, Resources, layout_of
@@ -74,9 +74,8 @@ def scan(context: typer.Context, options: Options) -> None:
 
 def _devices(resources: Resources) -> list[Callable[[], Backend]]:
     """Functions that open the devices."""
-    memory = parse_size("--gpu-memory", resources.gpu_memory)
-    names = device_names(resources.device, resources.gpus)
-    return [partial(open_backend, name, resources.threads, memory) for name in names]
+    names = device_names(resources.device, resources.chosen_gpus)
+    return [partial(open_backend, name, resources.threads, resources.most_gpu_memory) for name in names]
 
 
 def _limits(options: Options, database: Database) -> Limits:

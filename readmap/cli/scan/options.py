@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import typer
 
-from readmap.backend.machine import available_processors
 from readmap.cli.common.alignments import output_conflicts, output_option
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.folders import DATABASES, molecule_option
 from readmap.cli.common.options import LARGEST_SCORE, argument, choice, no_check_option, number, option
 from readmap.cli.common.report import ReportOptions
-from readmap.cli.common.resources import PANEL, device_option, gpu_memory_option, threads_option
+from readmap.cli.common.resources import SharedResources, gpus_option
 from readmap.database.formats import ENDINGS, ScanFormat, tab
 from readmap.database.matrices import STANDARD
 from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
@@ -100,20 +99,10 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
+class Resources(SharedResources):
     """The devices, the threads and the memory of a scan."""
 
-    panel: ClassVar = PANEL
-
-    device: str = device_option()
-    gpus: int | None = number("--gpus", "GPUs that share the work (default: all). The output is the same.", 1, 1024)
-    threads: int | None = threads_option()
-    gpu_memory: str | None = gpu_memory_option()
-
-    @property
-    def workers(self) -> int:
-        """The number of CPU threads."""
-        return self.threads or available_processors()
+    gpus: str = gpus_option("all")
 
 
 @dataclass(frozen=True, kw_only=True)
