@@ -394,7 +394,7 @@ def map_files(
     """Search, and leave in `out` the records that were written, also where an error is raised."""
     given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
     layout = options.get("layout", Layout.SINGLE)
-    mapping = Mapping(Context(index, backend, *given), style, layout.paired)
+    mapping = Mapping([Context(index, backend, *given)], style, layout.paired)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 
@@ -408,7 +408,7 @@ def search_files(
     **options: Any,
 ) -> exact.ExactSummary:
     """The same for an exact search."""
-    search = exact.ExactSearch(index, parameters, backend)
+    search = exact.ExactSearch([index], parameters, [backend])
     run_files(paths, search, backend, out, **options)
     return search.summary
 
@@ -416,7 +416,7 @@ def search_files(
 def run_files(paths: Sequence[Path], work: Work, backend: Backend, out: Path, **options: Any) -> None:
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
-        run([str(path) for path in paths], [output], work, backend, **options)
+        run([str(path) for path in paths], [output], work, [backend], **options)
 
 
 class Full(Exception):

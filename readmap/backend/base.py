@@ -67,6 +67,7 @@ class Backend(abc.ABC):
         chunk_bytes: bytes of reads that are mapped together.
         chunks_at_once: so many of these, each by a thread of its own.
         host_bytes: memory of the host that the device's driver and libraries take.
+        device_errors: what is raised where the device fails, which others then do without.
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
         groups: of threads that work at once, for kernels whose items are given to groups.
@@ -86,6 +87,7 @@ class Backend(abc.ABC):
     chunk_bytes: int
     chunks_at_once: int
     host_bytes: int
+    device_errors: tuple[type[Exception], ...]
     memory_error: type[Exception]
     threads: int
     groups: int
@@ -128,6 +130,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
         """The array where kernels read it fastest at random places: device memory, or large pages of the host's."""
+
+    @abc.abstractmethod
+    def bring(self, array: Array) -> Array:
+        """The array on this device, wherever a device of the same kind has it; whoever wrote it has synchronized."""
 
     @abc.abstractmethod
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:

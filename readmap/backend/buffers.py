@@ -81,12 +81,22 @@ class Buffer:
         self.data: Bytes = np.empty(0, np.uint8)
         self._pool = pool
         self._holders = 0
+        self._is_kept = False
         self._lock = threading.Lock()
 
     def hold(self) -> None:
         """Asks for one more release."""
         with self._lock:
             self._holders += 1
+
+    def keep(self) -> None:
+        """Holds it for longer than others wait: meanwhile another one goes round in its place."""
+        with self._lock:
+            self._holders += 1
+            if self._is_kept:
+                return
+            self._is_kept = True
+        self._pool.give_back(Buffer(self._pool))
 
     def release(self) -> None:
         """Ends one hold. Raises ValueError where there is none: the bytes may be another's by then."""
@@ -95,5 +105,5 @@ class Buffer:
                 raise ValueError("a buffer was released more often than held")
             self._holders -= 1
             is_free = not self._holders
-        if is_free:
+        if is_free and not self._is_kept:
             self._pool.give_back(self)

@@ -51,6 +51,7 @@ class CpuBackend(Backend):
     most_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
     scratch_bytes = 64 << 20
     host_bytes = 0
+    device_errors: tuple[type[Exception], ...] = ()
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
@@ -79,6 +80,9 @@ class CpuBackend(Backend):
 
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def bring(self, array: Array) -> Array:
+        return array
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
         # NumPy asks for large pages, which a mapped file does not have.

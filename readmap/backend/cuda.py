@@ -61,13 +61,13 @@ class CudaBackend(Backend):
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self._streams = threading.local()
         self._staging = Staging(cupy, self.device, self.threads)
+        self.device_errors = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
         self.architecture = f"sm_{self.device.compute_capability}"
 
     @contextlib.contextmanager
     def own_stream(self) -> Iterator[None]:
-        self.device.use()
-        with self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY) as stream:
+        with self.device, self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY) as stream:
             yield
             stream.synchronize()
 
@@ -115,6 +115,18 @@ class CudaBackend(Backend):
 
     def put(self, target: Array, source: Array) -> None:
         target.data.copy_from_device_async(source.data, source.nbytes)  # CuPy's own would ask NVRTC for a kernel
+
+    def bring(self, array: Array) -> Array:
+        if array.device.id == self.device.id:
+            return array
+        _link(self.device.id, array.device.id)
+        with self.device, self.xp.cuda.Stream(non_blocking=True) as stream:
+            held = self.empty(array.shape, array.dtype)
+            if array.nbytes:
+                places = held.data.ptr, self.device.id, array.data.ptr, array.device.id
+                self.xp.cuda.runtime.memcpyPeerAsync(*places, array.nbytes, stream.ptr)
+            stream.synchronize()  # so that the other one may be let go
+        return held
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
         return self.to_device(array)
@@ -171,6 +183,17 @@ class CudaBackend(Backend):
             (BLOCK,),
             (np.int64(0), np.int64(count), *(_value(argument) for argument in arguments)),
         )
+
+
+@functools.cache
+def _link(device: int, other: int) -> None:
+    """Let a device copy from another's memory by itself, where the machine can; else copies go through the host's."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    if runtime.deviceCanAccessPeer(device, other):
+        with cupy.cuda.Device(device), contextlib.suppress(runtime.CUDARuntimeError):  # CuPy may have done it
+            runtime.deviceEnablePeerAccess(other)
 
 
 def _value(argument: Any) -> Any:

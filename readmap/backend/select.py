@@ -98,5 +98,7 @@ def open_backend(device: str = "auto", threads: int | None = None, memory_limit:
 def open_backends(
     device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
 ) -> list[Backend]:
-    """The backends of device_names, as open_backend opens each."""
-    return [open_backend(name, threads, memory_limit) for name in device_names(device, gpus)]
+    """The backends of device_names, as open_backend opens each; the thread uses the first one."""
+    # It uses whichever is opened last.
+    opened = [open_backend(name, threads, memory_limit) for name in reversed(device_names(device, gpus))]
+    return opened[::-1]

@@ -10,7 +10,7 @@ import typer
 from readmap.cli.common.options import LARGEST_SCORE, argument, command, flag, number, option
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions
-from readmap.cli.common.resources import Resources
+from readmap.cli.common.resources import SharedResources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
 from readmap.cli.search.kinds import Kind
@@ -133,7 +133,7 @@ class Options:
     first: str = argument("R1", "Reads: FASTQ or FASTA, plain, gzip or bgzip; - is standard input.")
     second: str | None = argument("R2", "Their mates.", default=None)
     applied: AppliedOptions
-    resources: Resources
+    resources: SharedResources
     own: OwnOptions
     others: OtherOptions
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -131,7 +132,22 @@ class DeviceIndex:
     barrier_letters: Array
     contig_names: ContigNames
 
+    def on(self, backend: Backend) -> DeviceIndex:
+        """The same on another device, which the thread uses, copied from this one."""
+        index: DeviceIndex = _on(self, backend)
+        return index
+
     @functools.cached_property
     def suffix_count(self) -> int:
         """How many suffixes the array holds."""
         return len(self.suffixes)
+
+
+def _on(group: Any, backend: Backend) -> Any:
+    """A group with its arrays on another device, and those of the groups in it."""
+    held = {one.name: getattr(group, one.name) for one in fields(group)}
+    arrays = {name: backend.bring(value) for name, value in held.items() if isinstance(value, backend.xp.ndarray)}
+    groups = {
+        name: _on(value, backend) for name, value in held.items() if isinstance(value, DeviceReference | ContigNames)
+    }
+    return replace(group, **arrays, **groups)

@@ -55,6 +55,11 @@ class AlignmentChunk:
         )
 
     @property
+    def reads(self) -> int:
+        """How many there are, absent mates among them."""
+        return len(self.places)
+
+    @property
     def is_divisible(self) -> bool:
         """Whether there is more than a read, or a pair."""
         return len(self.places) > 1 + self.paired
@@ -72,6 +77,10 @@ class AlignmentChunk:
         for _ in parts[1:]:
             self.buffer.hold()
         return parts
+
+    def keep(self) -> None:
+        """Asks for one more release, and lets the reader go on with other memory."""
+        self.buffer.keep()
 
     def release(self) -> None:
         """Gives the memory back to the reader; `text` must not be used after it."""

@@ -113,6 +113,11 @@ class Chunk:
         for buffer in self.buffers:
             buffer.release()
 
+    def keep(self) -> None:
+        """Asks for one more release, and lets the reader go on with other memory."""
+        for buffer in self.buffers:
+            buffer.keep()
+
     def halves(self) -> "tuple[Chunk, Chunk]":
         """The same records as two chunks, each of which is to be released instead of this one.
 

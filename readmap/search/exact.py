@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.search import stream
+from readmap.search.arrivals import Arrival
 from readmap.search.turns import Turn
 from readmap.search.writer import Block
 from readmap.strand import Strand
@@ -109,33 +110,63 @@ class _Lines:
     format: int
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What a search has on one device; tags: uint8, of all records."""
+
+    index: DeviceIndex
+    backend: Backend
+    tags: Array
+
+    @classmethod
+    def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _Place:
+        """The tags of the parameters beside an index."""
+        tags = common_tags(parameters.read_group, parameters.program, parameters.form)
+        with backend.own_stream():
+            return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
+
+
 class ExactSearch:
     """Searches batches of reads and counts them in `summary`."""
 
     comments = False
 
-    def __init__(self, index: DeviceIndex, parameters: Parameters, backend: Backend) -> None:
+    def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
+        """indexes: the same one on each of the devices."""
         self.summary = ExactSummary()
-        self._index = index
         self._parameters = parameters
-        self._backend = backend
-        tags = common_tags(parameters.read_group, parameters.program, parameters.form)
-        self._tags = backend.to_device(np.frombuffer(tags, np.uint8))
+        self._places = [_Place.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)]
+        self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
-    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
         """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
-        backend, parameters = self._backend, self._parameters
+        return self._lines_from(0, arrival, turn)
+
+    def _lines_from(self, first: int, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+        """Those of the lines from the `first` one on."""
+        given = first
+        try:
+            for line, block in self._blocks(first, arrival, turn):
+                given = line
+                yield block
+        except self._errors as error:
+            yield from self._lines_from(given, arrival.elsewhere(error), turn)
+
+    def _blocks(self, first: int, arrival: Arrival, turn: Turn) -> Iterator[tuple[int, Block]]:
+        """The same, each with the number of the line behind it."""
+        reads, parameters, place = arrival.reads, self._parameters, self._places[arrival.place]
+        backend = place.backend
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
-        found = find_occurrences(patterns, self._index, parameters.strand, parameters.structure, backend)
-        lines = self._lines(reads, found)
+        found = find_occurrences(patterns, place.index, parameters.strand, parameters.structure, backend)
+        lines = self._lines(reads, found, place)
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
         line_ends, total = backend.ends(counts)
-        first, most = 0, backend.scratch_bytes // LINE_BYTES
+        most = backend.scratch_bytes // LINE_BYTES
         while first < total:
             count = min(most, total - first)
             try:
-                out = self._write(lines, line_ends, first, count)
+                out = _write(lines, line_ends, first, count, backend)
             except backend.memory_error:
                 if not first or count == 1:
                     raise
@@ -144,30 +175,19 @@ class ExactSearch:
                 continue
             if not first:
                 turn()
-                self._add(reads, found)  # not earlier: a batch that does not fit comes again, in halves
+                self._add(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
             first += count
-            yield Block(out)
+            yield first, Block(out)
         if not total:
             turn()
-            self._add(reads, found)
+            self._add(reads, found, backend)
 
-    def _write(self, lines: _Lines, line_ends: Array, first: int, count: int) -> Array:
-        """The bytes of the lines [first, first + count), uint8."""
-        backend, records = self._backend, len(lines.lengths)
-        shared = {"lines": lines, "line_ends": line_ends, "record_count": records, "first_line": first}
-        lengths = backend.empty(count, np.int64)
-        backend.launch(_MEASURE, count, lengths_out=lengths, **shared)
-        byte_ends, size = backend.ends(lengths)
-        out = backend.empty(size, np.uint8)
-        backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
-        return out
-
-    def rest(self) -> Iterator[Block]:
+    def rest(self, place: int = 0) -> Iterator[Block]:
         """Nothing: no batch is held."""
         return iter(())
 
-    def _lines(self, reads: Reads, found: Occurrences) -> _Lines:
-        index, tags, parameters = self._index, self._tags, self._parameters
+    def _lines(self, reads: Reads, found: Occurrences, place: _Place) -> _Lines:
+        index, tags, parameters = place.index, place.tags, self._parameters
         return _Lines(
             texts=reads,
             lengths=reads.lengths,
@@ -182,14 +202,24 @@ class ExactSearch:
             format=parameters.format.number,
         )
 
-    def _add(self, reads: Reads, found: Occurrences) -> None:
+    def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
         """Count the batch."""
-        backend, summary = self._backend, self.summary
-        totals = backend.to_host(total_occurrences(found, backend))
-        empty = int(np.count_nonzero(backend.to_host(reads.lengths) == 0))
+        summary, totals = self.summary, backend.to_host(total_occurrences(found, backend))
+        empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
         summary.reads += reads.count
         summary.found += int(np.count_nonzero(totals))
         summary.unique += int(np.count_nonzero(totals == 1))
         summary.occurrences += int(totals.sum())
-        summary.ambiguous += int(np.count_nonzero(backend.to_host(found.patterns.lengths) == 0)) - empty
+        summary.ambiguous += int(np.count_nonzero(unused)) - int(np.count_nonzero(empty))
         summary.replaced += found.patterns.replaced
+
+
+def _write(lines: _Lines, line_ends: Array, first: int, count: int, backend: Backend) -> Array:
+    """The bytes of the lines [first, first + count), uint8."""
+    shared = {"lines": lines, "line_ends": line_ends, "record_count": len(lines.lengths), "first_line": first}
+    lengths = backend.empty(count, np.int64)
+    backend.launch(_MEASURE, count, lengths_out=lengths, **shared)
+    byte_ends, size = backend.ends(lengths)
+    out = backend.empty(size, np.uint8)
+    backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
+    return out

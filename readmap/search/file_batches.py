@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from readmap.errors import DataError, UsageError
-from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.chunks import Chunk, Layout, read_chunks
+from readmap.search.arrivals import find_chunk_reads
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.pipeline import search_again, search_reads
 from readmap.search.sample import Observed, enough, learn, observe
-from readmap.search.stream import find_chunk_reads, fitting_chunk
+from readmap.search.stream import fitting_chunk
 
 
 def file_batches(
@@ -23,14 +24,16 @@ def file_batches(
     """
     if batch_reads is not None and batch_reads < 1:
         raise UsageError(f"batch_reads is {batch_reads}, expected 1 or more")
-    backend, held, observed = context.backend, list[Batch](), list[Observed]()
+    backend, held, observed = context.backend, list[tuple[Batch, Chunk]](), list[Observed]()
     learnt: Context | None = None
 
     def rest() -> Iterator[tuple[Batch, Context]]:
         if held:
             known = replace(context, sample=learn(observed, context.pairing.insert_size))
             while held:
-                yield search_again(held.pop(0), known), known
+                batch, chunk = held.pop(0)
+                yield search_again(batch, known), known
+                chunk.release()
 
     chunks = read_chunks(
         paths, backend.host_buffer, fitting_chunk(backend), batch_reads, backend.threads, layout=layout
@@ -43,8 +46,8 @@ def file_batches(
             elif reads.count:
                 batch = search_reads(reads, context)
                 observed.append(observe(batch, context))
-                # The bytes are a view of a buffer that goes round.
-                held.append(replace(batch, reads=replace(reads, bytes=backend.copy(reads.bytes))))
+                held.append((batch, chunk))
+                chunk.keep()
                 if enough(observed, context.pairing.insert_size):
                     learnt = replace(context, sample=learn(observed, context.pairing.insert_size))
                     yield from rest()

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from readmap.backend import Array, Backend
 from readmap.bam.name_order import sort_by_name
-from readmap.bam.order import SortOrder, sort_records
+from readmap.bam.order import SortedRecords, SortOrder, sort_records
 from readmap.duplicates.fragments import Described
 from readmap.duplicates.marker import Duplicates
 from readmap.reads.parsing import Reads
 from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
+from readmap.search.arrivals import Arrival
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.counters import Counters, Work
 from readmap.search.inserts import InsertSize
+from readmap.search.learnt import Learnt
 from readmap.search.pipeline import align_reads, search_again, search_reads
-from readmap.search.records import Style, format_records
+from readmap.search.records import Records, Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
@@ -59,8 +63,8 @@ class MappingSummary(stream.RunSummary, Counters):
 class _Held:
     """Reads that wait to be aligned; batch: as they were searched, None where they are to be; work: what it took."""
 
-    reads: Reads
-    batch: Batch | None
+    arrival: Arrival
+    batch: Batch | None = None
     work: Work = field(default_factory=Work)
 
 
@@ -92,144 +96,194 @@ class Mapping:
 
     def __init__(
         self,
-        context: Context,
+        contexts: Sequence[Context],
         style: Style | None = None,
         pairs_may_come: bool = True,
         duplicates: Duplicates | None = None,
+        learnt: Learnt | None = None,
     ) -> None:
-        """context.sample: what is known before any read. pairs_may_come: even where the first reads are single.
+        """contexts: one for each device, with the index there. pairs_may_come: even where the first reads are single.
 
-        duplicates: is told of all fragments, where duplicates of sorted records are to be marked.
+        duplicates: is told of all fragments, where duplicates of sorted records are to be marked. learnt: what is known
+        before any read; of libraries that it does not know more is learnt.
         """
         self.summary = MappingSummary()
-        self._context = context
+        self._contexts = contexts
+        self._first = contexts[0].backend
+        self._pairing, self._sample = contexts[0].pairing, Sample()
+        self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()
         self._pairs_may_come = pairs_may_come
         self._duplicates = duplicates
         self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
-        self._known: dict[str, Context] = {}
+        self._given = learnt or Learnt()
+        self._known = self._given.samples
         self._learning: _Learning | None = None
+        self.summary.bases_per_variant = self._given.bases_per_variant
+        sizes = {name: self._given.libraries.get(name) for name in self._libraries}
+        self.summary.libraries = {name: own for name, own in sizes.items() if own is not None}
+
+    @property
+    def learnt(self) -> Learnt:
+        """What the reads have shown, once no more is learnt."""
+        own = {name: self.summary.libraries.get(name) for name in self._libraries}
+        return Learnt(self.summary.bases_per_variant, {**self._given.libraries, **own})
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether more reads may show more."""
+        return self._learning is not None or any(name not in self._known for name in self._libraries)
 
     @property
     def comments(self) -> bool:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
-        library = self._libraries[reads.lane]
+        library = self._libraries[arrival.reads.lane]
         if library not in self._known or self._learning:  # in this order, see _begin
             turn()
         if self._learning and self._learning.library != library:
-            yield from self._learn(self._learning, turn)
+            yield from self._learn(self._learning, arrival.place, turn)
             self._learning = None
         if library not in self._known:
             self._begin(library)
         learning = self._learning
-        if not (learning and learning.concerns(reads)):
-            yield from self._try(_Held(reads, None), turn)
+        if not (learning and learning.concerns(arrival.reads)):
+            yield from self._try(_Held(arrival), arrival.place, turn)
             return
-        context = self._known[library]
-        batch = search_reads(reads, context)
-        observed = observe(batch, context)
-        # The bytes are a view of a buffer that goes round.
-        reads = replace(reads, bytes=context.backend.copy(reads.bytes))
+        held, observed = self._observe(arrival, self._known[library])
+        held.arrival.keep()
         learning.observed.append(observed)
-        learning.held.append(_Held(reads, replace(batch, reads=reads)))
-        if enough(learning.observed, context.pairing.insert_size):
-            yield from self._learn(learning, turn)
+        learning.held.append(held)
+        if enough(learning.observed, self._pairing.insert_size):
+            yield from self._learn(learning, held.arrival.place, turn)
 
-    def rest(self) -> Iterator[Block]:
+    def rest(self, place: int = 0) -> Iterator[Block]:
         """The blocks of the batches that are held."""
         if self._learning:
-            yield from self._learn(self._learning, only_turn())
+            yield from self._learn(self._learning, place, only_turn())
 
     def _begin(self, library: str) -> None:
         """What comes next is of another library."""
         variants = self.summary.bases_per_variant
         if variants is not None:
-            self._context = replace(self._context, sample=Sample(variants))
+            self._sample = Sample(variants)
         # Another thread that finds the library known is to find, too, that more is being learnt.
         self._learning = _Learning(library, is_for_pairs=variants is not None)
-        self._known[library] = self._context
+        self._known[library] = self._sample
 
-    def _learn(self, learning: _Learning, turn: Turn) -> Iterator[Block]:
+    def _observe(self, arrival: Arrival, sample: Sample) -> tuple[_Held, Observed]:
+        """A batch that is searched, to be held, and what it shows."""
+        context = replace(self._contexts[arrival.place], sample=sample)
+        try:
+            batch = search_reads(arrival.reads, context)
+            return _Held(arrival, batch), observe(batch, context)
+        except self._errors as error:
+            return self._observe(arrival.elsewhere(error), sample)
+
+    def _learn(self, learning: _Learning, place: int, turn: Turn) -> Iterator[Block]:
         """From now on the library is known, and the sample: the blocks of the batches that are held."""
         if not learning.held:
             return
-        sample, held = learn(learning.observed, self._context.pairing.insert_size), learning.held
+        sample, held = learn(learning.observed, self._pairing.insert_size), learning.held
         if self.summary.bases_per_variant is None:
             self.summary.bases_per_variant = sample.bases_per_variant
-        sample = replace(sample, bases_per_variant=self.summary.bases_per_variant)
-        self._known[learning.library] = replace(self._context, sample=sample)
+        self._known[learning.library] = replace(sample, bases_per_variant=self.summary.bases_per_variant)
         self._learning = None
         if have_pairs(learning.observed):
             self.summary.libraries[learning.library] = sample.insert_sizes
         elif self._pairs_may_come:
             self._learning = _Learning(learning.library, learning.observed, is_for_pairs=True)
         while held:
-            yield from self._try(held.pop(0), turn)
+            one = held.pop(0)
+            yield from self._try(one, place, turn)
+            one.arrival.release()
 
-    def _try(self, held: _Held, turn: Turn) -> Iterator[Block]:
-        """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves."""
-        backend, reads, done = self._context.backend, held.reads, 0
-        rests: Sequence[Reads] = ()
+    def _try(self, held: _Held, place: int, turn: Turn) -> Iterator[Block]:
+        """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves, where the device
+        fails, on another; place: of the device that this thread uses."""
+        arrival, backend, done = held.arrival, self._contexts[place].backend, 0
+        count, together = arrival.reads.count, arrival.reads.together
+        rests: Sequence[Arrival] = ()
         try:
+            if arrival.place != place:  # what was held is searched again, rather than fetched
+                arrival = arrival.on(place)
+                held = _Held(arrival)
             for part, blocks, described in self._parts(held):
                 turn()
+                if self._duplicates and described and (run := blocks[RECORDS].run):
+                    with self._using_first(backend):
+                        self._duplicates.take(described, run)
                 self.summary.add(part.counters)
                 done += part.reads.count
-                if self._duplicates and described and (run := blocks[RECORDS].run):
-                    self._duplicates.take(described, run)
                 yield from blocks
             turn()
             self.summary.work.add(held.work)
         except backend.memory_error as error:
             backend.synchronize()  # a batch that was held goes back to the thread that searched it
-            were_others, rest = turn.alone(), reads.part(done, reads.count)
-            if were_others or rest.count == rest.together < reads.count:
+            were_others, rest = turn.alone(), arrival.part(done, count)
+            if were_others or rest.reads.count == together < count:
                 rests = [rest]
-            elif rest.count > rest.together:
+            elif rest.reads.count > together:
                 rests = rest.halves()
             else:
                 raise stream.DoesNotFit from error
-        if rests:
             backend.release_memory()
+        except self._errors as error:
+            rest = arrival.part(done, count).elsewhere(error)
+            rests, place = [rest], rest.place
         for rest in rests:
-            yield from self._try(_Held(rest, None), turn)
+            yield from self._try(_Held(rest), place, turn)
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
         """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
-        context = self._known[self._libraries[held.reads.lane]]
-        batch = search_again(held.batch, context) if held.batch else search_reads(held.reads, context)
+        reads = held.arrival.reads
+        context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])
+        batch = search_again(held.batch, context) if held.batch else search_reads(reads, context)
         held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, context):
-            blocks, described = self._format(part, alignments)
+            blocks, described = self._format(part, alignments, context)
             count_alignments(alignments, part.counters, context)
             batch.work.windows = batch.work.windows or count_windows(batch, context)
             yield part, blocks, described
 
-    def _format(self, batch: Batch, alignments: Alignments) -> tuple[list[Block], Described | None]:
+    def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
         """The records of a batch, and its reads without a place where those are wanted; its fragments, where duplicates
         are."""
-        records = format_records(alignments, batch, self._style, self._context)
-        backend, described, numbers = self._context.backend, None, None
+        records, described = format_records(alignments, batch, self._style, context), None
+        backend, blocks = context.backend, list[Block]()
         if self._style.order:
-            given = records.bytes, records.lengths, records.ends
-            if self._duplicates:
-                offsets, together = alignments.plan.offsets, batch.reads.together
-                described = self._duplicates.table.describe(*given, offsets, together)
-                numbers = described.numbers
-            if self._style.order is SortOrder.QUERYNAME:
-                run = sort_by_name(*given, backend, numbers)
-            else:
-                contigs = len(self._context.index.contig_names.offsets) - 1
-                run = sort_records(*given, contigs, backend, numbers)
-            blocks = [Block(run.bytes, RECORDS, run)]
+            run, described = self._sort(records, alignments.plan.offsets, batch.reads.together, backend)
+            blocks.append(Block(run.bytes, RECORDS, run))
         else:
-            blocks = [Block(records.bytes, RECORDS)]
+            blocks.append(Block(records.bytes, RECORDS))
         if self._style.unmapped:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(Block(unmapped, UNMAPPED_READS))
+        if len(self._contexts) > 1:
+            backend.synchronize()  # so that what fails does so before anything is counted
         return blocks, described
+
+    def _sort(
+        self, records: Records, offsets: Array, together: int, backend: Backend
+    ) -> tuple[SortedRecords, Described | None]:
+        """The records of a batch in order, on the first device, where all are merged; offsets: as describe has it."""
+        first, described, numbers = self._first, None, None
+        if backend is not first:
+            backend.synchronize()
+        with self._using_first(backend):
+            given = first.bring(records.bytes), first.bring(records.lengths), first.bring(records.ends)
+            if self._duplicates:
+                described = self._duplicates.table.describe(*given, first.bring(offsets), together)
+                numbers = described.numbers
+            if self._style.order is SortOrder.QUERYNAME:
+                return sort_by_name(*given, first, numbers), described
+            contigs = len(self._contexts[0].index.contig_names.offsets) - 1
+            return sort_records(*given, contigs, first, numbers), described
+
+    def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
+        """Have the thread use the first device for a while; backend: that which it uses."""
+        return contextlib.nullcontext() if backend is self._first else self._first.own_stream()

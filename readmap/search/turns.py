@@ -6,6 +6,7 @@ Out of turn a thread computes, with memory that a chunk in front may need. In tu
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 
@@ -79,15 +80,18 @@ class Turns:
 
 
 class Turn:
-    """The turn of one chunk."""
+    """The turn of one chunk; waited: seconds for it."""
 
     def __init__(self, turns: Turns, number: int) -> None:
+        self.waited = 0.0
         self._turns = turns
         self._number = number
 
     def __call__(self) -> None:
         """Wait for it. Raises Stopped and Displaced."""
+        began = time.perf_counter()
         self._turns.wait(self._number)
+        self.waited += time.perf_counter() - began
 
     def alone(self) -> bool:
         """Wait for it, and for all that others hold, where memory has ended: whether that may be more now.

@@ -25,7 +25,8 @@ LENT_BLOCKS = 2
 
 
 class Block(NamedTuple):
-    """Bytes to write, uint8 on the device, and the number of the output that they are for; a run, where it sorts."""
+    """Bytes to write, uint8 on the device that the thread uses, and the number of the output that they are for; a run,
+    on the first device, where it sorts."""
 
     bytes: Array
     output: int = 0
@@ -75,7 +76,7 @@ class Writer:
         lent = self._lent.take()
         self.waited += time.perf_counter() - began
         if block.run is None:
-            self._put(partial(sink.lend, block.bytes, lent.release))
+            self._put(partial(sink.lend, self._backend.bring(block.bytes), lent.release))
         else:
             self._put(partial(_sorting(sink).hold, block.run, lent.release))
 

@@ -84,9 +84,9 @@ class Library:
 
     def mapped(self, source: Any, layout: Layout) -> list[Read]:
         """The primary records of a mapping."""
-        sink, work = _Memory(), Mapping(Context(self.index, self.backend))
+        sink, work = _Memory(), Mapping([Context(self.index, self.backend)])
         try:
-            stream.run(source, [sink], work, self.backend, layout=layout)
+            stream.run(source, [sink], work, [self.backend], layout=layout)
         finally:
             found = readers.read_sam(bytes(sink.data))
             if work.summary.written != work.summary.reads or len(found) != work.summary.written:

@@ -17,6 +17,7 @@ from readmap.index.index import Index
 from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
 from readmap.search import mapping, records, stream
+from readmap.search.arrivals import Arrival
 from readmap.search.context import Context
 from readmap.search.turns import only_turn
 
@@ -72,7 +73,7 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.Layout, backend
 def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: Any) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
-    work = mapping.Mapping(Context(placed, backend), records.Style(form))
+    work = mapping.Mapping([Context(placed, backend)], records.Style(form))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
     def timed_launch(kernel: Kernel, items: int, **arguments: Any) -> None:
@@ -85,7 +86,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (block,) = [*work.blocks(reads, only_turn()), *work.rest()]
+                (block,) = [*work.blocks(Arrival(reads), only_turn()), *work.rest()]
         with timed(seconds, "copy: download", backend):
             buffer = backend.download(block.bytes, pool)
         buffer.release()

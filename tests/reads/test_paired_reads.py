@@ -16,6 +16,7 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
+from readmap.search.arrivals import Arrival
 from readmap.search.stream import Block, RunSummary
 from readmap.search.turns import Turn
 
@@ -36,7 +37,8 @@ class Listing:
     def comments(self) -> bool:
         return False
 
-    def blocks(self, reads: Reads, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+        reads = arrival.reads
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")
         assert reads.paired
@@ -46,7 +48,7 @@ class Listing:
         self.summary.reads += reads.count
         yield Block(self._backend.to_device(np.frombuffer(listing(reads, self._backend), np.uint8)))
 
-    def rest(self) -> Iterator[Block]:
+    def rest(self, place: int = 0) -> Iterator[Block]:
         yield from ()
 
 

@@ -308,7 +308,7 @@ def counted(summary: ExactSummary) -> dict[str, int]:
     return {
         field.name: getattr(summary, field.name)
         for field in dataclasses.fields(summary)
-        if field.name not in ("seconds", "waiting", "warnings")
+        if field.name not in ("seconds", "waiting", "devices", "warnings")
     }
 
 

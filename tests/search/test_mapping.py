@@ -475,14 +475,14 @@ def test_no_gap_of_one_price(world: World, tmp_path: Path) -> None:
 
 def test_summary(world: World, tmp_path: Path) -> None:
     reported: list[tuple[int, int]] = []
-    work = mapping.Mapping(Context(world.index, world.backend))
+    work = mapping.Mapping([Context(world.index, world.backend)])
     summary = work.summary
     with open_output(str(tmp_path / "out.sam")) as output:
         stream.run(
             [str(world.reads)],
             [output],
             work,
-            world.backend,
+            [world.backend],
             batch_reads=100,
             progress=lambda: reported.append((summary.reads, summary.mapped)),
         )
@@ -576,9 +576,9 @@ class FailingOutput(Output):
 @pytest.mark.parametrize("writes", [0, 3])
 def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
     output = FailingOutput(error, writes)
-    work = mapping.Mapping(Context(world.index, world.backend))
+    work = mapping.Mapping([Context(world.index, world.backend)])
     with pytest.raises(type(error)) as raised:
-        stream.run([str(world.reads)], [output], work, world.backend, batch_reads=20)
+        stream.run([str(world.reads)], [output], work, [world.backend], batch_reads=20)
     assert raised.value is error
     assert output.written.getvalue() == first_records(world, 20 * writes)
 
@@ -588,7 +588,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     output = FailingOutput(OSError("not reached"), 100)
     seen: list[int] = []
 
-    work = mapping.Mapping(Context(world.index, world.backend))
+    work = mapping.Mapping([Context(world.index, world.backend)])
 
     def interrupt() -> None:
         seen.append(work.summary.reads)
@@ -596,7 +596,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stream.run([str(world.reads)], [output], work, world.backend, batch_reads=20, progress=interrupt)
+        stream.run([str(world.reads)], [output], work, [world.backend], batch_reads=20, progress=interrupt)
     assert seen == [20, 40, 60]
     assert first_records(world, 60).startswith(output.written.getvalue())
 

@@ -94,7 +94,7 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
     """What a search wrote and counted, and how often it allocated; fails: the number of the allocation that fails."""
     backend = context.backend
     given = dataclasses.replace(context, reporting=search.reporting, pairing=search.pairing)
-    mapping = Mapping(given, search.style)
+    mapping = Mapping([given], search.style)
     outputs: list[Any] = [Written(), Written()]
     allocations = 0
 
@@ -112,11 +112,14 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
         for name in ("empty", "to_device", "hold", "upload"):
             patch.setattr(backend, name, allocating(getattr(backend, name)))
         paths = [str(path) for path in files[: search.layout.files]]
-        run(paths, outputs, mapping, backend, layout=search.layout, batch_reads=search.batch_reads)
+        run(paths, outputs, mapping, [backend], layout=search.layout, batch_reads=search.batch_reads)
     counted = dataclasses.asdict(mapping.summary) | {"mapqs": mapping.summary.mapqs.tolist()}
     written = [output.getvalue() for output in outputs]
     # Whether what was held is searched again tells in the work alone.
-    return [*written, *(counted[name] for name in counted.keys() - {"seconds", "waiting", "work"})], allocations
+    return [
+        *written,
+        *(counted[name] for name in counted.keys() - {"seconds", "waiting", "devices", "work"}),
+    ], allocations
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -32,6 +32,11 @@ def device_in_words(backend: Backend) -> str:
     return f"cpu with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else backend.name
 
 
+def devices_in_words(backends: Sequence[Backend]) -> str:
+    """The same of devices that work together."""
+    return ", ".join(map(device_in_words, backends))
+
+
 def printable(text: str) -> str:
     """Text that any stream takes: file names may hold bytes that are no UTF-8."""
     return os.fsencode(text).decode("utf-8", "backslashreplace")

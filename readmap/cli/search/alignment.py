@@ -22,6 +22,7 @@ from readmap.qc.survey import Survey
 from readmap.search.context import Context
 from readmap.search.exact import Format
 from readmap.search.inserts import InsertSize
+from readmap.search.learnt import Learnt
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.records import Style
 from readmap.version import __version__
@@ -42,9 +43,10 @@ class AlignmentMode:
         lanes: Sequence[Lane] = (),
         duplicates: Duplicates | None = None,
         survey: Survey | None = None,
+        learnt: Learnt | None = None,
     ) -> None:
         """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked.
-        survey: hears of the header."""
+        survey: hears of the header. learnt: of the reads, by other runs."""
         form = Form.BINARY if options.format is Format.BAM else Form.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
@@ -53,7 +55,7 @@ class AlignmentMode:
         self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
-        self._duplicates, self._survey = duplicates, survey
+        self._duplicates, self._survey, self._learnt = duplicates, survey, learnt
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
@@ -66,12 +68,16 @@ class AlignmentMode:
             self._survey.begin(found, [(contig.name, contig.length) for contig in contigs])
         return header(contigs, __version__, command_line, b"", style.form, [*groups, *lines], style.order)
 
-    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> Mapping:
+    def start(
+        self, indexes: Sequence[DeviceIndex], backends: Sequence[Backend], program: str, comments: bool, paired: bool
+    ) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""
         style = replace(self._style, program=program, comments=comments)
-        work = Mapping(
-            Context(index, backend, self._scoring, self._pairing, self._reporting), style, paired, self._duplicates
-        )
+        contexts = [
+            Context(index, backend, self._scoring, self._pairing, self._reporting)
+            for index, backend in zip(indexes, backends, strict=True)
+        ]
+        work = Mapping(contexts, style, paired, self._duplicates, self._learnt)
         self._summary = work.summary
         return work
 
@@ -79,12 +85,12 @@ class AlignmentMode:
         """Counts so far, in words."""
         return f"{percent(self._summary.mapped, self._summary.reads)} mapped"
 
-    def lines(self, backend: Backend) -> list[str]:
+    def lines(self, backends: Sequence[Backend]) -> list[str]:
         """The summary in words."""
         summary = self._summary
         lines = [
             f"{summary.reads:,} reads, {summary.mapped:,} mapped ({percent(summary.mapped, summary.reads)}), "
-            f"{speed(summary, backend)}",
+            f"{speed(summary, backends)}",
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
         ]
@@ -140,7 +146,7 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
         return []
     pairs, proper = (summary.reads - summary.singles) // 2, summary.properly_paired // 2
     told = [
-        f"insert size{_of_library(name, summary)} {_sizes_in_words(found)}" for name, found in summary.libraries.items()
+        f"insert size{_of_library(name, summary)} {sizes_in_words(found)}" for name, found in summary.libraries.items()
     ]
     lines = [", ".join([f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
     if summary.singles:
@@ -158,7 +164,7 @@ def _of_library(name: str, summary: MappingSummary) -> str:
     return f" of {name or 'reads without a library'}" if len(summary.libraries) > 1 else ""
 
 
-def _sizes_in_words(sizes: Sequence[InsertSize]) -> str:
+def sizes_in_words(sizes: Sequence[InsertSize]) -> str:
     """Those of each direction."""
     return "; ".join(map(_in_words, sizes)) or "unknown"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -14,29 +13,27 @@ from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
-from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.common.wording import printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
-from readmap.cli.search.files import check_files, is_older_than_source
-from readmap.cli.search.lanes import files_of, lanes_of
+from readmap.cli.search.files import check_files
+from readmap.cli.search.lanes import Lane, files_of, lanes_of
+from readmap.cli.search.loading import load, tell
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import Duplicates
-from readmap.errors import IndexFolderError
 from readmap.formats.header import program_name
-from readmap.formats.words import counted
 from readmap.index import folder
-from readmap.index.alternates import alternates_beside
-from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
 from readmap.search.exact import Format
+from readmap.search.learnt import Learnt, read_learnt
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -86,10 +83,14 @@ def run(
         },
     )
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
-    rules, backend = options.duplicates.rules(), options.resources.open_backend()
+    rules, backends = options.duplicates.rules(), options.resources.open_backends()
+    backend = backends[0]  # that of what is sorted, compressed or counted on a device
     duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else None
     survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
-    mode = ExactMode(options, index) if options.exact.is_exact else AlignmentMode(options, lanes, duplicates, survey)
+    if options.exact.is_exact:
+        mode: ExactMode | AlignmentMode = ExactMode(options, index)
+    else:
+        mode = AlignmentMode(options, lanes, duplicates, survey, _learnt(options, lanes, index))
     compression, observers = compression_of(options.output, backend), [survey] if survey else []
     with (
         Report(session, options.report) as report,
@@ -100,28 +101,30 @@ def run(
         pairs_only(reads.paired)
         for line in said:
             report.say(line)
-        _tell(path, index, options.index, options.ignore_alternates, report)
+        tell(path, index, options.index, options.ignore_alternates, report)
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
             files = files_of(lanes, options)
             if needs := sorting_needs(options.output, files, backend):
                 report.say(needs)
-            backend.prepare(types, _rooms(options, survey is not None), report.say)
+            for each in backends:
+                each.prepare(types, _rooms(options, survey is not None), report.say)
             show("loading the index")
-            backend.load_ahead(types, ("common", "reads", "search"))
+            for each in backends:
+                each.load_ahead(types, ("common", "reads", "search"))
             began = report.seconds
-            device_index = _load(path, index, mode, backend, report)
+            indexes = load(path, index, mode, backends, report)
             loading = report.seconds - began
             sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
-            work = mode.start(device_index, backend, program_name(reads.header), reads.comments, reads.paired)
+            work = mode.start(indexes, backends, program_name(reads.header), reads.comments, reads.paired)
             summary = work.summary
 
             def progress() -> None:
                 show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}", reads.share())
 
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
-            stream.run(sources, sinks, work, backend, layout=layout, batch_reads=most_reads, progress=progress)
+            stream.run(sources, sinks, work, backends, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
         if duplicates or survey:
             sinks[0].finish()  # until then no duplicates are known, nor the counts of what is written
@@ -131,15 +134,28 @@ def run(
         named |= {name: printable(sink.name) for name, sink in outputs.items()}
         named |= {"codec": compression.used} if compression.used else {}
         told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
-        report.finish(named | _record(summary, index, backend, loading) | told, [*sinks, *quality.outputs])
+        report.finish(named | _record(summary, index, backends, loading) | told, [*sinks, *quality.outputs])
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [
-            *(mode.lines(backend) if summary.reads else ["no reads"]),
+            *(mode.lines(backends) if summary.reads else ["no reads"]),
             *quality.lines(),
             *warnings,
             report.cost(),
         ]:
             report.say(line)
+
+
+def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> Learnt | None:
+    """What is known of the reads by --learnt; raises what read_learnt and expect do."""
+    if options.learnt is None:
+        return None
+    known = read_learnt(options.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
+    groups = [lane.group for lane in lanes]
+    if not lanes:  # learn asks for no read group
+        groups = [options.output.group()]
+        known = known.renamed(groups[0].field("LB") or "")
+    known.expect([group.field("LB") or "" for group in groups], options.learnt)
+    return known
 
 
 def _rooms(options: Options, is_surveyed: bool) -> list[str]:
@@ -152,47 +168,15 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
     return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]
 
 
-def _tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, report: Report) -> None:
-    """Say what the index may be that the user does not take it for; named: as the user names it."""
-    if is_older_than_source(path, named):
-        report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
-    if alternates := alternates_beside(path, index.source):
-        found = int(index.reference.alternates.sum())
-        if ignores_alternates:
-            report.say(f"{alternates} is ignored (-j)")
-        elif found:
-            report.say(f"{counted(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
-        else:
-            report.say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
-
-
-def _load(path: Path, index: Index, mode: ExactMode | AlignmentMode, backend: Backend, report: Report) -> DeviceIndex:
-    """The part of an index that a mode searches, on the device; path: the index's, for errors."""
-    try:
-        needed = index.on_host(backend, mode.structure, mode.prefix_table).nbytes
-    except IndexFolderError as error:
-        raise IndexFolderError(f"{path}: {error}") from error
-    report_memory(needed, backend, report)
-    return index.to_device(backend, mode.structure, mode.prefix_table)
-
-
-def report_memory(needed: int, backend: Backend, report: Report) -> None:
-    """Say what a device's memory has to hold, where the device has its own; needed: by the index."""
-    memory = backend.memory()
-    if memory is not None:
-        free, total = memory
-        report.say(
-            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to "
-            f"{in_bytes(stream.working_bytes(backend))} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
-        )
-
-
-def _record(summary: stream.RunSummary, index: Index, backend: Backend, loading: float) -> dict[str, Any]:
+def _record(summary: stream.RunSummary, index: Index, backends: Sequence[Backend], loading: float) -> dict[str, Any]:
     """The record for programs but for the parts of one mode."""
     reference = index.reference
     return {
-        "device": backend.name,
-        "threads": backend.threads,
+        "device": backends[0].name,
+        "devices": {
+            name: {what: round(count, 4) for what, count in own.items()} for name, own in summary.devices.items()
+        },
+        "threads": backends[0].threads,
         "reference": {
             "source": printable(index.source),
             "contigs": len(reference.contigs),

@@ -43,6 +43,8 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (names_of(ScoringOptions), is_exact, "not with --exact, which scores no alignments"),
         (names_of(RecordOptions), is_exact, "not with --exact, which reports all places (--max-hits)"),
         (names_of(TagOptions), is_exact, "not with --exact, which writes no tags of the reads"),
+        (["learnt"], is_exact, "not with --exact, which learns nothing"),
+        (["insert_size"], options.learnt is not None, "not with --learnt, which knows it: give -I to readmap learn"),
         (["unmapped"], is_exact, "not with --exact, whose tables hold what occurs nowhere (--count-only)"),
         (
             ["max_alternatives"],

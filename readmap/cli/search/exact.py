@@ -43,9 +43,11 @@ class ExactMode:
             return header(contigs, __version__, command_line, parameters.read_group.line, parameters.form, lines)
         return parameters.format.header
 
-    def start(self, index: DeviceIndex, backend: Backend, program: str, comments: bool, paired: bool) -> ExactSearch:
+    def start(
+        self, indexes: Sequence[DeviceIndex], backends: Sequence[Backend], program: str, comments: bool, paired: bool
+    ) -> ExactSearch:
         """The work on batches of reads; neither their comments nor their mates are looked at."""
-        work = ExactSearch(index, replace(self._parameters, program=program), backend)
+        work = ExactSearch(indexes, replace(self._parameters, program=program), backends)
         self._summary = work.summary
         return work
 
@@ -54,7 +56,7 @@ class ExactMode:
         summary = self._summary
         return f"{percent(summary.found, summary.reads)} found, {counted(summary.occurrences, 'occurrence')}"
 
-    def lines(self, backend: Backend) -> list[str]:
+    def lines(self, backends: Sequence[Backend]) -> list[str]:
         """The summary in words."""
         summary = self._summary
         plain = "" if self.prefix_table else " without its table of first bases"
@@ -62,7 +64,7 @@ class ExactMode:
         lines = [
             f"{counted(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
             f"{summary.unique:,} of them once; {counted(summary.occurrences, 'occurrence')}{strand}",
-            f"{speed(summary, backend)}, by the {WORDS[self.structure]}{plain}",
+            f"{speed(summary, backends)}, by the {WORDS[self.structure]}{plain}",
         ]
         if summary.ambiguous:
             verb = "occurs" if summary.ambiguous == 1 else "occur"

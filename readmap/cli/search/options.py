@@ -328,7 +328,7 @@ class ExactOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources(resources.Resources):
+class Resources(resources.SharedResources):
     """The device, the threads and the memory of a search."""
 
     batch_reads: int | None = number(
@@ -356,6 +356,11 @@ class Options:
     )
     no_check: bool = no_check_option("index")
     ignore_alternates: bool = flag("-j --ignore-alt", "Map to ALT contigs, which ref.fa.alt names, as to all others.")
+    learnt: str | None = option(
+        "--learnt",
+        "What readmap learn wrote of all reads, of which these are a part: nothing is learnt of them.",
+        "FILE",
+    )
     output: OutputOptions
     duplicates: DuplicateOptions
     quality: QualityOptions

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from readmap.backend import Backend
-from readmap.cli.common.wording import device_in_words
+from readmap.cli.common.wording import devices_in_words
 from readmap.search.stream import RunSummary
 
 
@@ -12,6 +14,6 @@ def rate(summary: RunSummary) -> float:
     return summary.reads / max(summary.seconds, 1e-9)
 
 
-def speed(summary: RunSummary, backend: Backend) -> str:
-    """The speed of a search and its device, in words."""
-    return f"{rate(summary):,.0f} reads/s on {device_in_words(backend)}"
+def speed(summary: RunSummary, backends: Sequence[Backend]) -> str:
+    """The speed of a search and its devices, in words."""
+    return f"{rate(summary):,.0f} reads/s on {devices_in_words(backends)}"

@@ -1,0 +1,69 @@
+"""The index of a search on its devices, and what is to be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from readmap.backend import Backend
+from readmap.cli.common.report import Report
+from readmap.cli.common.wording import in_bytes
+from readmap.cli.search.files import is_older_than_source
+from readmap.errors import IndexFolderError
+from readmap.formats.words import counted
+from readmap.index.alternates import alternates_beside
+from readmap.index.device import DeviceIndex, Structure
+from readmap.index.index import Index
+from readmap.search import stream
+
+
+class Searched(Protocol):
+    """What of an index is searched: the structure, and whether with the array's prefix table."""
+
+    structure: Structure
+    prefix_table: bool
+
+
+def tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, report: Report) -> None:
+    """Say what the index may be that the user does not take it for; named: as the user names it."""
+    if is_older_than_source(path, named):
+        report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
+    if alternates := alternates_beside(path, index.source):
+        found = int(index.reference.alternates.sum())
+        if ignores_alternates:
+            report.say(f"{alternates} is ignored (-j)")
+        elif found:
+            report.say(f"{counted(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
+        else:
+            report.say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
+
+
+def load(
+    path: Path, index: Index, searched: Searched, backends: Sequence[Backend], report: Report
+) -> list[DeviceIndex]:
+    """The part of an index that is searched, on each device, to the others from the first; path: the index's, for
+    errors."""
+    try:
+        needed = index.on_host(backends[0], searched.structure, searched.prefix_table).nbytes
+    except IndexFolderError as error:
+        raise IndexFolderError(f"{path}: {error}") from error
+    for backend in backends:
+        report_memory(needed, backend, report)
+    indexes = [index.to_device(backends[0], searched.structure, searched.prefix_table)]
+    backends[0].synchronize()
+    for backend in backends[1:]:
+        with backend.own_stream():
+            indexes.append(indexes[0].on(backend))
+    return indexes
+
+
+def report_memory(needed: int, backend: Backend, report: Report) -> None:
+    """Say what a device's memory has to hold, where the device has its own; needed: by the index."""
+    memory = backend.memory()
+    if memory is not None:
+        free, total = memory
+        report.say(
+            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to "
+            f"{in_bytes(stream.working_bytes(backend))} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
+        )

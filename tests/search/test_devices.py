@@ -1,0 +1,199 @@
+"""Several devices: they write what one writes, and where some fail the others do."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import draw_pairs, fasta, fastq, index_of, small_genome, write_pairs
+
+from readmap.backend import Backend, open_backend
+from readmap.backend.cpu import CpuBackend
+from readmap.cli import main
+from readmap.cli.common import resources
+from readmap.formats.output import Output
+from readmap.index.index import Index
+from readmap.reads.chunks import Layout
+from readmap.search import exact, sample, stream
+from readmap.search.context import Context
+from readmap.search.mapping import Mapping
+from readmap.search.parameters import Reporting
+from readmap.search.records import Style
+
+GENERATOR = random.Random(20)
+CONTIGS = small_genome(GENERATOR)
+PAIRS = draw_pairs(GENERATOR, CONTIGS, 150)
+BATCH = 20  # reads
+LEARNT = 60  # reads or pairs, which are those of several batches
+
+
+class DeviceError(Exception):
+    """A device is broken."""
+
+
+class Failing(CpuBackend):
+    """Fails at a launch or at a copy to the host, and from then on at each of them."""
+
+    device_errors = (DeviceError,)
+
+    def __init__(self, steps: int) -> None:
+        """steps: that it does before it fails."""
+        super().__init__(1)
+        self.left = steps
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise DeviceError("it fell off the bus")
+
+    def run(self, *arguments: Any) -> None:
+        self._step()
+        super().run(*arguments)
+
+    def to_host(self, array: Any) -> Any:
+        self._step()
+        return super().to_host(array)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_pairs(tmp_path_factory.mktemp("reads"), PAIRS, Layout.TWO_FILES)
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(list(CONTIGS.values()))
+
+
+@pytest.fixture(autouse=True)
+def few_reads_show_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "READS", LEARNT)
+    monkeypatch.setattr(sample, "PAIRS", LEARNT)
+
+
+def cpus(count: int) -> list[Backend]:
+    return [open_backend("cpu", 1) for _ in range(count)]
+
+
+Make = Callable[[Index, Sequence[Backend]], Any]
+
+
+def mapping(style: Style | None = None, reporting: Reporting | None = None) -> Make:
+    def make(index: Index, backends: Sequence[Backend]) -> Mapping:
+        contexts = [Context(index.to_device(each), each, reporting=reporting or Reporting()) for each in backends]
+        return Mapping(contexts, style)
+
+    return make
+
+
+def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
+    parameters = exact.Parameters(format=exact.Format.TSV)
+    return exact.ExactSearch([index.to_device(backend) for backend in backends], parameters, backends)
+
+
+WORKS: dict[str, tuple[Make, Layout]] = {
+    "pairs": (mapping(), Layout.TWO_FILES),
+    "single reads": (mapping(), Layout.SINGLE),
+    "all places": (mapping(reporting=Reporting(most_secondary=5)), Layout.TWO_FILES),
+    "exact": (exactly, Layout.SINGLE),
+}
+
+
+def searched(
+    name: str, index: Index, backends: Sequence[Backend], files: list[Path], out: Path
+) -> tuple[bytes, stream.RunSummary]:
+    """What a work wrote and counted."""
+    make, layout = WORKS[name]
+    work = make(index, backends)
+    paths = [str(path) for path in files[: layout.files]]
+    with Output(str(out), os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)) as output:
+        stream.run(paths, [output], work, backends, layout=layout, batch_reads=BATCH)
+    return out.read_bytes(), work.summary
+
+
+def counts(summary: stream.RunSummary) -> dict[str, Any]:
+    """But for times, and for what depends on which device takes what."""
+    counted = dataclasses.asdict(summary)
+    counted = {name: counted[name] for name in counted.keys() - {"seconds", "waiting", "devices", "warnings", "work"}}
+    return counted | ({"mapqs": counted["mapqs"].tolist()} if "mapqs" in counted else {})
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("name", WORKS)
+def test_several_devices_write_what_one_writes(
+    index: Index, files: list[Path], tmp_path: Path, name: str, count: int
+) -> None:
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    assert expected
+    written, summary = searched(name, index, cpus(count), files, tmp_path / "several")
+    assert written == expected
+    assert counts(summary) == counts(one)
+    assert summary.devices["cpu"]["reads"] == summary.reads
+
+
+def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: Path) -> None:
+    backends = cpus(3)
+    for number, backend in enumerate(backends):
+        backend.name = f"cpu:{number}"
+    _, summary = searched("pairs", index, backends, files, tmp_path / "out")
+    assert summary.devices.keys() <= {"cpu:0", "cpu:1", "cpu:2"}
+    assert sum(counted["reads"] for counted in summary.devices.values()) == summary.reads
+
+
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_where_a_device_fails_another_does_its_work(
+    index: Index, files: list[Path], tmp_path: Path, name: str, place: int
+) -> None:
+    """Whenever that is: while reads are found, learnt from, held, mapped and counted."""
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    failed = 0
+    for steps in [*range(0, 12, 2), *range(13, 400, 43)]:
+        backends = cpus(1)
+        failing = Failing(1 << 30)
+        backends.insert(place, failing)
+        make, _ = WORKS[name]
+        make(index, backends)  # what it takes to put the index there
+        failing.left = steps + (1 << 30) - failing.left
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, steps
+        assert counts(summary) == counts(one), steps
+        if failing.left < 0:
+            failed += 1
+            (warning,) = summary.warnings
+            assert warning == "cpu has failed and is left out, others map its reads: it fell off the bus"
+        else:
+            assert summary.warnings == []
+    assert failed  # how often depends on which device is quicker
+
+
+def test_the_last_failure_is_that_of_the_run(index: Index, files: list[Path], tmp_path: Path) -> None:
+    backends: list[Backend] = [Failing(60), Failing(90), Failing(200)]
+    with pytest.raises(DeviceError, match="it fell off the bus"):
+        searched("pairs", index, backends, files, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--sort", "-o", "{}.bam"], ["--sort", "--markdup", "--metrics", "{}.metrics", "-o", "{}.bam"], ["-o", "{}.sam"]],
+)
+def test_the_command_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ref.fa").write_bytes(fasta(CONTIGS))
+    for name, mates in zip(("r1.fq", "r2.fq"), zip(*PAIRS, *PAIRS[:40], strict=True), strict=True):
+        Path(name).write_bytes(fastq(mates))
+    assert main(["index", "ref.fa"]) == 0
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(resources, "open_backends", lambda *_, count=count: cpus(count))
+        given = [option.format("out") for option in options]
+        assert main(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--batch-reads", "30", *given]) == 0
+        written = {path.name: path.read_bytes() for path in sorted(tmp_path.glob("out.*"))}
+        assert written
+        found.append(written)
+    assert found[0] == found[1]
