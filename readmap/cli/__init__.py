@@ -25,6 +25,7 @@ COMMANDS = {
     "index": "readmap.cli.index",
     "search": "readmap.cli.search.command",
     "map": "readmap.cli.search.command",
+    "learn": "readmap.cli.learn",
     "mem": "readmap.cli.mem",
     "compare": "readmap.cli.compare.command",
     "scan": "readmap.cli.scan.command",

@@ -1,0 +1,155 @@
+"""readmap learn: the first reads of a run to what they show, for runs on parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+
+import typer
+
+from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside
+from readmap.cli.common.options import argument, command, flag, no_check_option, option
+from readmap.cli.common.quality import QualityOptions
+from readmap.cli.common.report import Report, ReportOptions, Show
+from readmap.cli.common.wording import printable
+from readmap.cli.search import options as search
+from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
+from readmap.cli.search.files import check_files
+from readmap.cli.search.lanes import Lane, files_of, lanes_of
+from readmap.cli.search.loading import load, tell
+from readmap.cli.search.reads import open_all
+from readmap.cli.search.scores import ScoringOptions
+from readmap.formats.output import open_output
+from readmap.formats.sam import NO_READ_GROUP
+from readmap.index import folder
+from readmap.index.index import Index
+from readmap.index.reference import reference_checksum
+from readmap.index.suffix_array import kernel_types
+from readmap.reads.inflating import inflaters_for
+from readmap.search.context import Context
+from readmap.search.learning import learn_from
+from readmap.search.learnt import Learnt, write_learnt
+from readmap.search.mapping import Mapping
+from readmap.search.records import Style
+
+EXAMPLES = r"""[bold]Examples[/]
+  $ readmap learn r1.fq.gz r2.fq.gz -x ref.fa -o learnt.json
+  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --learnt learnt.json --split reads.split --shard 3/20 -o 3.bam"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap learn."""
+
+    named_reads: list[str] | None = argument(  # noqa: RUF009
+        "READS", "Reads as readmap search takes them: all files that belong together.", default=None
+    )
+    lanes: search.LaneOptions
+    pairs: search.PairOptions
+    index: str | None = option("-x --index", "The index, as readmap search finds it.", "INDEX")
+    no_check: bool = no_check_option("index")
+    ignore_alternates: bool = flag("-j --ignore-alt", "As of readmap search, which is to be given it too.")
+    path: str = option("-o --output", "The file for --learnt of readmap search.", "FILE", default=...)
+    scoring: ScoringOptions
+    resources: search.Resources
+    report: ReportOptions
+
+
+@command
+def learn(context: typer.Context, options: Options) -> None:
+    """Learn from the first reads what readmap search learns of them, and write it for searches of their shards.
+
+    That is how often the sample differs from the reference, and the insert sizes of each library. No more reads are
+    read than that takes. What shards write with it are together the records of one search of all reads.
+    """
+    named_lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
+    named = ["named_reads", "interleaved", "smart_pairing", "collate"]
+    conflicts = (
+        (named, named_lanes or sheet, "not with --lane or --sheet, which name files of reads"),
+        (["lane"], sheet, "not with --sheet, which names lanes too"),
+        (["sample"], not sheet, "only with --sheet"),
+        (["interleaved"], options.pairs.smart_pairing, "not with --smart-pairing, which finds mates by their names"),
+    )
+    refuse(context, conflicts)
+    given = _search_options(options)
+    lanes = lanes_of(given)
+    check_files(given, lanes)
+    path = folder.find(options.index)
+    outputs = {"-o": options.path, "--json": options.report.json}
+    refuse_inputs(outputs, files_of(lanes, given), "reads")
+    refuse_inside(path, outputs)
+    index = Index.open(path, not options.no_check, not options.ignore_alternates)
+    backends = options.resources.open_backends()
+    with Report(context.obj, options.report) as report, open_output(options.path) as output:
+        tell(path, index, options.index, options.ignore_alternates, report)
+        with report.progress() as show:
+            for backend in backends:
+                backend.prepare(kernel_types(index.suffixes), ["common", "index", "reads", "search"], report.say)
+            show("loading the index")
+            scoring, pairing = options.scoring.scoring(), options.pairs.pairing()
+            indexes = load(path, index, AlignmentMode, backends, report)
+            contexts = [Context(*own, scoring, pairing) for own in zip(indexes, backends, strict=True)]
+            learnt = Learnt()
+            for group in _first_groups(lanes):
+                learnt = _learn_of(group, learnt, given, contexts, show)
+        output.write(write_learnt(learnt, scoring, reference_checksum(index.reference.contigs)))
+        libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
+        record = {"index": printable(str(path)), "output": printable(output.name)}
+        report.finish(record | {"bases_a_difference": learnt.bases_per_variant, "insert_sizes": libraries}, [output])
+        for line in [*_lines(learnt), report.cost()]:
+            report.say(line)
+
+
+def _first_groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
+    """Of each library the lanes in front of those of another one; a group of none where the reads are in no lanes."""
+    groups: dict[str | None, list[Lane]] = {}
+    for library, group in groupby(lanes, lambda lane: lane.group.field("LB")):
+        groups.setdefault(library, list(group))
+    return [*groups.values()] or [[]]
+
+
+def _learn_of(
+    lanes: list[Lane], learnt: Learnt, options: search.Options, contexts: Sequence[Context], show: Show
+) -> Learnt:
+    """What is known with what lanes of a library show, or all reads where there are no lanes."""
+    backends = [context.backend for context in contexts]
+    groups = tuple(lane.group for lane in lanes) or (NO_READ_GROUP,)
+    with open_all(options, lanes, check_files(options, lanes), [], inflaters_for(backends[0])) as reads:
+        mapping = Mapping(contexts, Style(read_groups=groups), reads.paired, learnt=learnt)
+        summary = mapping.summary
+        sources, layouts = reads.take(), reads.layouts
+        learn_from(sources, layouts, mapping, backends, lambda: show(f"{summary.reads:,} reads"))
+        return mapping.learnt
+
+
+def _lines(learnt: Learnt) -> Iterator[str]:
+    """What was learnt, in words."""
+    if learnt.bases_per_variant is None:
+        yield "no reads"
+        return
+    yield f"the sample is expected to differ from the reference in one of {learnt.bases_per_variant:,} bases"
+    for name, sizes in learnt.libraries.items():
+        of = f" of {name}" if name else ""
+        yield f"insert size{of} {sizes_in_words(sizes)}" if sizes is not None else f"no pairs{of}"
+
+
+def _search_options(options: Options) -> search.Options:
+    """The same for readmap search."""
+    return search.Options(
+        named_reads=options.named_reads,
+        lanes=options.lanes,
+        pairs=options.pairs,
+        index=options.index,
+        no_check=options.no_check,
+        ignore_alternates=options.ignore_alternates,
+        output=search.OutputOptions(),
+        duplicates=search.DuplicateOptions(),
+        quality=QualityOptions(),
+        records=search.RecordOptions(),
+        tags=search.TagOptions(),
+        exact=search.ExactOptions(),
+        scoring=options.scoring,
+        resources=options.resources,
+        report=options.report,
+    )

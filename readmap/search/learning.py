@@ -1,0 +1,66 @@
+"""The first reads of a run -> what they show: what `readmap learn` does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from readmap.backend import Backend
+from readmap.formats.compression import ByteSource
+from readmap.reads.alignment_reads import AlignmentReads
+from readmap.reads.chunks import Layout
+from readmap.search import stream
+from readmap.search.arrivals import Arrival
+from readmap.search.mapping import Mapping, MappingSummary
+from readmap.search.turns import Turn
+from readmap.search.writer import Block
+
+
+class _Enough(Exception):
+    """Further reads show no more."""
+
+
+@dataclass(frozen=True)
+class _Learning:
+    """Maps reads, and writes nothing of them, until no more is learnt."""
+
+    mapping: Mapping
+
+    @property
+    def summary(self) -> MappingSummary:
+        """What has been counted."""
+        return self.mapping.summary
+
+    @property
+    def comments(self) -> bool:
+        """Whether the reads' comments are tags."""
+        return self.mapping.comments
+
+    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+        """None."""
+        for _ in self.mapping.blocks(arrival, turn):
+            pass
+        turn()
+        if not self.mapping.is_learning:
+            raise _Enough
+        yield from ()
+
+    def rest(self, place: int = 0) -> Iterator[Block]:
+        """None."""
+        for _ in self.mapping.rest(place):
+            pass
+        yield from ()
+
+
+def learn_from(
+    reads: Sequence[str | ByteSource] | AlignmentReads,
+    layout: Layout | Sequence[Layout],
+    mapping: Mapping,
+    backends: Sequence[Backend],
+    progress: Callable[[], None] | None = None,
+) -> None:
+    """Have a mapping learn what there is to learn of some reads, of which no more than needed are read; the arguments
+    are those of stream.run, and its errors."""
+    with contextlib.suppress(_Enough):
+        stream.run(reads, [], _Learning(mapping), backends, layout=layout, progress=progress)
