@@ -29,6 +29,7 @@ COMMANDS = {
     "mem": "readmap.cli.mem",
     "compare": "readmap.cli.compare.command",
     "scan": "readmap.cli.scan.command",
+    "split": "readmap.cli.split",
     "markdup": "readmap.cli.markdup",
     "info": "readmap.cli.info",
     "compile": "readmap.cli.compile",

@@ -20,6 +20,7 @@ from readmap.cli.search.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.loading import load, tell
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.scores import ScoringOptions
+from readmap.cli.search.shards import ShardOptions
 from readmap.formats.output import open_output
 from readmap.formats.sam import NO_READ_GROUP
 from readmap.index import folder
@@ -73,11 +74,11 @@ def learn(context: typer.Context, options: Options) -> None:
     )
     refuse(context, conflicts)
     given = _search_options(options)
-    lanes = lanes_of(given)
+    lanes = lanes_of(options.lanes)
     check_files(given, lanes)
     path = folder.find(options.index)
     outputs = {"-o": options.path, "--json": options.report.json}
-    refuse_inputs(outputs, files_of(lanes, given), "reads")
+    refuse_inputs(outputs, files_of(lanes, options.named_reads), "reads")
     refuse_inside(path, outputs)
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
     backends = options.resources.open_backends()
@@ -149,6 +150,7 @@ def _search_options(options: Options) -> search.Options:
         records=search.RecordOptions(),
         tags=search.TagOptions(),
         exact=search.ExactOptions(),
+        shards=ShardOptions(),
         scoring=options.scoring,
         resources=options.resources,
         report=options.report,

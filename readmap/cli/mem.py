@@ -15,6 +15,7 @@ from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
 from readmap.cli.search.kinds import Kind
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
+from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError
 from readmap.search.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
 
@@ -158,6 +159,7 @@ def _search_options(options: Options) -> search.Options:
     return search.Options(
         named_reads=[options.first, *([second] if second is not None else [])],
         lanes=search.LaneOptions(),
+        shards=ShardOptions(),
         pairs=search.PairOptions(
             smart_pairing=applied.smart_pairing,
             insert_size=applied.insert_size,

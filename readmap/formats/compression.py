@@ -15,6 +15,7 @@ import numpy as np
 from readmap.errors import DataError
 from readmap.formats.faults import NamedFile, naming
 from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
+from readmap.formats.gzip_points import Points
 
 # Below this, handing slices of a read to threads costs more than it saves.
 PARALLEL_READ_BYTES = 8 << 20
@@ -34,9 +35,11 @@ class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
     name: what messages call it, the path or "standard input".
+    first_record: how many records lie in front of its bytes, where they are a part of a file of reads.
     """
 
     name: str
+    first_record: int = 0
     _file: io.RawIOBase | None = None
     _size: int = 0
 
@@ -91,12 +94,20 @@ def open_file(path: str) -> tuple[io.FileIO, str]:
 
 
 def bytes_behind(
-    file: io.FileIO, name: str, head: bytes, threads: int, inflaters: Inflaters = NO_INFLATERS
+    file: io.FileIO,
+    name: str,
+    head: bytes,
+    threads: int,
+    inflaters: Inflaters = NO_INFLATERS,
+    points: Points | None = None,
 ) -> ByteSource:
-    """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read."""
+    """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read.
+
+    points: to be kept of gzip, as `inflate` does it.
+    """
     if head.startswith(GZIP_MAGIC):
-        return PieceSource(name, inflate(file, name, head, threads, inflaters), file)
-    return _PlainSource(file, name, head, threads)
+        return PieceSource(name, inflate(file, name, head, threads, inflaters, points), file)
+    return PlainSource(file, name, head, threads)
 
 
 def describe_start(data: bytes) -> str:
@@ -114,7 +125,7 @@ def _size_of(file: io.RawIOBase | None) -> int:
     return facts.st_size if facts and stat.S_ISREG(facts.st_mode) else 0
 
 
-class _PlainSource(ByteSource):
+class PlainSource(ByteSource):
     """A file's own bytes; `head` is what has been read of them."""
 
     _file: io.FileIO

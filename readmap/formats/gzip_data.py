@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.bgzf import END_OF_FILE
+from readmap.formats.gzip_points import Point, Points
 
 File = io.RawIOBase | io.BufferedIOBase
 Piece = bytes | memoryview
@@ -65,8 +66,9 @@ class Inflater(NamedTuple):
 Opener = Callable[[], Inflater | None]
 
 #: The contents, in pieces, of all members of a file whose first bytes are given, by some threads; raises Unusual where
-#: it leaves that to others, behind pieces that are right.
-MemberInflater = Callable[[io.FileIO, bytes, int], Generator[memoryview, None, None]]
+#: it leaves that to others, behind pieces that are right. It keeps the points that are asked for, or begins at a point
+#: where one is given, whose first byte the file is at.
+MemberInflater = Callable[[io.FileIO, bytes, int, Points | None, Point | None], Generator[memoryview, None, None]]
 
 
 class Unusual(Exception):
@@ -95,25 +97,50 @@ class UnmarkedEnd(DataError):
 
 
 def inflate(
-    file: File, name: str, head: bytes, threads: int, inflaters: Inflaters = NO_INFLATERS
+    file: File,
+    name: str,
+    head: bytes,
+    threads: int,
+    inflaters: Inflaters = NO_INFLATERS,
+    points: Points | None = None,
+    done: int = 0,
 ) -> Generator[Piece, None, None]:
     """The contents of gzip data in pieces of 1 byte to 4 MiB, in order.
 
     head: the first 18 bytes of the data, or more, or all there are, already read from `file`. name: for messages.
     threads: the most that inflate. Other gzip than blocked one is inflated ahead by one thread if there are few, and
-    if it comes from elsewhere than a file.
+    if it comes from elsewhere than a file. points: to be kept of a regular file; of other gzip by parts. done: bytes of
+    text in front, for messages.
     Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
     pieces before that place; UnmarkedEnd behind all of them. Closing the generator ends the threads.
     """
     if _block_length(head, 0):
         inflater = inflaters.open_blocks()
         most = min(threads, (inflater.threads or threads) if inflater else MOST_THREADS)
-        return _inflate_blocks(file, name, head, most, inflater)
+        return _inflate_blocks(file, name, head, most, inflater, points, done)
     is_file = isinstance(file, io.FileIO) and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    if threads >= LEAST_THREADS and is_file and (by_parts := inflaters.open_members()):
-        return _inflate_by_parts(cast(io.FileIO, file), name, head, threads, by_parts)
-    members = _inflate_members(file, name, head, 0)
+    if (threads >= LEAST_THREADS or points) and is_file and (by_parts := inflaters.open_members()):
+        start = file.tell() - len(head)
+        parts = by_parts(cast(io.FileIO, file), head, threads, points, None)
+        return _or_members(file, name, parts, Point(done, 8 * start, start, done), points)
+    members = _inflate_members(file, name, head, done, points)
     return members if threads == 1 else _one_ahead(members)
+
+
+def inflate_from(
+    file: io.FileIO, name: str, point: Point, threads: int, inflaters: Inflaters
+) -> Generator[Piece, None, None]:
+    """The contents of a file of gzip from a point on, as `inflate` gives them.
+
+    Where nothing begins within a member, that is inflated from its begin on.
+    """
+    if not point.is_member and (by_parts := inflaters.open_members()):
+        file.seek(point.bit // 8)
+        parts = by_parts(file, b"", threads, None, point)
+        return _or_members(file, name, parts, point, None)
+    file.seek(point.member)
+    head = read_up_to(file, BLOCK_HEADER.size)
+    return _behind(inflate(file, name, head, threads, inflaters, None, point.member_text), point.skipped)
 
 
 def read_up_to(file: File, count: int) -> bytes:
@@ -125,12 +152,16 @@ def read_up_to(file: File, count: int) -> bytes:
     return b"".join(parts)
 
 
-def _inflate_members(file: File, name: str, data: bytes, done: int) -> Generator[bytes, None, None]:
+def _inflate_members(
+    file: File, name: str, data: bytes, done: int, points: Points | None = None
+) -> Generator[bytes, None, None]:
     """The contents of members one after the other.
 
     data: the first bytes of a member, already read. done: bytes delivered before, for messages.
     """
     while data:
+        if points:
+            points.at_member(file.tell() - len(data), done)
         if len(data) < HEADER_BYTES:
             data += read_up_to(file, READ_BYTES)
         member = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
@@ -150,23 +181,36 @@ def _inflate_members(file: File, name: str, data: bytes, done: int) -> Generator
         data = _next_member(file, name, member.unused_data)
 
 
-def _inflate_by_parts(
-    file: io.FileIO, name: str, head: bytes, threads: int, inflater: MemberInflater
+def _or_members(
+    file: File,
+    name: str,
+    parts: Generator[memoryview, None, None],
+    begin: Point,
+    points: Points | None,
 ) -> Generator[Piece, None, None]:
-    """The contents of members, by several threads as far as that goes."""
-    start, done = file.tell() - len(head), 0
+    """The contents of members by parts, as far as that goes, then one after the other.
+
+    begin: of the first part; its member is inflated again where parts do not go further.
+    """
+    done = begin.skipped
     try:
-        with contextlib.closing(inflater(file, head, threads)) as pieces:
-            for piece in pieces:
+        with contextlib.closing(parts):
+            for piece in parts:
                 done += len(piece)
                 yield piece
         return
     except Unusual:
-        file.seek(start)
-    with contextlib.closing(_one_ahead(_inflate_members(file, name, read_up_to(file, len(head)), 0))) as again:
-        for whole in again:
-            rest = memoryview(whole)[done:]
-            done -= len(whole) - len(rest)
+        file.seek(begin.member)
+    head = read_up_to(file, BLOCK_HEADER.size)
+    yield from _behind(_one_ahead(_inflate_members(file, name, head, begin.member_text, points)), done)
+
+
+def _behind(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Piece, None, None]:
+    """The same pieces without the first so many bytes."""
+    with contextlib.closing(pieces):
+        for whole in pieces:
+            rest = memoryview(whole)[skipped:]
+            skipped -= len(whole) - len(rest)
             if rest:
                 yield rest
 
@@ -191,11 +235,16 @@ def _next_member(file: File, name: str, data: bytes) -> bytes:
 
 
 def _inflate_blocks(
-    file: File, name: str, data: bytes, threads: int, inflater: Inflater | None
+    file: File,
+    name: str,
+    data: bytes,
+    threads: int,
+    inflater: Inflater | None,
+    points: Points | None = None,
+    done: int = 0,
 ) -> Generator[Piece, None, None]:
     """The contents of blocked gzip. From where it is no longer in whole blocks, it is inflated as any gzip."""
-    done = 0
-    groups = _BlockGroups(file, data, inflater.blocks if inflater else GROUP_BLOCKS)
+    groups = _BlockGroups(file, data, inflater.blocks if inflater else GROUP_BLOCKS, points)
     ahead = 1 if threads == 1 else 2 * threads
     inflate_group = partial(_inflate_group, inflater)
     with contextlib.closing(_ahead(inflate_group, groups, threads, ahead)) as results:
@@ -208,7 +257,7 @@ def _inflate_blocks(
     rest = _next_member(file, name, groups.rest)
     if not rest and not groups.is_marked:
         raise UnmarkedEnd(f"{_broken_off(name, done)}: BGZF's end-of-file block is missing")
-    yield from _inflate_members(file, name, rest, done)
+    yield from _inflate_members(file, name, rest, done, points)
 
 
 class _BlockGroups:
@@ -218,14 +267,16 @@ class _BlockGroups:
     is_marked: whether the last block is that which ends a file.
     """
 
-    def __init__(self, file: File, data: bytes, blocks: int) -> None:
-        """data: read already. blocks: most of a group."""
+    def __init__(self, file: File, data: bytes, blocks: int, points: Points | None) -> None:
+        """data: read already. blocks: most of a group. points: kept where groups begin."""
         self.rest = data
+        self._points = points
         self._blocks = blocks
         self.is_marked = False
         self._file = file
 
     def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:
+        text = 0
         while True:
             data = self.rest + read_up_to(self._file, max(group_bytes(self._blocks) - len(self.rest), 0))
             ends = [0]
@@ -237,6 +288,10 @@ class _BlockGroups:
             if len(ends) == 1:
                 return
             self.is_marked = data[ends[-2] : ends[-1]] == END_OF_FILE
+            if self._points:
+                self._points.at_member(self._file.tell() - len(data), text)
+                # Where a block does not hold what it says, it is corrupt.
+                text += int(told_bytes(np.frombuffer(data, np.uint8), np.array(ends)).sum())
             yield data, ends
 
 

@@ -239,7 +239,7 @@ def open_reads(
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
-        if _holds_alignments(start):
+        if holds_alignments(start):
             return AlignmentReads(file, name, start, threads, collate, inflaters, dropped)
         return bytes_behind(file, name, start, threads, inflaters)
     except BaseException:
@@ -247,7 +247,8 @@ def open_reads(
         raise
 
 
-def _holds_alignments(start: bytes) -> bool:
+def holds_alignments(start: bytes) -> bool:
+    """Whether a file that begins so is BAM or CRAM."""
     if start.startswith(CRAM_MAGIC):
         return True
     found = b""

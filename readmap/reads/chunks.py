@@ -225,7 +225,9 @@ class _Cutter:
         for source, start in zip(sources, starts, strict=True):
             is_fasta = start.startswith(b">")
             if is_fasta:
-                source, start = PieceSource(source.name, two_line_records(source, start)), b""
+                records = PieceSource(source.name, two_line_records(source, start))
+                records.first_record = source.first_record
+                source, start = records, b""
             self._files.append(RecordFile(source, start, self._format.value, pool, is_fasta))
 
     def chunks(self) -> Iterator[Chunk]:

@@ -46,6 +46,24 @@ def four_line_records(
         raise fault
 
 
+def record_sizes(start: bytes, source: ByteSource) -> Iterator[int]:
+    """The bytes of each record, with the blank lines in front of it; 0 in place of the first that is none.
+
+    start: the first bytes of the source, already read. Raises what the source raises, behind all records.
+    """
+    size = 0
+
+    def measured() -> Iterator[bytes]:
+        nonlocal size
+        for line in _lines(_pieces(start, source, None)):
+            size += len(line)
+            yield line
+
+    for _, record in _given_records(measured()):
+        yield size if record else 0
+        size = 0
+
+
 def _pieces(start: bytes, source: ByteSource, fault: DataError | OSError | None) -> Iterator[bytes]:
     for begin in range(0, len(start), PIECE_BYTES):
         yield start[begin : begin + PIECE_BYTES]
@@ -77,6 +95,13 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Four lines of each record; from one that is none on, all lines as they are. Raises what `lines` raises."""
+    for given, record in _given_records(lines):
+        yield record or given
+    yield from ([line] for line in lines)
+
+
+def _given_records(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """The lines of each record, as they are and as four; of one that is none there are not four, and it is the last."""
     for header in lines:
         if not header.strip(LINE_BREAKS):
             continue
@@ -84,11 +109,9 @@ def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
             given, record = _record(header, lines)
         except UnmarkedEnd as error:  # within a record, which is cut short for sure
             raise DataError(str(error)) from None
+        yield given, record
         if not record:
-            yield given
-            yield from ([line] for line in lines)
             return
-        yield record
 
 
 def _record(header: bytes, lines: Iterator[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import queue
 import struct
+import zlib
 from collections import deque
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +27,7 @@ from readmap.backend.base import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.formats.gzip_data import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
+from readmap.formats.gzip_points import Point, Points
 
 _INFLATE, _RESOLVE = Kernel("reads/parts", "inflate_part", grouped=True), Kernel("reads/parts", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")
@@ -53,9 +55,11 @@ def member_inflater() -> MemberInflater | None:
     if backend is None:
         return None
 
-    def inflate(file: io.FileIO, head: bytes, threads: int) -> Generator[memoryview, None, None]:
+    def inflate(
+        file: io.FileIO, head: bytes, threads: int, points: Points | None = None, begin: Point | None = None
+    ) -> Generator[memoryview, None, None]:
         with _Threads(backend, min(threads, MOST_THREADS)) as pool:
-            yield from _Members(file, head, pool).pieces()
+            yield from _Members(file, head, pool, points, begin).pieces()
 
     return inflate
 
@@ -74,6 +78,20 @@ class _Part:
     end: int
     farthest: int
     is_last: bool
+
+
+@dataclass(frozen=True)
+class _Making:
+    """The bytes of a part, which are being made.
+
+    Attributes:
+        bytes: of the part. at: the bit where the next block begins. window: the text in front of that, as far as it is
+            known; None where no block follows.
+    """
+
+    bytes: Future[Bytes]
+    at: int
+    window: Bytes | None
 
 
 class _Threads:
@@ -142,18 +160,25 @@ class _Threads:
 
 
 class _Members:
-    """The members of a file, one after the other; places are bits of the file from its first byte on."""
+    """The members of a file, one after the other; places are bits from the first byte on that is read of it."""
 
-    def __init__(self, file: io.FileIO, head: bytes, threads: _Threads) -> None:
-        """head: what has been read of the file."""
-        self._file, self._threads = file, threads
+    def __init__(
+        self, file: io.FileIO, head: bytes, threads: _Threads, points: Points | None, begin: Point | None
+    ) -> None:
+        """head: what has been read of the file. points: to be kept, of a file that is read from its first byte on.
+        begin: None for that byte; the file is at that of the point's block."""
+        self._file, self._threads, self._points = file, threads, points
         self._coming: deque[tuple[Bytes, int, Future[_Part]]] = deque()  # data, of which so many bytes are the part
         self._following = head + read_up_to(file, PART_BYTES - len(head))
         # What symbols mean: all bytes, and behind them the window, of which the last ones are known.
         self._meanings, self._known = np.concatenate([_LITERALS, np.zeros(_WINDOW, np.uint8)]), 0
-        self._resolved: deque[Future[Bytes]] = deque()
-        self._at = 8 * self._behind_header(self._following, 0)
-        self._size = self._checksum = 0
+        self._resolved: deque[_Making] = deque()
+        # Of the text: what has been given, and where the member begins, in bytes; there also of the file.
+        self._text = self._member_text = self._member = self._checksum = 0
+        if begin:
+            self._begin_at(begin)
+        else:
+            self._at = self._begin_member(self._following, 0)
 
     def pieces(self) -> Generator[memoryview, None, None]:
         """The contents of all. Raises Unusual where something is, or may be, wrong."""
@@ -169,14 +194,14 @@ class _Members:
                         self._threads.drop(part)
                     part = self._threads.inflate(data, self._at - begin, 8 * size)
                 _expect(part.end > part.begin >= 0 and part.farthest >= _WINDOW - self._known)
-                self._take(part)
                 self._at = begin + part.end
+                self._take(part)
                 if part.is_last:
                     yield from self._ready(0)
                     behind = self._behind_trailer(data, -(-part.end // 8))
                     is_ended = not data[behind:].any()
                     if not is_ended:
-                        self._at = begin + 8 * self._behind_header(data[behind : behind + PART_BYTES].tobytes(), behind)
+                        self._at = self._begin_member(data[behind : behind + PART_BYTES].tobytes(), begin // 8 + behind)
                 part = None
                 yield from self._ready(RESOLVED_AHEAD)
             if part is not None:
@@ -196,41 +221,65 @@ class _Members:
         """Go on behind a part."""
         # Before the symbols are dropped.
         tail = self._threads.bytes_of(part.symbols[-_WINDOW:], self._meanings)
-        self._resolved.append(self._threads.resolve(part, self._meanings))
-        self._meanings = np.concatenate([_LITERALS, self._meanings[len(_LITERALS) + len(tail) :], tail])
+        made = self._threads.resolve(part, self._meanings)
         self._known = min(self._known + len(part.symbols), _WINDOW)
+        self._meanings = np.concatenate([_LITERALS, self._meanings[len(_LITERALS) + len(tail) :], tail])
+        window = None if part.is_last else self._meanings[len(self._meanings) - self._known :]
+        self._resolved.append(_Making(made, self._at, window))
 
     def _ready(self, ahead: int) -> Generator[memoryview, None, None]:
         """The bytes of all parts but the last ones, which are being made."""
         while len(self._resolved) > ahead:
-            made = self._resolved.popleft().result()
+            making = self._resolved.popleft()
+            made = making.bytes.result()
             self._checksum = isal_zlib.crc32(made, self._checksum)
-            self._size += len(made)
+            self._text += len(made)
+            if self._points and making.window is not None and self._points.is_due(self._text):
+                place = self._text, making.at, self._member, self._member_text
+                self._points.add(Point(*place, self._checksum, zlib.compress(making.window.tobytes())))
             if len(made):
                 yield made.data
 
     def _behind_trailer(self, data: Bytes, at: int) -> int:
         """Where the trailer of the member ends, which is to be right; at: where it begins."""
         _expect(at + TRAILER.size <= len(data))
-        _expect(TRAILER.unpack(data[at : at + TRAILER.size].tobytes()) == (self._checksum, self._size & 0xFFFFFFFF))
-        self._size = self._checksum = self._known = 0
+        found = self._checksum, self._text - self._member_text & 0xFFFFFFFF
+        _expect(TRAILER.unpack(data[at : at + TRAILER.size].tobytes()) == found)
         return at + TRAILER.size
 
-    def _behind_header(self, data: bytes, begin: int) -> int:
-        """Where the header of a member ends, whose first byte is at `begin`; data: from there on."""
-        _expect(len(data) >= HEADER.size)
-        magic, method, flags = HEADER.unpack_from(data)
-        _expect(magic == GZIP_MAGIC and method == DEFLATE and not flags & RESERVED)
-        at = HEADER.size
-        if flags & HAS_EXTRA:
-            at += 2 + int.from_bytes(data[at : at + 2], "little")
-        for flag in (HAS_NAME, HAS_COMMENT):
-            if flags & flag:
-                at = data.find(0, at) + 1
-                _expect(at > 0)
-        at += 2 if flags & HAS_CHECKSUM else 0
-        _expect(at < len(data))
-        return begin + at
+    def _begin_at(self, point: Point) -> None:
+        """Go on at a point's block, whose first byte comes first."""
+        try:
+            window = np.frombuffer(point.inflated_window(), np.uint8)
+        except zlib.error:
+            raise Unusual from None
+        self._known, self._at = len(window), point.bit % 8
+        self._meanings[len(self._meanings) - len(window) :] = window
+        self._text, self._member_text, self._checksum = point.text, point.member_text, point.checksum
+
+    def _begin_member(self, data: bytes, place: int) -> int:
+        """The bit where the first block of a member begins, whose first byte is at `place`; data: from there on."""
+        self._member, self._member_text, self._checksum, self._known = place, self._text, 0, 0
+        if self._points:
+            self._points.at_member(place, self._text)
+        return 8 * (place + _header_bytes(data))
+
+
+def _header_bytes(data: bytes) -> int:
+    """Bytes of the header that the data begin with."""
+    _expect(len(data) >= HEADER.size)
+    magic, method, flags = HEADER.unpack_from(data)
+    _expect(magic == GZIP_MAGIC and method == DEFLATE and not flags & RESERVED)
+    at = HEADER.size
+    if flags & HAS_EXTRA:
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for flag in (HAS_NAME, HAS_COMMENT):
+        if flags & flag:
+            at = data.find(0, at) + 1
+            _expect(at > 0)
+    at += 2 if flags & HAS_CHECKSUM else 0
+    _expect(at < len(data))
+    return at
 
 
 def _expect(is_usual: bool) -> None:

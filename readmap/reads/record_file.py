@@ -22,7 +22,7 @@ class RecordFile:
     From the first record of FASTQ on that does not have four lines, the file is read as four_line_records gives it.
 
     name: what messages call the file.
-    taken: records that have been taken.
+    taken: records of the file that have been taken, or lie in front of the source.
     error: what is wrong behind them, once all of the file has been read that is to be.
     doubt: that something may be missing behind them, then.
     """
@@ -32,7 +32,7 @@ class RecordFile:
     ) -> None:
         """start: the first bytes of the source, already read. is_normalised: whether no record has other lines."""
         self.name = source.name
-        self.taken = 0
+        self.taken = source.first_record
         self.error: DataError | OSError | None = None
         self.doubt: UnmarkedEnd | None = None
         self._source = source

@@ -68,7 +68,7 @@ def run(
     said: first, in lines. pairs_only: called with whether some reads may have mates; raises UsageError where an option
     needs them.
     """
-    lanes = lanes_of(options)
+    lanes = lanes_of(options.lanes)
     layouts, header = check_files(options, lanes), options.output.header_lines()
     path = folder.find(options.index)
     refuse_inside(
@@ -99,13 +99,13 @@ def run(
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         pairs_only(reads.paired)
-        for line in said:
+        for line in (*said, *options.shards.in_words(reads.parts)):
             report.say(line)
         tell(path, index, options.index, options.ignore_alternates, report)
         sinks = list(outputs.values())
         with report.progress(options.output.shares_terminal) as show:
             types = kernel_types(index.suffixes)
-            files = files_of(lanes, options)
+            files = files_of(lanes, options.reads)
             if needs := sorting_needs(options.output, files, backend):
                 report.say(needs)
             for each in backends:
@@ -133,6 +133,7 @@ def run(
         named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
         named |= {name: printable(sink.name) for name, sink in outputs.items()}
         named |= {"codec": compression.used} if compression.used else {}
+        named |= options.shards.for_programs(reads.parts)
         told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
         report.finish(named | _record(summary, index, backends, loading) | told, [*sinks, *quality.outputs])
         warnings = [f"warning: {warning}" for warning in summary.warnings]
@@ -147,14 +148,14 @@ def run(
 
 def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> Learnt | None:
     """What is known of the reads by --learnt; raises what read_learnt and expect do."""
-    if options.learnt is None:
+    if options.shards.learnt is None:
         return None
-    known = read_learnt(options.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
+    known = read_learnt(options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
     groups = [lane.group for lane in lanes]
     if not lanes:  # learn asks for no read group
         groups = [options.output.group()]
         known = known.renamed(groups[0].field("LB") or "")
-    known.expect([group.field("LB") or "" for group in groups], options.learnt)
+    known.expect([group.field("LB") or "" for group in groups], options.shards.learnt)
     return known
 
 

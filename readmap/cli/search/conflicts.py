@@ -37,6 +37,14 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["read_groups"], lanes or sheet, "not with --lane or --sheet, which give each lane its own read group"),
         (["lane"], sheet, "not with --sheet, which names lanes too"),
         (["sample"], not sheet, "only with --sheet"),
+        (
+            ["given_shard"],
+            options.shards.table is None,
+            "only with --split TABLE, which readmap split makes: without it no record is found in the middle of a file, "
+            "and of gzip, bgzip's alone can be inflated from there",
+        ),
+        (["table"], options.shards.given_shard is None, "only with --shard I/N, which says what to take by it"),
+        (["collate"], options.shards.given_shard, "not with --shard, which takes FASTQ or FASTA"),
         (["lane", "sheet"], is_exact, "not with --exact, which takes one file"),
         (names_of(ExactOptions), not is_exact, "only with --exact"),
         (names_of(PairOptions), is_exact, "not with --exact, which takes every read for itself: leave it out"),
@@ -44,7 +52,11 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (names_of(RecordOptions), is_exact, "not with --exact, which reports all places (--max-hits)"),
         (names_of(TagOptions), is_exact, "not with --exact, which writes no tags of the reads"),
         (["learnt"], is_exact, "not with --exact, which learns nothing"),
-        (["insert_size"], options.learnt is not None, "not with --learnt, which knows it: give -I to readmap learn"),
+        (
+            ["insert_size"],
+            options.shards.learnt is not None,
+            "not with --learnt, which knows it: give -I to readmap learn",
+        ),
         (["unmapped"], is_exact, "not with --exact, whose tables hold what occurs nowhere (--count-only)"),
         (
             ["max_alternatives"],

@@ -29,7 +29,7 @@ def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
     Raises UsageError where files are none, too many, no reads, or those of another option, OSError where one cannot be
     read.
     """
-    files = files_of(lanes, options)
+    files = files_of(lanes, options.reads)
     if not files:
         raise UsageError("no reads: name their files, or --lane, or --sheet (readmap search --help says more)")
     _check_reads(files, options.index is not None)
@@ -77,6 +77,7 @@ def _check_outputs(options: Options, reads: Sequence[str]) -> None:
         raise UsageError(f"--unmapped {output.unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
     others = {"--unmapped": output.unmapped, "--metrics": metrics, "--report": page, "--json": options.report.json}
     refuse_inputs({"-o": output.path} | others, reads, "reads")
+    refuse_inputs({"-o": output.path} | others, filter(None, [options.shards.table]), "split")
     if not output.kind_name and not options.exact.count_only and is_unknown(output.path):
         expected = f"a name that ends with {', '.join(ENDINGS)}, or --format"
         raise UsageError(f"-o {output.path}: expected {expected}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from readmap.cli.common.wording import printable
-from readmap.cli.search.options import Options
+from readmap.cli.search.options import LaneOptions
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import open_bytes
 from readmap.formats.sam import ReadGroup, parse_read_group
@@ -38,12 +38,11 @@ class Lane:
         return Layout.TWO_FILES if len(self.files) > 1 else Layout.SINGLE
 
 
-def lanes_of(options: Options) -> list[Lane]:
+def lanes_of(given: LaneOptions) -> list[Lane]:
     """The lanes that --lane or --sheet name, in their order; none where neither is given.
 
     Raises UsageError where one is wrong, or two do not go together; DataError and OSError where a sheet cannot be read.
     """
-    given = options.lanes
     lanes = [_parse(text) for text in given.lane or ()]
     if given.sheet is not None:
         lanes += read_sheet(given.sheet, given.sample)
@@ -52,9 +51,9 @@ def lanes_of(options: Options) -> list[Lane]:
     return lanes
 
 
-def files_of(lanes: Sequence[Lane], options: Options) -> list[str]:
+def files_of(lanes: Sequence[Lane], named: Sequence[str] | None) -> list[str]:
     """The files of all lanes; without lanes, those that are named."""
-    return [file for lane in lanes for file in lane.files] or options.reads
+    return [file for lane in lanes for file in lane.files] or [*(named or ())]
 
 
 def _parse(text: str) -> Lane:

@@ -24,6 +24,7 @@ from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
+from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
@@ -347,6 +348,7 @@ class Options:
         default=None,
     )
     lanes: LaneOptions
+    shards: ShardOptions
     pairs: PairOptions
     index: str | None = option(
         "-x --index",
@@ -356,11 +358,6 @@ class Options:
     )
     no_check: bool = no_check_option("index")
     ignore_alternates: bool = flag("-j --ignore-alt", "Map to ALT contigs, which ref.fa.alt names, as to all others.")
-    learnt: str | None = option(
-        "--learnt",
-        "What readmap learn wrote of all reads, of which these are a part: nothing is learnt of them.",
-        "FILE",
-    )
     output: OutputOptions
     duplicates: DuplicateOptions
     quality: QualityOptions

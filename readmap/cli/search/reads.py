@@ -14,6 +14,7 @@ from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
+from readmap.reads.shards import FilePart
 from readmap.search.mapping import MappingSummary
 from readmap.search.stream import RunSummary
 
@@ -29,12 +30,14 @@ class OpenReads:
     header: lines to add to the output's: what is kept of theirs, and those of the options.
     comments: whether the comments of the reads are tags to write.
     alignments: the file, where it is BAM or CRAM.
+    parts: of each file, where a shard is mapped.
     """
 
     layouts: list[Layout]
     header: list[str]
     comments: bool
     alignments: AlignmentReads | None = None
+    parts: Sequence[FilePart] = ()
     _sources: list[ByteSource] = field(default_factory=list)
     _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -47,7 +50,8 @@ class OpenReads:
         """The part of the files' bytes that has been read; None where not all of them have a size."""
         taken = [source.taken() for source in ([self.alignments] if self.alignments else self._sources)]
         known = [one for one in taken if one]
-        return sum(read for read, _ in known) / sum(size for _, size in known) if known and all(taken) else None
+        whole = sum(size for _, size in known)
+        return sum(read for read, _ in known) / whole if whole and all(taken) else None
 
     def take(self) -> list[ByteSource] | AlignmentReads:
         """The alignments, or one source a file; closed by whoever reads them, in a thread of its own."""
@@ -76,10 +80,12 @@ def open_all(
     layouts: those of the lanes, or of the options. header: lines of the options. inflaters: what inflates the files.
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
-    reads, tags = OpenReads(layouts, [], options.tags.comments), options.tags.keep_tags
+    files, threads, tags = files_of(lanes, options.reads), options.resources.workers, options.tags.keep_tags
+    parts = options.shards.parts(files, layouts, threads, inflaters)
+    reads = OpenReads(layouts, [], options.tags.comments, parts=parts)
     with contextlib.ExitStack() as alignments, reads._unread:
-        for path in files_of(lanes, options):
-            source = open_reads(path, options.resources.workers, options.pairs.collate, inflaters)
+        for number, path in enumerate(files):
+            source = parts[number].open() if parts else open_reads(path, threads, options.pairs.collate, inflaters)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
                 reads.alignments = alignments.enter_context(source)

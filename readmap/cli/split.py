@@ -1,0 +1,102 @@
+"""readmap split: where the records of files begin, so that a search takes a part of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from readmap.backend.machine import available_processors
+from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outputs
+from readmap.cli.common.options import argument, command, option
+from readmap.cli.common.report import Report, ReportOptions
+from readmap.cli.common.resources import threads_option
+from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.search.lanes import Lane, files_of, lanes_of
+from readmap.cli.search.options import LaneOptions
+from readmap.errors import UsageError
+from readmap.formats.output import open_output
+from readmap.formats.words import counted
+from readmap.reads.split_table import SplitFile, SplitTable, expect_as_many
+from readmap.reads.splitting import split_files
+
+EXAMPLES = """[bold]Examples[/]
+  $ readmap split r1.fq.gz r2.fq.gz -o reads.split
+  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --split reads.split --shard 1/8 -o shard1.bam
+  $ readmap split --sheet lanes.csv --sample s1 -o s1.split"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of readmap split."""
+
+    named_reads: list[str] | None = argument(  # noqa: RUF009
+        "READS", "FASTQ or FASTA (plain, gzip or bgzip), or two files of pairs.", default=None
+    )
+    path: str = option("-o --output", "The table.", "TABLE", default=...)
+    lanes: LaneOptions
+    threads: int | None = threads_option()
+    report: ReportOptions
+
+
+@command
+def split(context: typer.Context, options: Options) -> None:
+    """Make a table of where reads begin, by which readmap search --shard takes a part of them.
+
+    The files are inflated once, and stay as they are: a table has a record's place about every 16 MB of text, and what
+    inflating gzip from there needs.
+    """
+    lanes = lanes_of(options.lanes)
+    files = files_of(lanes, options.named_reads)
+    _refuse_conflicts(context, options, lanes, files)
+    with Report(context.obj, options.report) as report, open_output(options.path) as output:
+        warnings: list[str] = []
+        with report.progress() as show:
+
+            def progress(records: int, read: int, size: int) -> None:
+                show(f"{records:,} records", read / size if size else None)
+
+            found = split_files(files, options.threads or available_processors(), progress, warnings.append)
+        _expect_mates(found, files, lanes)
+        table = SplitTable(options.path, found).to_bytes()
+        output.write(table)
+        told = [{"name": printable(each.name), "records": each.records, "text_bytes": each.text} for each in found]
+        record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": told}
+        report.finish(record, [output])
+        for warning in warnings:
+            report.say(f"warning: {warning}")
+        for each in found:
+            report.say(f"{printable(each.name)}: {counted(each.records, 'record')}, {in_bytes(each.text)} of text")
+        report.say(f"the table has {in_bytes(len(table))}; {report.cost()}")
+
+
+def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[Lane]) -> None:
+    """Raise DataError where two files of a lane have not as many records."""
+    begin = 0
+    for count in [len(lane.files) for lane in lanes] or [len(files)]:
+        if count == 2:
+            expect_as_many(files[begin : begin + 2], found[begin : begin + 2])
+        begin += count
+
+
+def _refuse_conflicts(context: typer.Context, options: Options, lanes: list[Lane], files: list[str]) -> None:
+    refuse(
+        context,
+        [
+            (["named_reads"], lanes, "not with --lane or --sheet, which name files of reads"),
+            (["lane"], options.lanes.sheet is not None, "not with --sheet, which names lanes too"),
+            (["sample"], options.lanes.sheet is None, "only with --sheet"),
+        ],
+    )
+    if not files:
+        raise UsageError("no reads: name their files, or --lane, or --sheet (readmap split --help says more)")
+    if "-" in files:
+        raise UsageError("a part of standard input cannot be read by itself: name files")
+    if not lanes and len(files) > 2:
+        raise UsageError(
+            f"{len(files)} files of reads are given, and a lane has one, or two of pairs: --lane names each"
+        )
+    outputs = {"-o": options.path, "--json": options.report.json}
+    refuse_inputs(outputs, files, "reads")
+    refuse_same_outputs(outputs, {})

@@ -1,0 +1,83 @@
+"""The text of a file that was split, from any of its records on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.errors import DataError
+from readmap.formats.gzip_data import Inflaters
+from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.text_range import TextRange, open_range
+from readmap.reads import cutting
+from readmap.reads.bad_records import read_name
+from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.record_starts import record_starts
+from readmap.reads.split_table import SplitFile
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """A file, and what its table has of it.
+
+    threads, inflaters: what inflates the records, as open_bytes has them; where they begin, is looked for by the host.
+    """
+
+    path: str
+    file: SplitFile
+    threads: int
+    inflaters: Inflaters
+
+    def records(self, first: int, last: int) -> TextRange:
+        """The text of the records [first, last), by their numbers from 0, open.
+
+        Behind the last one of the file its end is read too. Raises DataError where the file is not as it was, and
+        OSError.
+        """
+        begin, end = (self._offset_of(first), self._offset_of(last)) if first < last else (0, 0)
+        is_last, point = first < last == self.file.records, self.file.point_before(begin)
+        source = open_range(self.path, begin, end, is_last, point, self.threads, self.inflaters)
+        source.first_record = first
+        return source
+
+    def cut_beside_mates(self, record: int) -> int:
+        """A cut that divides no mates, where those are side by side: in front of a record, or of that before it."""
+        if record in (0, self.file.records):
+            return record
+        for mark in range(self.file.mark_before(record - 1), -1, -1):
+            first, begin = self.file.marks[mark].tolist()
+            names = self._names(first, begin, record)
+            # A row of one name may begin in front of the mark.
+            if not first or names[0] != names[record - first - 1]:
+                break
+        return int(first + cutting.cut_beside_mates(names.__getitem__, record - first, len(names)))
+
+    def _names(self, first: int, begin: int, last: int) -> list[bytes]:
+        """Those of the records from `first`, whose text begins at `begin`, to `last`."""
+        end = self._offset_of(last + 1)
+        with self._range(begin, end) as source:
+            starts = np.concatenate([*record_starts(source, first)]).tolist()
+        text = bytearray(end - begin)
+        with self._range(begin, end) as source:
+            source.readinto(memoryview(text))
+        records = (text[at:to] for at, to in zip(starts, [*starts[1:], len(text)], strict=True))
+        return [read_name(bytes(record).lstrip(LINE_BREAKS).split(b"\n", 1)[0]) for record in records]
+
+    def _offset_of(self, record: int) -> int:
+        """Where the text of a record begins; behind the last one, where the file's text ends."""
+        file = self.file
+        if record in (0, file.records):
+            return file.text if record else 0
+        mark = file.mark_before(record)
+        number, begin = file.marks[mark].tolist()
+        end = int(file.marks[mark + 1, 1]) if mark + 1 < len(file.marks) else file.text
+        with self._range(begin, end) as source:
+            for starts in record_starts(source, number):
+                if record < number + len(starts):
+                    return int(begin + starts[record - number])
+                number += len(starts)
+        raise DataError(f"{self.path}, record {number + 1}: expected {file.records:,} records, found no more")
+
+    def _range(self, begin: int, end: int) -> TextRange:
+        return open_range(self.path, begin, end, False, self.file.point_before(begin), self.threads, HOST_INFLATERS)

@@ -1,0 +1,421 @@
+"""Shards: whatever the file, their texts one behind the other are its text, and each has whole records of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import itertools
+import random
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bgzf_examples import EOF_BLOCK, blocked
+from chunk_examples import allocate
+from examples import random_bases
+
+from readmap.errors import DataError
+from readmap.formats.compression import ByteSource
+from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
+from readmap.reads import members, record_starts, split_table, splitting
+from readmap.reads.chunks import Chunk, Layout, read_chunks
+from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.shards import FilePart, Shard, parts_of
+from readmap.reads.split_table import SplitFile, SplitTable, read_table
+from readmap.reads.split_text import SplitText
+
+DRAW = random.Random(5)
+
+
+def fastq(count: int, longest: int = 120, break_: str = "\n", name: str = "read{0}") -> bytes:
+    """Records of any length, empty ones among them; qualities may begin with '@'."""
+    records = []
+    for number in range(count):
+        bases = random_bases(DRAW, DRAW.randrange(longest))
+        qualities = "".join(DRAW.choices("@+IF#", k=len(bases)))
+        records += [f"@{name.format(number, number // 2)} x", bases, "+", qualities]
+    return "".join(line + break_ for line in records).encode()
+
+
+def in_lines(text: bytes) -> bytes:
+    """The same reads of FASTQ with three lines a sequence, and blank lines in front of some."""
+    lines = text.decode().splitlines()
+    records = []
+    for header, bases, plus, qualities in zip(*(lines[k::4] for k in range(4)), strict=True):
+        third = len(bases) // 3
+        parts = [text[at : at + third or None] for text in (bases, qualities) for at in (0, third, 2 * third)]
+        records += (
+            ["\n" * DRAW.randrange(3) + header, *parts[:3], plus, *parts[3:]] if third else [header, "", plus, ""]
+        )
+    return "\n".join(records).encode()
+
+
+def fasta(count: int) -> bytes:
+    parts = []
+    for number in range(count):
+        bases = random_bases(DRAW, DRAW.randrange(200))
+        parts += [f">r{number} > x", *(bases[at : at + 60] for at in range(0, len(bases), 60))]
+    return "\r\n".join(parts).encode()
+
+
+TEXT = fastq(6000)
+TEXTS = {
+    "lengths": TEXT,
+    "CRLF": fastq(1000, break_="\r\n"),
+    "no end": TEXT[:-1],
+    "lines": in_lines(fastq(600)),
+    "some lines": fastq(900) + in_lines(fastq(300)) + b"\n" + fastq(500),
+    "blank lines": b"\n\r\n" + fastq(700) + b"\n\n\n",
+    "FASTA": b"\n" + fasta(2000),
+    "a record": b"@a\nACGT\n+\nIIII",
+    "nothing": b"",
+}
+
+
+def flushed(data: bytes, level: int = 6) -> bytes:
+    made = zlib.compressobj(level, zlib.DEFLATED, 31)
+    return b"".join(
+        made.compress(data[at : at + 7000]) + made.flush(zlib.Z_FULL_FLUSH) for at in range(0, len(data), 7000)
+    ) + (made.flush())
+
+
+def in_members(data: bytes) -> bytes:
+    cuts = [0, len(data) // 90, len(data) // 90, len(data) // 3, len(data) // 2, len(data)]
+    return b"".join(gzip.compress(data[a:b]) for a, b in itertools.pairwise(cuts)) + bytes(500)
+
+
+WRITERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "bgzip": lambda data: blocked(data, 5000),
+    "one member, stored": lambda data: gzip.compress(data, 0),
+    "one member, level 1": lambda data: gzip.compress(data, 1),
+    "one member, level 9": lambda data: gzip.compress(data, 9),
+    "one member, flushed": flushed,
+    "members": in_members,
+    "bgzip and members": lambda data: blocked(data[:60_000], 3000)[: -len(EOF_BLOCK)] + gzip.compress(data[60_000:]),
+}
+
+
+@pytest.fixture(autouse=True)
+def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "PART_BYTES", 80_000)
+    monkeypatch.setattr(splitting, "SPACING", 30_000)
+    monkeypatch.setattr(record_starts, "BUFFER_BYTES", 20_000)
+    monkeypatch.setattr(record_starts, "SOME_RECORDS", 17)
+
+
+def split(*paths: Path, threads: int = 2) -> tuple[SplitFile, ...]:
+    """What the table has of them, written and read again."""
+    files = splitting.split_files([*map(str, paths)], threads, lambda records, read, size: None, lambda line: None)
+    table = paths[0].with_name("table")
+    table.write_bytes(SplitTable("table", files).to_bytes())
+    return read_table(str(table)).files
+
+
+def parts(
+    shard: Shard, paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[Layout] = (Layout.SINGLE,)
+) -> list[FilePart]:
+    texts = [SplitText(str(path), file, 2, HOST_INFLATERS) for path, file in zip(paths, files, strict=True)]
+    return parts_of(shard, texts, layouts)
+
+
+def read_all(source: ByteSource) -> bytes:
+    with source:
+        found, target = b"", bytearray(9999)
+        while count := source.readinto(memoryview(target)):
+            found += target[:count]
+    return found
+
+
+def released(chunks: Iterator[Chunk]) -> None:
+    for chunk in chunks:
+        chunk.release()
+
+
+def names(text: bytes) -> list[bytes]:
+    return [line for line in text.split(b"\n") if line.startswith((b"@read", b">r", b"@a"))]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(WRITERS[writer](TEXTS[name]))
+    (file,) = split(path)
+    assert (file.records, file.text) == (len(names(TEXTS[name])), len(TEXTS[name]))
+    for count in (1, 2, 7):
+        texts = []
+        for number in range(1, count + 1):
+            (part,) = parts(Shard(number, count), [path], [file])
+            assert (part.first, part.last) == (file.records * (number - 1) // count, file.records * number // count)
+            texts.append(read_all(part.open()))
+            assert len(names(texts[-1])) == part.last - part.first
+        assert b"".join(texts) == TEXTS[name]
+
+
+@pytest.mark.parametrize("inflaters", [HOST_INFLATERS, NO_INFLATERS])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> None:
+    """Whether the host has kernels or not; a table made with them is read without them."""
+    path, draw = tmp_path / "file", random.Random(writer)
+    path.write_bytes(WRITERS[writer](TEXT))
+    (file,) = split(path)
+    assert len(file.marks) > 9
+    assert file.points is None or len(file.points) > (1 if writer == "bgzip and members" else 2)
+    text = SplitText(str(path), file, 4, inflaters)
+    whole = names(TEXT)
+    cuts = sorted(draw.choices(range(file.records + 1), k=12))
+    for first, last in itertools.pairwise(cuts):
+        source = text.records(first, last)
+        assert source.first_record == first
+        assert names(read_all(source)) == whole[first:last]
+
+
+def test_points_of_one_member(tmp_path: Path) -> None:
+    """It is not inflated from its begin on, and its end is held against its checksum."""
+    path, data = tmp_path / "file", gzip.compress(TEXT)
+    path.write_bytes(data)
+    (file,) = split(path)
+    assert file.points is not None
+    assert len(file.points) > 3
+    assert not any(point.is_member for point in file.points[1:])
+    for size in (1000, 80_000):
+        path.write_bytes(bytes(size) + data[size:])
+        (part,) = parts(Shard(3, 3), [path], [file])
+        assert TEXT.endswith(read_all(part.open()))
+    path.write_bytes(data[:-8] + bytes(4) + data[-4:])
+    with pytest.raises(DataError, match="corrupt"):
+        read_all(parts(Shard(3, 3), [path], [file])[0].open())
+
+
+def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one member it has its begin alone, which suffices."""
+    path = tmp_path / "file"
+    path.write_bytes(gzip.compress(TEXT))
+    monkeypatch.setattr(splitting, "HOST_INFLATERS", NO_INFLATERS)
+    (file,) = split(path)
+    assert file.points is not None
+    assert [point.is_member for point in file.points] == [True]
+    texts = [read_all(parts(Shard(number, 2), [path], [file])[0].open()) for number in (1, 2)]
+    assert b"".join(texts) == TEXT
+
+
+def test_threads_do_not_matter(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.gz", tmp_path / "2.bgz"
+    first.write_bytes(gzip.compress(TEXT))
+    second.write_bytes(blocked(TEXT))
+    tables = [SplitTable("", split(first, second, threads=threads)).to_bytes() for threads in (1, 2, 9)]
+    assert tables[0] == tables[1] == tables[2]
+
+
+def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[Layout]) -> list[tuple[int, int, list[bytes]]]:
+    """Of each chunk of a shard: its lane, the number of its first record, and the names of its reads by files."""
+    sources = [part.open() for part in parts(shard, paths, split(*paths), layouts)]
+    found = []
+    for chunk in read_chunks(sources, allocate, 50_000, 100, 2, layout=layouts):
+        found.append((chunk.lane, chunk.first_record, [name for part in chunk.parts for name in names(part.tobytes())]))
+        chunk.release()
+    return found
+
+
+def test_pairs_stay_pairs(tmp_path: Path) -> None:
+    """Of files with reads of other lengths, compressed by others."""
+    paths = [tmp_path / "1.fq", tmp_path / "2.fq.gz"]
+    paths[0].write_bytes(fastq(1001, 200))
+    paths[1].write_bytes(gzip.compress(fastq(1001, 30)))
+    seen = 0
+    for number in range(1, 8):
+        for _, first, mates in chunks(Shard(number, 7), paths, [Layout.TWO_FILES]):
+            assert first == seen
+            assert (
+                mates[: len(mates) // 2]
+                == mates[len(mates) // 2 :]
+                == [b"@read%d x" % k for k in range(first, first + len(mates) // 2)]
+            )
+            seen += len(mates) // 2
+    assert seen == 1001
+
+
+def test_interleaved(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.fq"
+    path.write_bytes(fastq(1002, name="read{1}"))
+    found = [chunks(Shard(number, 4), [path], [Layout.INTERLEAVED]) for number in range(1, 5)]
+    assert [sum(len(reads) for _, _, reads in each) for each in found] == [250, 250, 250, 252]
+    together = [name for each in found for _, _, reads in each for name in reads]
+    assert together == [b"@read%d x" % (k // 2) for k in range(1002)]
+
+
+@pytest.mark.parametrize("text", ["FASTQ", "FASTA", "lines"])
+def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
+    """In a row of a name the first and the second are mates: no cut divides them, wherever the row begins."""
+    path, draw = tmp_path / "mixed", random.Random(8)
+    rows = [
+        (number, length)
+        for number in range(400)
+        for length in [draw.choice((1, 1, 2, 2, 2, 3, 4, 700 if number == 99 else 2))]
+    ]
+    records = [number for number, length in rows for _ in range(length)]
+    bases = "ACGT" * 9
+    if text == "FASTA":
+        data = "".join(f">r{k}/{at % 2 + 1}\n{bases}\n" for at, k in enumerate(records)).encode()
+    else:
+        data = "".join(f"@read{k}\n{bases}\n+\n{bases}\n" for k in records).encode()
+    path.write_bytes(in_lines(data) if text == "lines" else data)
+    (file,) = split(path)
+    begins = dict.fromkeys(np.cumsum([0, *(length for _, length in rows[:-1])]).tolist())
+    middles = {begin + at for begin, (_, length) in zip(begins, rows, strict=True) for at in range(1, length, 2)}
+    for count in (2, 7, 60):
+        found = [parts(Shard(number, count), [path], [file], [Layout.ADJACENT])[0] for number in range(1, count + 1)]
+        cuts = [part.first for part in found]
+        assert [part.last for part in found] == [*cuts[1:], file.records]
+        assert not middles & {*cuts}
+        assert all(0 <= file.records * k // count - cut <= 1 for k, cut in enumerate(cuts))
+
+
+def test_lanes(tmp_path: Path) -> None:
+    """Shards go on from lane to lane; all lanes are there, and may be empty."""
+    layouts = [Layout.TWO_FILES, Layout.SINGLE, Layout.SINGLE]
+    paths = [tmp_path / name for name in ("1.fq", "2.fq", "empty.fq", "3.fa.gz")]
+    for path in paths[:2]:
+        path.write_bytes(fastq(30))
+    paths[2].write_bytes(b"")
+    paths[3].write_bytes(gzip.compress(fasta(200)))
+    found = [chunks(Shard(number, 5), paths, layouts) for number in range(1, 6)]
+    reads = [[sum(len(names) for lane, _, names in each if lane == one) for one in range(3)] for each in found]
+    assert reads == [[60, 0, 16], [0, 0, 46], [0, 0, 46], [0, 0, 46], [0, 0, 46]]
+
+
+def test_more_shards_than_records(tmp_path: Path) -> None:
+    path = tmp_path / "few.fq.gz"
+    path.write_bytes(gzip.compress(fastq(3)))
+    (file,) = split(path)
+    found = [parts(Shard(number, 10), [path], [file])[0] for number in range(1, 11)]
+    texts = [read_all(part.open()) for part in found]
+    assert b"".join(texts) == gzip.decompress(path.read_bytes())
+    assert sum(map(bool, texts)) == 3
+
+
+def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
+    path, layout = tmp_path / "cut.fa.gz", [Layout.INTERLEAVED]
+    path.write_bytes(gzip.compress(fasta(2001)))
+    (file,) = split(path)
+    sources = [part.open() for part in parts(Shard(3, 3), [path], [file], layout)]
+    with pytest.raises(DataError, match=r"has 2,001 records, an odd number: record 2001 \(r2000\) has no mate"):
+        released(read_chunks(sources, allocate, 1 << 20, layout=layout))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (gzip.compress(TEXT)[:-3000], "unexpected end of the compressed data"),
+        (blocked(TEXT)[:-3000], "unexpected end of the compressed data"),
+        (gzip.compress(TEXT)[:-8] + bytes(8), "the gzip data are corrupt"),
+        (gzip.compress(TEXT) + b"more", "4 bytes that are not gzip"),
+        (TEXT[:-20], "record 6000: expected a header with '@', bases, a line with '+'"),
+        (TEXT + b"@a\nACGT\n+\nIII\n", "record 6001: expected a header with '@'"),
+        (in_lines(fastq(100)) + b"\nx\n" + fastq(5), "record 101: expected a header with '@'"),
+        (b"@" + b"A" * 20_000_000, "record 1: expected a header with '@'"),
+        (b"ACGT\n", "expected reads, FASTQ's '@' or FASTA's '>' at the start, found 'A'"),
+        (b"CRAM" + bytes(100), "is BAM or CRAM: expected FASTQ or FASTA"),
+        (blocked(b"BAM\1" + bytes(100)), "is BAM or CRAM: expected FASTQ or FASTA"),
+    ],
+)
+def test_files_that_are_not_split(tmp_path: Path, data: bytes, message: str) -> None:
+    good, path = tmp_path / "good", tmp_path / "file"
+    good.write_bytes(TEXT)
+    path.write_bytes(data)
+    for threads in (1, 8):
+        with pytest.raises(DataError) as raised:
+            split(good, path, threads=threads)
+        assert message in str(raised.value)
+        assert str(path) in str(raised.value)
+
+
+def test_blocks_without_their_end(tmp_path: Path) -> None:
+    path, warnings = tmp_path / "file", list[str]()
+    path.write_bytes(blocked(TEXT)[: -len(EOF_BLOCK)])
+    (file,) = splitting.split_files([str(path)], 2, lambda records, read, size: None, warnings.append)
+    assert "BGZF's end-of-file block is missing, which some programs do not write" in warnings[0]
+    for number, is_last in ((1, False), (2, True)):
+        told: list[str] = []
+        (part,) = parts(Shard(number, 2), [path], [file])
+        released(read_chunks([part.open()], allocate, 1 << 20, warn=told.append))
+        assert bool(told) == is_last
+
+
+def test_mates_are_as_many(tmp_path: Path) -> None:
+    paths = [tmp_path / "1.fq", tmp_path / "2.fq"]
+    paths[0].write_bytes(fastq(20))
+    paths[1].write_bytes(fastq(19))
+    with pytest.raises(DataError, match=r"2.fq has 19 records, and .*1.fq 1 more"):
+        parts(Shard(1, 2), paths, split(*paths), [Layout.TWO_FILES])
+
+
+def test_a_file_that_has_changed_since(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(gzip.compress(TEXT))
+    table = SplitTable("table", split(path))
+    assert table.find(str(path)) is table.files[0]
+    data = path.read_bytes()
+    for changed in (data[:-1], data[:-1] + b"x", b"x" + data[1:], gzip.compress(TEXT[:-7])):
+        path.write_bytes(changed)
+        with pytest.raises(DataError, match=r"table is not the table of .*file, as it is now: it was made of .*file"):
+            table.find(str(path))
+
+
+def test_text_that_is_not_as_it_was(tmp_path: Path) -> None:
+    """Its first and last bytes are those of before."""
+    path = tmp_path / "file"
+    path.write_bytes(TEXT)
+    (file,) = split(path)
+    path.write_bytes(TEXT[:-40_000])
+    with pytest.raises(DataError, match=r"ends before the place|expected 6,000 records"):
+        read_all(parts(Shard(2, 2), [path], [file])[0].open())
+    path.write_bytes(TEXT + b"@x\nA\n+\nI\n")
+    with pytest.raises(DataError, match="expected the end of the file, found more"):
+        read_all(parts(Shard(2, 2), [path], [file])[0].open())
+
+
+def test_tables_that_are_none(tmp_path: Path) -> None:
+    path, table = tmp_path / "file", tmp_path / "table"
+    path.write_bytes(gzip.compress(TEXT))
+    split(path)
+    data = table.read_bytes()
+    np.savez(tmp_path / "other", np.arange(3))
+    place = data.index(b'"records": 6000')
+    wrong_tables = {
+        "cut": data[:-50],
+        "cut in front": data[10:],
+        "nothing": b"",
+        "text": b"a table\n",
+        "other arrays": (tmp_path / "other.npz").read_bytes(),
+        "altered": data[: place + 11] + b"9" + data[place + 12 :],
+    }
+    for wrong_data in wrong_tables.values():
+        table.write_bytes(wrong_data)
+        with pytest.raises(DataError, match=r"table: no table of readmap split, or a damaged one: "):
+            read_table(str(table))
+    with pytest.raises(OSError, match="none"):
+        read_table(str(tmp_path / "none"))
+
+
+def test_a_table_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(TEXT)
+    split(path)
+    monkeypatch.setattr(split_table, "VERSION", 3)
+    with pytest.raises(DataError, match="has format version 1, expected 3: readmap split makes it anew"):
+        read_table(str(tmp_path / "table"))
+
+
+def test_no_altered_byte_is_fatal(tmp_path: Path) -> None:
+    """What is not seen is in no content: times, and sizes that stand twice."""
+    path, table = tmp_path / "file", tmp_path / "table"
+    path.write_bytes(gzip.compress(TEXT))
+    files, data, draw = split(path), table.read_bytes(), random.Random(3)
+    for at in draw.choices(range(len(data)), k=300):
+        table.write_bytes(data[:at] + bytes([data[at] ^ draw.randrange(1, 256)]) + data[at + 1 :])
+        with contextlib.suppress(DataError):
+            assert SplitTable("", read_table(str(table)).files).to_bytes() == SplitTable("", files).to_bytes()
