@@ -49,7 +49,7 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == (f"readmap {readmap.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["index", "search", "map", "markdup", "info", "compile"])
+@pytest.mark.parametrize("command", ["index", "search", "map", "split", "markdup", "info", "compile"])
 def test_help_fits_a_terminal_and_gives_examples(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

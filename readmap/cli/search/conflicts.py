@@ -40,8 +40,8 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (
             ["given_shard"],
             options.shards.table is None,
-            "only with --split TABLE, which readmap split makes: without it no record is found in the middle of a file, "
-            "and of gzip, bgzip's alone can be inflated from there",
+            "only with --split TABLE, which readmap split makes: without it no record is found in the middle of a "
+            "file, and of gzip, bgzip's alone can be inflated from there",
         ),
         (["table"], options.shards.given_shard is None, "only with --shard I/N, which says what to take by it"),
         (["collate"], options.shards.given_shard, "not with --shard, which takes FASTQ or FASTA"),
