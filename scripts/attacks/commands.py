@@ -26,6 +26,7 @@ VALUES += (
     "0x10",
     "1,1",
     "400,60",
+    "1/2",
     "300,30,900,20",
     "5,200",
     "0.8",
@@ -75,7 +76,7 @@ OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
         "-T --batch-reads -t --device --sort-memory --xa-share --unmapped --json --gpu-memory --index-format --level "
-        "--lane --sheet --sample -x --optical-distance --barcode-tag --metrics --report --multiqc",
+        "--lane --sheet --sample --split --shard -x --optical-distance --barcode-tag --metrics --report --multiqc",
         "-p --smart-pairing --collate -P -S --sort -a -Y -M -5 -C --replace-rg --exact --count-only --no-prefix-table "
         "-q --markdup --remove-duplicates --duplicate-type --barcode-name",
     ),
@@ -88,6 +89,7 @@ OPTIONS = {
         "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
         "--grouped --remove-duplicates --duplicate-type -q",
     ),
+    "split": ("--lane --sheet --sample -t --json", "-q"),
     "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),
     "compare": (
         "--memory --checkpoint --mode --match --mismatch --gap-first --gap-extend --strand --format --json -t",
@@ -263,6 +265,7 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("search CRAM", _cram),
     ("markdup", _markdup),
     ("mem", _mem),
+    ("split", _one("split", "in.fq", inputs.fastq, "in.fq")),
     ("index", _one("index", "in.fa", inputs.reference, "in.fa")),
     ("index --database", _one("index", "in.fa", inputs.proteins, "--database", "in.fa")),
     ("compare", _one("compare", "in.fa", inputs.reference, "in.fa", "other.fa")),

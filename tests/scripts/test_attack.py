@@ -148,13 +148,13 @@ def test_nothing_is_found_of_jobs(attack: Script, tmp_path: Path, name: str, job
             "hung",
         ),
         (
-            ["commands", "--cases", "2", "--seed", "3", "--first", "29"],
+            ["commands", "--cases", "2", "--seed", "3", "--first", "15"],
             "from readmap.search.mapping import Mapping; Mapping.rest = lambda self: iter(())",
             "commands, search FASTQ",
             "lost",
         ),
         (
-            ["commands", "--cases", "6", "--seed", "1", "--first", "180"],
+            ["commands", "--cases", "6", "--seed", "1", "--first", "160"],
             "from readmap.formats.output import Output; Output.abort = lambda self: None",
             "commands, search CRAM",
             "half-written",
