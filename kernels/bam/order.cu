@@ -40,17 +40,29 @@ KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i
         i64 record = order[item], length = lengths[record];
         u8* behind = sorted + new_ends[item] - tail;
         copy_by_group(bytes + ends[record] - length, length, behind - length);
-        for (i64 i = group_lane(); i < tail; i += GROUP_WIDTH) behind[i] = (u8)(numbers[record] >> 8 * i);
+        if (tail && group_lane() == 0) put_number(behind, (u32)numbers[record]);
     }
 }
 
 // An item is a record: the number behind it counts from the first fragment of all batches on.
 KERNEL void number_fragments(i64 begin, i64 end, u8* bytes OF(some), const i64* ends OF(items), i64 first, i64 tail) {
     FOR_EACH(record, begin, end) {
-        u8* number = bytes + ends[record] - tail;
-        i64 value = first;
-        for (i64 i = 0; i < tail; ++i) value += (i64)number[i] << 8 * i;
-        for (i64 i = 0; i < tail; ++i) number[i] = (u8)(value >> 8 * i);
+        u8* tag = bytes + ends[record] - tail;
+        put_number(tag, (u32)(first + number_of(tag)));
+    }
+}
+
+// An item is a record of a sorted file in which fragments kept their numbers: from now on that stands behind it. fragments: of
+// the file. is_wrong: it has no such number, or does not belong behind the record in front of it.
+KERNEL void hold_records(i64 begin, i64 end, u8* bytes OF(some), const i64* ends OF(items), i64 contigs, i64 fragments,
+                         i64 tail, u64* keys OF(items), u8* is_wrong OF(items)) {
+    FOR_EACH(item, begin, end) {
+        i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, held = ends[item] - start;
+        const u8* tag = bytes + ends[item] - tail;
+        keys[item] = coordinate_key({bytes + start}, contigs);
+        is_wrong[item] = held < FIELDS + tail || !is_number(tag) || number_of(tag) >= (u64)fragments ||
+                         (item && keys[item] < coordinate_key({bytes + before}, contigs));
+        put_u32(bytes + start, (u32)(held - tail - 4));
     }
 }
 

@@ -13,8 +13,11 @@ from readmap.backend.compilation.declarations import constant
 #: Of a fragment, as kernels/bam/marking.cuh has them.
 DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/marking.cuh", "OPTICAL")
 
-#: Bytes of the number of a record's fragment, int64, and those by which a record grows that is told its kind.
-TAIL, TYPE_TAG_BYTES = 8, constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+#: Bytes of the number of a record's fragment, a tag, and those by which a record grows that is told its kind.
+TAIL, TYPE_TAG_BYTES = constant("bam/marking.cuh", "NUMBER_TAG_BYTES"), constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+
+#: Fragments that can be numbered.
+MOST_FRAGMENTS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,19 @@ class Marking:
         marks: uint8 [fragments], DUPLICATE and OPTICAL.
         tail: TAIL, or 0 where records have no number behind them, or are to keep it.
         is_removed: whether duplicates are left out. has_type: whether they get the tag DT.
+        is_kept: whether nothing is marked, and the number stays, as the tag ZF.
     """
 
     marks: Array
     tail: int
     is_removed: bool = False
     has_type: bool = False
+    is_kept: bool = False
+
+    @property
+    def most_growth(self) -> int:
+        """Bytes by which a record is longer at most where it is written."""
+        return 0 if self.is_kept else (TYPE_TAG_BYTES if self.has_type else 0) - self.tail
 
 
 class Marker(Protocol):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import ANY_MARK, count_marked
+from readmap.backend.marks import ANY_MARK, count_marked, list_marked
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.marking import TAIL
 
 _KEYS = Kernel("bam/order", "key_records")
-_NUMBER = Kernel("bam/order", "number_fragments")
+_NUMBER, _HOLD = Kernel("bam/order", "number_fragments"), Kernel("bam/order", "hold_records")
 _LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records", grouped=True)
 
 #: Bits of a key below those of the contig: position and strand.
@@ -73,6 +73,21 @@ def sort_records(
 def number_fragments(run: SortedRecords, first: int, backend: Backend) -> None:
     """Have the numbers behind the records count from the first fragment of all batches on; first: that of the run's."""
     backend.launch(_NUMBER, len(run.ends), bytes=run.bytes, ends=run.ends, first=first, tail=TAIL)
+
+
+def hold_sorted(
+    records: Array, ends: Array, contigs: int, fragments: int, backend: Backend
+) -> tuple[SortedRecords, int | None]:
+    """Records of a file in order, held as before they were written, and the first one that is none, None without one.
+
+    records: uint8, which are changed. ends: int64, where each ends. contigs: of the header. fragments: of the file, of
+    which the records have kept the numbers as tags.
+    """
+    keys, is_wrong = backend.empty(len(ends), np.uint64), backend.empty(len(ends), np.uint8)
+    shape = {"contigs": contigs, "fragments": fragments, "tail": TAIL}
+    backend.launch(_HOLD, len(ends), bytes=records, ends=ends, **shape, keys=keys, is_wrong=is_wrong)
+    wrong = backend.to_host(list_marked(is_wrong, ANY_MARK, backend)[:1]).tolist()
+    return SortedRecords(records, keys, ends), wrong[0] if wrong else None
 
 
 def order_lengths(lengths: Array, order: Array, backend: Backend, tail: int = 0) -> Array:

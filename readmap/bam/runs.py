@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.marking import TYPE_TAG_BYTES, Marking, unmarked
+from readmap.bam.marking import Marking, unmarked
 from readmap.bam.memory import Memory
 from readmap.formats.faults import naming
 
@@ -222,7 +222,7 @@ class Runs:
         held = [np.ascontiguousarray(run.keys[begin:end], dtype) for run, begin, end in parts]
         records, key_bytes = sum(map(len, held)), dtype.itemsize
         size = sum(int(run.borders[end] - run.borders[begin]) for run, begin, end in parts)
-        size += records * ((TYPE_TAG_BYTES if marking.has_type else 0) - marking.tail)
+        size += records * marking.most_growth
         keys, placed, written = np.empty(records, dtype), np.empty(records, np.int64), np.empty(1, np.int64)
         with self._source(parts) as bytes_begin:
             buffer = self._pieces.take(size)

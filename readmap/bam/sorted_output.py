@@ -23,7 +23,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.device_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.marking import Marker, Marking, unmarked
-from readmap.bam.order import SortedRecords
+from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.runs import Keys, Piece, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
@@ -60,6 +60,16 @@ class Observer(Protocol):
 def scratch_folder(path: str) -> str:
     """Where what memory does not hold goes of an output: $TMPDIR, else beside it."""
     return os.environ.get("TMPDIR") or os.path.dirname(os.path.realpath(path))
+
+
+def hold_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
+    """Give a run to an output, which may hold it on the device."""
+    if output.from_device:
+        backend.synchronize()
+        output.hold(run, lambda: None)
+    else:
+        output.begin_run(host_keys(run, backend), backend.to_host(run.ends))
+        output.write(backend.to_host(run.bytes))
 
 
 class SortedOutput(ByteSink):

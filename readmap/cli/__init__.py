@@ -31,6 +31,7 @@ COMMANDS = {
     "scan": "readmap.cli.scan.command",
     "split": "readmap.cli.split",
     "markdup": "readmap.cli.markdup",
+    "merge": "readmap.cli.merge",
     "info": "readmap.cli.info",
     "compile": "readmap.cli.compile",
 }

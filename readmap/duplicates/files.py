@@ -15,8 +15,8 @@ from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.bam.blocks import block_codec
 from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import format_for
-from readmap.bam.order import SortedRecords, SortOrder, host_keys, sort_records
-from readmap.bam.sorted_output import BamIndex, SortedOutput
+from readmap.bam.order import SortOrder, sort_records
+from readmap.bam.sorted_output import BamIndex, SortedOutput, hold_run
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
@@ -133,21 +133,11 @@ def mark_file(
         described = duplicates.table.describe(*given, backend.to_device(firsts))
         run = sort_records(*given, contigs, backend, described.numbers)
         duplicates.take(described, run)
-        _put(run, output, backend)
+        hold_run(run, output, backend)
         seen += len(lengths)
         if progress:
             progress(seen)
     return seen
-
-
-def _put(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
-    """Give a run to the output."""
-    if output.from_device:
-        backend.synchronize()
-        output.hold(run, lambda: None)
-    else:
-        output.begin_run(host_keys(run, backend), backend.to_host(run.ends))
-        output.write(backend.to_host(run.bytes))
 
 
 def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Array, Places, Places]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.bam.marking import MOST_FRAGMENTS
 from readmap.bam.tags import text_number
 from readmap.errors import UsageError
 from readmap.formats.header import Group
@@ -134,13 +135,28 @@ class FragmentTable:
 
     def add(self, described: Described) -> int:
         """Take the fragments of the next batch; the number of its first one."""
-        backend, first = self.backend, self.count
+        backend, first = self.backend, self._count(len(described.rows))
         self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
-        self.count += len(described.rows)
         is_held = self._most_held is None or self.count <= self._most_held
         self._rows.append(described.rows if is_held else backend.to_host(described.rows).copy())
         if self.has_barcodes:
             self._barcodes.append(described.barcodes if is_held else backend.to_host(described.barcodes).copy())
+        return first
+
+    def restore(self, rows: NDArray[np.int64], barcodes: NDArray[np.uint64], counters: NDArray[np.int64]) -> int:
+        """Take all fragments that another table had, on the host; the number of the first one."""
+        first = self._count(len(rows))
+        self.counters += counters
+        self._rows.append(rows)
+        if self.has_barcodes:
+            self._barcodes.append(barcodes)
+        return first
+
+    def _count(self, more: int) -> int:
+        """Count so many; the number of the first one. Raises UsageError where they cannot be numbered."""
+        first, self.count = self.count, self.count + more
+        if self.count > MOST_FRAGMENTS:
+            raise UsageError(f"--markdup: more than {MOST_FRAGMENTS:,} fragments")
         return first
 
     def take(self, backend: Backend) -> tuple[Array, Array]:

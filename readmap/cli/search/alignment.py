@@ -56,6 +56,7 @@ class AlignmentMode:
         self._reporting = options.records.reporting()
         self._summary = MappingSummary()
         self._duplicates, self._survey, self._learnt = duplicates, survey, learnt
+        self._marked = None if options.duplicates.for_merge else duplicates
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
@@ -103,7 +104,7 @@ class AlignmentMode:
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
-        lines += duplicates_in_words(self._duplicates)
+        lines += duplicates_in_words(self._marked)
         if summary.too_short:
             lines.append(f"{summary.too_short:,} reads are too short to reach the score {self._scoring.min_score} (-T)")
         if summary.replaced:
@@ -130,7 +131,7 @@ class AlignmentMode:
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": _sizes_for_programs(summary),
-            **duplicates_for_programs(self._duplicates),
+            **duplicates_for_programs(self._marked),
         }
 
 

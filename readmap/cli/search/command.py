@@ -25,6 +25,7 @@ from readmap.cli.search.output import compression_of, open_outputs, sorting_need
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.shards import KeptFragments
 from readmap.formats.header import program_name
 from readmap.index import folder
 from readmap.index.index import Index
@@ -85,7 +86,8 @@ def run(
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
     rules, backends = options.duplicates.rules(), options.resources.open_backends()
     backend = backends[0]  # that of what is sorted, compressed or counted on a device
-    duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else None
+    kept = KeptFragments(rules, backend) if options.duplicates.for_merge else None
+    duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else kept
     survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
     if options.exact.is_exact:
         mode: ExactMode | AlignmentMode = ExactMode(options, index)
@@ -128,6 +130,8 @@ def run(
         reads.account(summary)
         if duplicates or survey:
             sinks[0].finish()  # until then no duplicates are known, nor the counts of what is written
+        if kept:
+            kept.write(outputs["fragments"])
         if duplicates and "metrics" in outputs:
             outputs["metrics"].write(duplicates.metrics(report.command_line).encode())
         named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
@@ -163,7 +167,7 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
     """The rooms whose kernels are needed."""
     others = {
         "bam": options.format is Format.BAM,
-        "duplicates": options.duplicates.is_marked,
+        "duplicates": options.duplicates.is_marked or options.duplicates.for_merge,
         "qc": is_surveyed,
     }
     return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]

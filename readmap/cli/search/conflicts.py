@@ -100,8 +100,21 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         (["page", "multiqc"], not output.sort, "only with --sort, whose records are counted as they are written"),
         (
             ["optical_distance", "duplicate_type", "barcode_tag", "metrics"],
-            not options.duplicates.is_marked,
+            not options.duplicates.is_marked and not options.duplicates.for_merge,
             "only with --markdup or --remove-duplicates",
+        ),
+        (
+            ["for_merge"],
+            not output.sort
+            or output.order is SortOrder.QUERYNAME
+            or kind is not Kind.BAM
+            or output.path in (None, "-"),
+            "only with --sort by coordinate and -o out.bam",
+        ),
+        (
+            ["markdup", "remove_duplicates", "optical_distance", "duplicate_type", "metrics", "page", "multiqc"],
+            options.duplicates.for_merge,
+            "not with --for-merge, behind which readmap merge does that for all shards",
         ),
         (
             ["duplicate_type"],

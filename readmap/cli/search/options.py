@@ -25,6 +25,7 @@ from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
+from readmap.duplicates.shards import ENDING
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
@@ -226,6 +227,11 @@ class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
     """What becomes of duplicates on the way of a search."""
 
     panel: ClassVar = "Duplicates, as Picard MarkDuplicates finds them; with --sort"
+
+    for_merge: bool = flag(
+        "--for-merge",
+        f"Of a shard: leave duplicates to readmap merge, for which FILE{ENDING} is written beside -o FILE.",
+    )
 
     @property
     def is_marked(self) -> bool:

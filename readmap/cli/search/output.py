@@ -20,6 +20,7 @@ from readmap.cli.common.report import STANDARD_OUTPUT
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.kinds import BINARY, Kind
 from readmap.cli.search.options import SMALLER_LEVEL, CodecName, Options, OutputOptions
+from readmap.duplicates.shards import ENDING
 from readmap.errors import BackendError, UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
@@ -66,7 +67,8 @@ def open_outputs(
     marker: Marker | None = None,
     observers: Sequence[Observer] = (),
 ) -> Iterator[dict[str, ByteSink]]:
-    """The outputs by their names in the record: that of the records, then those of --unmapped and --metrics, if given.
+    """The outputs by their names in the record: that of the records, then those of --unmapped, --for-merge
+    and --metrics, if given.
 
     marker: knows which records of the first are duplicates. observers: hear of them.
 
@@ -78,6 +80,8 @@ def open_outputs(
         outputs = {"output": stack.enter_context(open_sink(output.path, output.kind, reference, backend, *to_sort))}
         if output.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
+        if options.duplicates.for_merge:
+            outputs["fragments"] = stack.enter_context(open_output(f"{output.path}{ENDING}"))
         if options.duplicates.metrics is not None:
             outputs["metrics"] = stack.enter_context(open_output(options.duplicates.metrics))
         yield outputs

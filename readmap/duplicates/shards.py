@@ -1,0 +1,149 @@
+"""Sorted shards of one run -> one file: what decides duplicates travels in a file beside each shard, not its records.
+
+search --for-merge   s1.bam, s1.bam.fragments   records with the numbers of their fragments; of these, what they are
+                     s2.bam, s2.bam.fragments
+merge                all fragments -> duplicates; then the records, marked on their way
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Backend
+from readmap.bam.marking import TAIL, Marking
+from readmap.bam.order import hold_sorted, number_fragments
+from readmap.bam.sorted_output import SortedOutput, hold_run
+from readmap.duplicates.fragments import FRAGMENT_WORDS
+from readmap.duplicates.marker import Duplicates
+from readmap.errors import DataError, UsageError
+from readmap.formats.output import ByteSink
+from readmap.reads.alignment_reads import AlignmentReads
+
+#: Of the file beside a shard; and the format of such files.
+ENDING, FORMAT = ".fragments", 1
+
+
+class KeptFragments(Duplicates):
+    """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
+
+    def marking(self, backend: Backend) -> Marking:
+        """That the numbers stay."""
+        return Marking(backend.empty(0, np.uint8), TAIL, is_kept=True)
+
+    def write(self, output: ByteSink) -> None:
+        """Write all fragments that have come."""
+        table, backend = self.table, self._backend
+        with backend.own_stream():
+            rows, barcodes = (backend.to_host(array) for array in table.take(backend))
+        arrays = {"rows": rows, "barcodes": barcodes, "counters": table.counters, "format": np.array(FORMAT)}
+        arrays["barcode_tag"] = np.array(table.barcode_tag or "")
+        with zipfile.ZipFile(_Stream(output), "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+class _Stream(io.RawIOBase):
+    """An output as a file that is written from front to back."""
+
+    def __init__(self, output: ByteSink) -> None:
+        super().__init__()
+        self._output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._output.write(data)
+        return len(data)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What decides about the fragments of a shard.
+
+    Attributes:
+        path: of the shard. barcode_tag: by which its fragments were told apart, None for none.
+        rows, barcodes, counters: as FragmentTable has them.
+    """
+
+    path: str
+    rows: NDArray[np.int64]
+    barcodes: NDArray[np.uint64]
+    counters: NDArray[np.int64]
+    barcode_tag: str | None
+
+
+def read_fragments(path: str) -> Shard:
+    """What is beside a shard; raises DataError where it is no such file, and OSError."""
+    beside = path + ENDING
+    try:
+        with open(beside, "rb") as file, np.load(file, allow_pickle=False) as held:
+            if int(held["format"]) != FORMAT:
+                raise DataError(f"{beside}: expected format {FORMAT}, found {int(held['format'])}")
+            shard = Shard(
+                path,
+                held["rows"],
+                held["barcodes"],
+                held["counters"],
+                str(held["barcode_tag"]) or None,
+            )
+    except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
+        raise DataError(f"{beside}: expected what readmap search --for-merge has written") from None
+    if shard.rows.ndim != 2 or shard.rows.shape[1] != FRAGMENT_WORDS:
+        raise DataError(f"{beside}: expected what readmap search --for-merge has written")
+    return shard
+
+
+def expect_one_run(shards: Sequence[Shard], headers: Sequence[Sequence[str]]) -> None:
+    """Raise UsageError where shards are not of one run: their headers are the same but for @PG."""
+    first = _without_programs(headers[0])
+    for shard, header in zip(shards, headers, strict=True):
+        if _without_programs(header) != first:
+            raise UsageError(f"{shard.path} has another header than {shards[0].path}: expected shards of one run")
+        if shard.barcode_tag != shards[0].barcode_tag:
+            found = f"{shard.barcode_tag or 'none'}, and {shards[0].barcode_tag or 'none'} with {shards[0].path}"
+            raise UsageError(f"{shard.path} was searched with --barcode-tag {found}")
+
+
+def merge_shard(
+    reads: AlignmentReads,
+    shard: Shard,
+    output: SortedOutput,
+    duplicates: Duplicates,
+    backend: Backend,
+    progress: Callable[[int], None],
+) -> int:
+    """Give the records of a shard to an output that sorts, and its fragments to those whose duplicates it marks; how
+    many records there are.
+
+    Raises DataError where a record is none of the shard, and what reading and writing raise.
+    """
+    first, seen = duplicates.table.restore(shard.rows, shard.barcodes, shard.counters), 0
+    for records in reads.records(backend.chunk_bytes):
+        if len(records) == 0:
+            continue  # the first one is broken: what follows is the error
+        begin, end = int(records.starts[0]), int(records.starts[-1])
+        data, ends = backend.upload([records.bytes[begin:end].copy()]), backend.to_device(records.starts[1:] - begin)
+        run, wrong = hold_sorted(data, ends, len(reads.contigs), len(shard.rows), backend)
+        if wrong is not None:
+            expected = (
+                "expected records in order, with their fragments' numbers as the tag ZF, as --for-merge writes them"
+            )
+            raise DataError(f"{reads.name}, record {seen + wrong + 1}: {expected}")
+        number_fragments(run, first, backend)
+        hold_run(run, output, backend)
+        seen += len(records)
+        progress(len(records))
+    return seen
+
+
+def _without_programs(header: Sequence[str]) -> list[str]:
+    return [line for line in header if not line.startswith("@PG")]
