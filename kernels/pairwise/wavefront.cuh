@@ -43,10 +43,11 @@ struct Region {
     SpecialLines lines;
     u16* cells OF(some);  // where each cell's scores come from, if that is wanted
     i32 rows, columns;
-    i32 row_step;     // a multiple of a strip's rows, or no less than all rows
-    i32 column_step;  // CHUNK + wavefront_width or more
-    i32 rows_below;   // of the matrix below the region
-    bool blank_left;  // whether nothing is aligned in the column before
+    i32 row_step;       // a multiple of a strip's rows, or no less than all rows
+    i32 column_step;    // CHUNK + wavefront_width or more
+    i32 rows_below;     // of the matrix below the region
+    i32 columns_right;  // of it right of the region
+    bool blank_left;    // whether nothing is aligned in the column before
 };
 
 struct Found {
@@ -387,7 +388,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
     HOST_DEVICE i64 bound(i32 begin, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
-        i64 columns = region.columns - maximum(begin - WIDTH + 1, 0);
+        i64 columns = (i64)region.columns - maximum(begin - WIDTH + 1, 0) + region.columns_right;
         return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
     }
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import open_backend
+from readmap.backend import Gpus, open_backends
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.comparison import compare_all
+from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Scores, Settings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences, checked
@@ -71,6 +72,7 @@ def compare(
     pruning: bool = True,
     memory: int | None = None,
     device: str = "auto",
+    gpus: Gpus = 1,
     threads: int | None = None,
 ) -> Comparison:
     """The first of the best local alignments of two sequences of any length, as `readmap compare` finds it.
@@ -78,15 +80,15 @@ def compare(
     gap_first, gap_extend: penalties of a gap's first letter, and of each further one.
     strand: of the query: forward, reverse, or both, of which the better one is reported.
     score_only: no alignment, only its score and end. pruning, memory: see Settings; they change no result.
-    device, threads: as the command's.
+    device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
     Raises DataError where a sequence has what is no nucleotide, UsageError for options that are none.
     """
     if strand not in tuple(Strand):
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
     settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
     sides = _sequences("query", query), _sequences("target", target)
-    backend = open_backend(device, threads)
-    (results,) = compare_all(*sides, settings, Strand(strand), backend, lambda done, total: None)
+    with Crew(open_backends(device, gpus, threads)) as crew:
+        (results,) = compare_all(*sides, settings, Strand(strand), crew, lambda done, total: None)
     return _of_result(*results)
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from itertools import pairwise
 
-from readmap.backend import Backend, open_backend
+import numpy as np
+
+from readmap.backend import Backend, Gpus, open_backends
 from readmap.errors import UsageError
-from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import Bytes, Integers, Letters, letters_of_array, letters_of_texts
+from readmap.pairwise.alignments import PairAlignments, joined
+from readmap.pairwise.crew import Crew
+from readmap.pairwise.letters import Bytes, Integers, array_of_texts, lengths_of, letters_of_array
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import Mode, Scores
 
-#: Texts, or all letters behind each other, uint8, and where each sequence begins in them and the last one ends, int64.
-Sequences = Iterable[str | bytes] | tuple[Bytes, Integers]
+#: All letters behind each other, uint8, and where each sequence begins in them and the last one ends, int64.
+Given = tuple[Bytes, Integers]
+
+#: Texts, or the same as arrays.
+Sequences = Iterable[str | bytes] | Given
 
 
 def align_pairs(
@@ -26,6 +34,7 @@ def align_pairs(
     mode: str = "local",
     score_only: bool = False,
     device: str = "auto",
+    gpus: Gpus = 1,
     threads: int | None = None,
 ) -> PairAlignments:
     """The alignment of query i with target i, for all of them, as arrays of the host in their order.
@@ -45,19 +54,35 @@ def align_pairs(
     gap_first, gap_extend: what the first letter of a gap costs, and every other one; equal for linear gaps.
     mode: local, global, or semiglobal: all of the query with any part of the target.
     score_only: without starts and CIGARs, in less time.
-    device, threads: as of `Aligner`.
+    device, threads: as of `Aligner`. gpus: how many, or the numbers of some, or "all".
 
     Raises UsageError where the numbers of queries and targets differ or an argument is none of these, BackendError
     where the device cannot be used.
     """
     chosen = _mode(mode)
     scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
-    backend = open_backend(device, threads)
-    sides = _letters(queries, backend), _letters(targets, backend)
-    if len(sides[0]) != len(sides[1]):
-        raise UsageError(f"expected as many targets as queries, found {len(sides[1])} and {len(sides[0])}")
-    scores.expect_room(sides[0].lengths, sides[1].lengths, chosen)
-    return align_letters(*sides, scores, chosen, backend, score_only).on_host(backend)
+    with Crew(open_backends(device, gpus, threads)) as crew:
+        return align_arrays(_array(queries), _array(targets), scores, chosen, score_only, crew)
+
+
+def align_arrays(
+    queries: Given, targets: Given, scores: Scores, mode: Mode, score_only: bool, crew: Crew
+) -> PairAlignments:
+    """The alignments, on the host, of which each device makes a part with about as many cells."""
+    rows, columns = (lengths_of(offsets, len(letters)) for letters, offsets in (queries, targets))
+    if len(rows) != len(columns):
+        raise UsageError(f"expected as many targets as queries, found {len(columns)} and {len(rows)}")
+    scores.expect_room(rows, columns, mode)
+
+    def align(first: int, end: int, backend: Backend) -> PairAlignments:
+        given, others = (letters_of_array(*_part(side, first, end), backend) for side in (queries, targets))
+        return align_letters(given, others, scores, mode, backend, score_only).on_host(backend)
+
+    cells = np.cumsum(rows * columns)
+    cuts = {int(cells.searchsorted(cells[-1] * number / len(crew))) for number in range(1, len(crew)) if len(cells)}
+    bounds = [0, *sorted(cuts - {0}), len(cells)]
+    parts = list(crew.divide(partial(align, first, end) for first, end in pairwise(bounds)))
+    return joined(parts) if len(parts) > 1 else parts[0]
 
 
 def _mode(name: str) -> Mode:
@@ -67,7 +92,14 @@ def _mode(name: str) -> Mode:
         raise UsageError(f"mode is {name}, expected one of {', '.join(Mode)}") from None
 
 
-def _letters(sequences: Sequences, backend: Backend) -> Letters:
+def _array(sequences: Sequences) -> Given:
     if isinstance(sequences, tuple) and len(sequences) == 2 and not isinstance(sequences[0], str | bytes):
-        return letters_of_array(*sequences, backend)
-    return letters_of_texts(sequences, backend)
+        return sequences
+    return array_of_texts(sequences)
+
+
+def _part(side: Given, first: int, end: int) -> Given:
+    """The sequences from `first` to before `end`."""
+    letters, offsets = side
+    own = offsets[first : end + 1]
+    return letters[own[0] : own[-1]], own - own[0]

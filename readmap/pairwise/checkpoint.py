@@ -14,24 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Array, Backend
+from readmap.backend import Array
 from readmap.errors import DataError
 from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.grid import Grid, Slab, Steps
+from readmap.pairwise.grid import Slab, Steps
 from readmap.pairwise.matrix import CHUNK, Best, Matrix
-from readmap.pairwise.sweep import Borders, SpecialLines, Swept
+from readmap.pairwise.shares import Kept, no_slab
+from readmap.pairwise.sweep import SpecialLines, Swept
 
 _STATE, _RESULT = "state.npz", "alignment.npz"
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """How far a sweep has come: its slabs, the borders below the last, the highest score and the first best cell."""
+    """How far a sweep has come: its slabs, the rows below the last, the highest score and the first best cell."""
 
     steps: Steps
-    slabs: list[Slab]
+    slabs: int
     row_h: Array
     row_f: Array
     most: int
@@ -39,7 +40,10 @@ class Resumed:
 
 
 class Checkpoint:
-    """A folder with a file a slab, and one that says how many are whole; in the end, with the alignment alone."""
+    """A folder with a file a slab, and one that says how many are whole; in the end, with the alignment alone.
+
+    All arrays are of the whole matrix, however many devices have shares of it, and on the host.
+    """
 
     def __init__(self, folder: Path, matrix: Matrix, keeps: bool) -> None:
         """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
@@ -48,7 +52,7 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
 
     def alignment(self) -> PairAlignments | None:
-        """The alignment, on the device, if the comparison was made. Raises DataError where it is another's."""
+        """The alignment, on the host, if the comparison was made. Raises DataError where it is another's."""
         if not (path := self._folder / _RESULT).exists():
             return None
         with _kept(path) as kept:
@@ -58,26 +62,24 @@ class Checkpoint:
             count = _in_range(ends[0], 0, self._matrix.rows + self._matrix.columns)
             found = {name: _array(kept, name, np.int64, 1) for name in _PLACES}
             scores, operations = _array(kept, "scores", np.int32, 1), _array(kept, "operations", np.uint32, count)
-            arrays = found | {"scores": scores, "operation_ends": ends, "operations": operations}
-            return PairAlignments(**{name: self._matrix.backend.to_device(array) for name, array in arrays.items()})
+            return PairAlignments(**found, scores=scores, operation_ends=ends, operations=operations)
 
     def load(self) -> Resumed | None:
-        """The state that is kept, on the device; None where there is none. Raises DataError where it is another's."""
+        """The state that is kept; None where there is none. Raises DataError where it is another's."""
         if not (path := self._folder / _STATE).exists():
             return None
-        matrix, backend = self._matrix, self._matrix.backend
+        matrix = self._matrix
         with _kept(path) as state:
             self._expect(str(state["name"]))
             steps = Steps(*map(int, _array(state, "steps", np.int64, 3)))
             if steps.row % matrix.strip or steps.slab % matrix.strip:
-                raise DataError(f"{self._folder}: expected work of {backend.name}, found that of another device")
+                raise DataError(f"{self._folder}: expected work of {matrix.backend.name}, found that of another device")
             self._expect_steps(steps)
             count = _in_range(_array(state, "slabs", np.int64), 1, -(-matrix.rows // steps.slab))
             most = _in_range(_array(state, "most", np.int64), 0, int(np.iinfo(np.int32).max))
             first = self._first(_array(state, "first", np.int64, 3), min(count * steps.slab, matrix.rows))
-            row_h, row_f = (backend.to_device(_array(state, row, np.int32, matrix.columns)) for row in _ROWS)
-        slabs = [self._slab(number, steps) for number in range(count)]
-        return Resumed(steps, slabs, row_h, row_f, most, first)
+            row_h, row_f = (_array(state, row, np.int32, matrix.columns) for row in _ROWS)
+            return Resumed(steps, count, row_h, row_f, most, first)
 
     def _expect_steps(self, steps: Steps) -> None:
         """Raise ValueError where no grid has these steps."""
@@ -97,31 +99,30 @@ class Checkpoint:
             _in_range(first[2], least, self._matrix.columns - 1 if score else -1),
         )
 
-    def _slab(self, number: int, steps: Steps) -> Slab:
-        matrix, backend = self._matrix, self._matrix.backend
-        none = backend.empty((0, 0), np.int32)
+    def slab(self, number: int, steps: Steps) -> Slab:
+        """A slab that is kept. Raises DataError where it is none."""
+        matrix = self._matrix
         with _kept(self._folder / _file(number)) as kept:
             if not self._keeps:
-                return Slab(none, none, Swept(None, 0, SpecialLines(none, none, none, none)))
+                return no_slab()
             rows, columns = min(steps.slab, matrix.rows - number * steps.slab), matrix.columns
             above, across = (rows - 1) // steps.row, (columns - 1) // steps.column
             shapes = ((above, columns), (above, columns), (across, rows + 1), (across, rows))
             lines = (_array(kept, name, np.int32, *shape) for name, shape in zip(_KEPT, shapes, strict=True))
-            swept = Swept(None, 0, SpecialLines(*map(backend.to_device, lines)))
-            above_h, above_f = (backend.to_device(_array(kept, name, np.int32, columns)) for name in _ABOVE)
+            swept = Swept(None, 0, SpecialLines(*lines))
+            above_h, above_f = (_array(kept, name, np.int32, columns) for name in _ABOVE)
             return Slab(above_h, above_f, swept)
 
-    def save(self, grid: Grid, borders: Borders, most: int, first: Best) -> None:
-        """Keep the grid's last slab, and where the sweep is behind it."""
-        host, number = self._matrix.backend.to_host, len(grid.slabs) - 1
-        _write(self._folder / _file(number), _arrays(grid.slabs[-1], self._matrix.backend) if self._keeps else {})
-        steps = grid.steps.slab, grid.steps.row, grid.steps.column
-        state = {"name": self._name, "steps": steps, "slabs": number + 1, "most": most, "first": first}
-        _write(self._folder / _STATE, state | {"row_h": host(borders.row_h), "row_f": host(borders.row_f)})
+    def save(self, number: int, steps: Steps, kept: Kept, most: int, first: Best) -> None:
+        """Keep a slab, and where the sweep is behind it."""
+        _write(self._folder / _file(number), _arrays(kept.slab) if self._keeps else {})
+        state = {"name": self._name, "steps": (steps.slab, steps.row, steps.column), "slabs": number + 1}
+        rows = {"row_h": kept.row_h, "row_f": kept.row_f}
+        _write(self._folder / _STATE, state | rows | {"most": most, "first": first})
 
     def finish(self, alignment: PairAlignments) -> None:
         """Keep the alignment, and nothing else."""
-        _write(self._folder / _RESULT, vars(alignment.on_host(self._matrix.backend)) | {"name": self._name})
+        _write(self._folder / _RESULT, vars(alignment) | {"name": self._name})
         for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:
             path.unlink(missing_ok=True)
 
@@ -176,9 +177,8 @@ _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
 _PLACES = ("query_starts", "query_ends", "target_starts", "target_ends")
 
 
-def _arrays(slab: Slab, backend: Backend) -> dict[str, Any]:
-    swept = {name: backend.to_host(getattr(slab.swept.lines, name)) for name in _KEPT}
-    return swept | {"above_h": backend.to_host(slab.above_h), "above_f": backend.to_host(slab.above_f)}
+def _arrays(slab: Slab) -> dict[str, Any]:
+    return vars(slab.swept.lines) | {"above_h": slab.above_h, "above_f": slab.above_f}
 
 
 @contextlib.contextmanager

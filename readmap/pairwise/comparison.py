@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
+from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Mode, Scheme, Settings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -50,7 +52,7 @@ class _Cells:
 
 
 def compare_all(
-    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, backend: Backend, progress: Progress
+    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, crew: Crew, progress: Progress
 ) -> Iterator[Results]:
     """The local alignment of every query with every target, one at a time, checked.
 
@@ -66,7 +68,7 @@ def compare_all(
             own = settings
             if settings.checkpoint:
                 own = replace(settings, checkpoint=settings.checkpoint / f"{i + 1}-{j + 1}")
-            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), backend, cells)
+            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), crew, cells)
 
 
 def _compare_long(
@@ -74,7 +76,7 @@ def _compare_long(
     target: Sequences,
     settings: Settings,
     numbers: tuple[int, int],
-    backend: Backend,
+    crew: Crew,
     cells: _Cells,
 ) -> Results:
     """The better alignment of one query, on its strands, with one target; numbers: theirs."""
@@ -85,7 +87,7 @@ def _compare_long(
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
             kept = settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}")
             own, taken_up = replace(settings, checkpoint=kept), kept if kept.exists() else taken_up
-        alignments = aligners.align_long(query.letters, target.letters, own, backend, cells.report)
+        alignments = aligners.align_long(query.letters, target.letters, own, crew, cells.report)
         cells.add(len(query.letters) * len(target.letters))
         found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
     try:
@@ -104,7 +106,7 @@ def compare_pairs(
     settings: Settings,
     mode: Mode,
     strand: Strand,
-    backend: Backend,
+    crew: Crew,
     progress: Progress,
 ) -> Iterator[Results]:
     """The alignments of query i with target i, in batches, checked.
@@ -114,16 +116,32 @@ def compare_pairs(
     """
     expect_partners(queries, targets)
     settings.scores.expect_room(queries.lengths, targets.lengths, mode)
-    scores, score_only = settings.scores, settings.score_only
     cells = _Cells(cells_of(queries, targets, strand, in_pairs=True), progress)
-    for first, end in _batches(queries, targets):
-        part = targets.part(first, end)
-        found = []
-        for is_reverse, query in _ways(queries.part(first, end), strand).items():
-            alignments = aligners.align_batch(query, part, scores, mode, backend, score_only)
-            cells.add(int(query.lengths @ part.lengths))
-            found.append(_results(query, part, is_reverse, alignments, score_only, (first, first)))
-        yield _checked(found, scores, mode)
+    works = (
+        partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
+        for pairs in _batches(queries, targets, len(crew))
+    )
+    for results in crew.divide(works):
+        cells.add(int(results.queries.lengths @ results.targets.lengths) * strand.rows)
+        yield results
+
+
+def _compare_batch(
+    queries: Sequences,
+    targets: Sequences,
+    pairs: tuple[int, int],
+    settings: Settings,
+    mode: Mode,
+    strand: Strand,
+    backend: Backend,
+) -> Results:
+    """The better alignments of some pairs, from the first to before the last, on their strands."""
+    scores, score_only, (first, end) = settings.scores, settings.score_only, pairs
+    part, found = targets.part(first, end), []
+    for is_reverse, query in _ways(queries.part(first, end), strand).items():
+        alignments = aligners.align_batch(query, part, scores, mode, backend, score_only)
+        found.append(_results(query, part, is_reverse, alignments, score_only, (first, first)))
+    return _checked(found, scores, mode)
 
 
 def _ways(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
@@ -181,15 +199,19 @@ def _choose(chosen: NDArray[np.bool_], these: PairAlignments, those: PairAlignme
     return PairAlignments(**{name: np.where(chosen, vars(those)[name], vars(these)[name]) for name in others}, **ends)
 
 
-def _batches(queries: Sequences, targets: Sequences) -> Iterator[tuple[int, int]]:
-    """First pairs and ends of batches that keep to the limits; a pair too large for one has it for itself."""
-    letters = queries.lengths + targets.lengths
-    limits = ((letters, BATCH_LETTERS), (queries.lengths * targets.lengths, BATCH_CELLS))
+def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[tuple[int, int]]:
+    """First pairs and ends of batches that keep to the limits; a pair too large for one has it for itself.
+
+    No batch has more than a device's part of all pairs, or of all cells.
+    """
+    letters, cells = queries.lengths + targets.lengths, queries.lengths * targets.lengths
+    limits = ((letters, BATCH_LETTERS), (cells, min(BATCH_CELLS, -(-int(cells.sum()) // devices))))
     sums = [(np.concatenate([[0], np.cumsum(values)]), most) for values, most in limits]
+    most_pairs = min(BATCH_PAIRS, -(-len(queries) // devices))
     first = 0
     while first < len(queries):
         ends = [int(sum.searchsorted(sum[first] + most, "right")) - 1 for sum, most in sums]
-        end = max(first + 1, min(first + BATCH_PAIRS, len(queries), *ends))
+        end = max(first + 1, min(first + most_pairs, len(queries), *ends))
         yield first, end
         first = end
 

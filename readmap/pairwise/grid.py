@@ -7,7 +7,6 @@ and no crossing points. Tiles that the way back does not come to are never looke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from readmap.backend import Array, Backend
@@ -28,6 +27,15 @@ class Steps:
     slab: int
     row: int
     column: int
+
+    def fitted(self, slab: int, share: int, strip: int, least: int) -> Steps:
+        """Steps for slabs of so many rows and shares of so many columns, which tiles divide evenly: larger tiles.
+
+        Slabs of a device that waits for others are no larger than tiles ask for. least: columns of a tile.
+        """
+        above, across = max(slab // self.row, 1), max(share // self.column, 1)
+        row = -(-max(slab // above, self.row) // strip) * strip
+        return Steps(above * row, row, max(-(-share // across), least))
 
 
 def steps_within(matrix: Matrix, rows: int, columns: int, memory: int, slab: int) -> Steps:
@@ -91,13 +99,13 @@ class Grid:
         return first, Borders(own_h, own_f, left_h[: height + 1], left_e[:height])
 
 
-def sweep_slabs(
-    matrix: Matrix, grid: Grid, borders: Borders, best: Array | None = None, prunes: bool = False
-) -> Iterator[Slab]:
-    """The slabs of a region, from the one behind those that the grid has; they are the caller's to keep."""
-    rows, steps = len(borders.left_e), grid.steps
-    for begin in range(len(grid.slabs) * steps.slab, rows, steps.slab):
-        part = borders.rows(begin, min(begin + steps.slab, rows))
-        above = matrix.backend.copy(borders.row_h), matrix.backend.copy(borders.row_f)
-        first = Cell(grid.origin.row + begin, grid.origin.column)
-        yield Slab(*above, sweep(matrix, first, part, steps.row, steps.column, best, prunes))
+def sweep_slab(
+    matrix: Matrix, grid: Grid, borders: Borders, number: int, best: Array | None = None, prunes: bool = False
+) -> Slab:
+    """A slab of a region, by its number, once those before it are swept; it is the caller's to keep."""
+    rows, slab = len(borders.left_e), grid.steps.slab
+    begin = number * slab
+    part = borders.rows(begin, min(begin + slab, rows))
+    above = matrix.backend.copy(borders.row_h), matrix.backend.copy(borders.row_f)
+    first = Cell(grid.origin.row + begin, grid.origin.column)
+    return Slab(*above, sweep(matrix, first, part, grid.steps.row, grid.steps.column, best, prunes))

@@ -70,14 +70,25 @@ def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Lette
 
 def _letters(codes: Array, offsets: Integers, backend: Backend) -> Letters:
     """The sequences of these codes, with their pad; UsageError as in letters_of_array."""
-    lengths, count = np.diff(offsets), len(codes) - PAD
+    lengths = lengths_of(offsets, len(codes) - PAD)
+    return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
+
+
+def lengths_of(offsets: Integers, count: int) -> Integers:
+    """The lengths of sequences; UsageError where offsets do not ascend from 0 to the number of all letters."""
+    lengths = np.diff(offsets)
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count or np.any(lengths < 0):
         raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {count}")
-    return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
+    return lengths
 
 
 def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
     """Sequences as text."""
+    return letters_of_array(*array_of_texts(texts), backend)
+
+
+def array_of_texts(texts: Iterable[str | bytes]) -> tuple[Bytes, Integers]:
+    """All letters of texts, and their offsets, as in letters_of_array."""
     parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return letters_of_array(np.frombuffer(b"".join(parts), np.uint8), offsets, backend)
+    return np.frombuffer(b"".join(parts), np.uint8), offsets

@@ -5,18 +5,24 @@ Sandes and de Melo, CUDAlign (2010), with the alignment itself, which they leave
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
-from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slabs
+from readmap.pairwise.crew import Crew, await_all
+from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slab
 from readmap.pairwise.matrix import Best, Cell, CellState, Matrix
 from readmap.pairwise.parameters import Mode, Settings
-from readmap.pairwise.sweep import Borders, outer_borders, walk_back
+from readmap.pairwise.relay import Relay
+from readmap.pairwise.shares import Share, cuts, joined, plan, unit_of
+from readmap.pairwise.sweep import walk_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30
@@ -28,79 +34,124 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 
 def align_long(
-    query: Array,
-    target: Array,
+    matrices: Sequence[Matrix],
     settings: Settings,
-    mode: Mode,
-    backend: Backend,
+    crew: Crew,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PairAlignments:
-    """The alignment of two sequences, uint8 codes on the device, as in Letters.
+    """The alignment of two sequences, on the host; matrices: the same on each of the crew's devices.
 
     progress: hears of cells swept, and of all. Raises DataError where the checkpoint's folder holds another comparison.
     """
-    score_only = settings.score_only
-    matrix = Matrix(query, target, settings.scores, mode, backend)
+    matrix, keeps = matrices[0], not settings.score_only
     if not matrix.rows or not matrix.columns:
         best = _end_without_cells(matrix)
-        return _alignments(matrix, best, None if score_only else Cell(best.row, best.column), [])
-    kept = Checkpoint(settings.checkpoint, matrix, not score_only) if settings.checkpoint else None
-    if kept and (known := kept.alignment()):
-        return known
-    borders, state = outer_borders(matrix), kept.load() if kept else None
-    device = backend.memory()
-    memory = settings.memory or (device[0] // 4 if device else MEMORY)
-    steps = state.steps if state else _steps(matrix, score_only, memory)
-    grid = Grid(Cell(0, 0), steps, borders.left_h, borders.left_e)
-    best = _best(matrix, grid, borders, settings.pruning, progress, kept, state)
+        return _alignments(matrix, best, Cell(best.row, best.column) if keeps else None, [])
+    kept = None
+    if settings.checkpoint:
+        kept = crew.do(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
+        if known := kept.alignment():
+            return known
+    memory = settings.memory or min(crew.each(_memory))
+    state = kept.load() if kept else None
+    shares = _shares(matrices, crew, keeps, memory, state)
+    if kept and state:
+        _resume(shares, crew, kept, state)
+    best = _best(shares, crew, settings.pruning, progress, kept, state)
     parts: list[Operations] = []
-    start = None if score_only else _walk(matrix, grid, Cell(best.row, best.column), memory, parts)
+    start = _start(shares, crew, best, memory, parts) if keeps else None
     alignment = _alignments(matrix, best, start, parts)
     if kept:
         kept.finish(alignment)
     return alignment
 
 
-def _steps(matrix: Matrix, score_only: bool, memory: int) -> Steps:
-    """The steps of the whole matrix."""
-    of_group = max(GROUP_CELLS // (matrix.columns * matrix.strip), GROUP_STRIPS)
+def _memory(backend: Backend) -> int:
+    """Bytes for special rows and columns of a device."""
+    device = backend.memory()
+    return device[0] // 4 if device else MEMORY
+
+
+def _shares(matrices: Sequence[Matrix], crew: Crew, keeps: bool, memory: int, state: Resumed | None) -> list[Share]:
+    """The shares of the matrix, of each device one after the other; memory: of a device."""
+    matrix, devices = matrices[0], len(matrices)
+    columns = -(-matrix.columns // devices)
+    planned = plan(matrix, devices, max(GROUP_CELLS // (columns * matrix.strip), GROUP_STRIPS))
+    count = devices * planned.shares
+    steps = state.steps if state else _steps(matrix, planned.strips, count, keeps, memory * devices)
+    unit = steps.column if keeps else unit_of(matrix)
+    made = [
+        crew.do(number % devices, partial(Share.of, matrices[number % devices], first, end, steps, keeps))
+        for number, (first, end) in enumerate(cuts(matrix.columns, unit, count))
+    ]
+    return await_all(made, made)
+
+
+def _steps(matrix: Matrix, of_group: int, shares: int, keeps: bool, memory: int) -> Steps:
+    """The steps of the whole matrix, with slabs of so many strips of a group; memory: of all devices."""
     strips = -(-matrix.rows // matrix.strip)
     slabs = -(-strips // (of_group * matrix.backend.resident_groups))
     slab = -(-strips // slabs) * matrix.strip
-    if score_only:
+    if not keeps:
         return Steps(slab, slab, matrix.columns)
-    return steps_within(matrix, matrix.rows, matrix.columns, memory, slab)
+    steps = steps_within(matrix, matrix.rows, matrix.columns, memory, slab)
+    return steps if shares == 1 else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, unit_of(matrix))
+
+
+def _resume(shares: list[Share], crew: Crew, kept: Checkpoint, state: Resumed) -> None:
+    """Have the shares take over what is kept."""
+
+    def all_do(work: Callable[[Share], None]) -> None:
+        done = [crew.do(number % len(crew), partial(work, share)) for number, share in enumerate(shares)]
+        await_all(done, done)
+
+    for number in range(state.slabs):
+        slab = kept.slab(number, state.steps)
+        if shares[0].keeps:
+            all_do(partial(Share.resume, number=number, slab=slab))
+    all_do(partial(Share.resume_below, row_h=state.row_h, row_f=state.row_f))
 
 
 def _best(
-    matrix: Matrix,
-    grid: Grid,
-    borders: Borders,
+    shares: list[Share],
+    crew: Crew,
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
     state: Resumed | None,
 ) -> Best:
-    """The end of the alignment; the grid gets its slabs."""
-    backend, first = matrix.backend, Best(0, -1, -1)
-    most = backend.full(1, 0, np.int32) if matrix.mode is Mode.LOCAL else None
-    if state:
-        grid.slabs.extend(state.slabs)
-        first, borders = state.first, replace(borders, row_h=state.row_h, row_f=state.row_f)
-        most = backend.to_device(np.array([state.most], np.int32)) if most is not None else None
-    for slab in sweep_slabs(matrix, grid, borders, most, pruning):
-        if slab.swept.best:
-            found = slab.swept.best._replace(row=slab.swept.best.row + len(grid.slabs) * grid.steps.slab)
-            first = min(first, found, key=Best.order)
-        grid.slabs.append(slab)
-        if checkpoint:
-            checkpoint.save(grid, borders, int(backend.to_host(most)[0]) if most is not None else 0, first)
-        progress(min(len(grid.slabs) * grid.steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
+    """The end of the alignment; the shares' grids get their slabs."""
+    matrix, steps = shares[0].matrix, shares[0].grid.steps
+    first, swept, most = (state.first, state.slabs, state.most) if state else (Best(0, -1, -1), 0, 0)
+    relay = Relay(shares, crew, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
+    with closing(relay.slabs()) as slabs:
+        for number, found in enumerate(slabs, swept):
+            first = min([first, *(step.best for step in found if step.best)], key=Best.order)
+            if checkpoint:
+                # A tile's columns are those of all shares; of scores alone there are none.
+                own = steps if shares[0].keeps else replace(steps, column=matrix.columns)
+                kept = joined([step.kept for step in found if step.kept])
+                checkpoint.save(number, own, kept, first.score, first)
+            progress(min((number + 1) * steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return first
-    row = np.concatenate([backend.to_host(grid.left_h[-1:]), backend.to_host(borders.row_h)])
+    left = crew.do(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
+    rows = [crew.do(number % len(crew), share.last_row).result() for number, share in enumerate(shares)]
+    row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return Best(int(row[end]), matrix.rows - 1, end - 1)
+
+
+def _start(shares: list[Share], crew: Crew, end: Best, memory: int, parts: list[Operations]) -> Cell:
+    """The first cell beyond the matrix, or that at the alignment's beginning, on the way back, from share to share.
+
+    parts: gets the operations of the way, each part's from its end on.
+    """
+    cell = Cell(end.row, end.column)
+    for number, share in reversed(list(enumerate(shares))):
+        walk = partial(_walk, share.matrix, share.grid, cell, memory, parts)
+        cell = crew.do(number % len(crew), walk).result()
+    return cell
 
 
 def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
@@ -117,7 +168,7 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
             parts.append(operations)
             continue
         inner = Grid(first, steps, borders.left_h, borders.left_e)
-        inner.slabs.extend(sweep_slabs(matrix, inner, borders))
+        inner.slabs.append(sweep_slab(matrix, inner, borders, 0))
         cell = _walk(matrix, inner, cell, memory, parts)
     return cell
 
@@ -133,10 +184,9 @@ def _end_without_cells(matrix: Matrix) -> Best:
 
 def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Operations]) -> PairAlignments:
     """One alignment. start: where the way back ends, before the first cell; parts: its operations from the end on."""
-    to_device = matrix.backend.to_device
 
-    def one(value: int) -> Array:
-        return to_device(np.array([value], np.int64))
+    def one(value: int) -> NDArray[np.int64]:
+        return np.array([value], np.int64)
 
     query_start, target_start = -1, -1
     if start:
@@ -148,13 +198,13 @@ def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Opera
         parts = [*parts, *(np.array([length << 4 | kind], np.uint32) for length, kind in gaps if length)]
     operations = _joined(parts)
     return PairAlignments(
-        to_device(np.array([end.score], np.int32)),
+        np.array([end.score], np.int32),
         one(query_start),
         one(end.row + 1),
         one(target_start),
         one(end.column + 1),
         one(len(operations)),
-        to_device(operations),
+        operations,
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from readmap.backend import Backend
 from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
+from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import Integers, Letters
 from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.matrix import Matrix
 from readmap.pairwise.parameters import Mode, Scheme, Settings
 
 
@@ -20,7 +22,8 @@ def align_pairs(
     if len(large) == 0:
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
-    found = [align_long(query, target, Settings(scores, score_only), mode, backend) for query, target in codes]
+    matrices = [Matrix(query, target, scores, mode, backend) for query, target in codes]
+    found = [align_long([matrix], Settings(scores, score_only), Crew([backend])) for matrix in matrices]
     return _merged(batch, large, found, backend)
 
 
@@ -31,11 +34,14 @@ def _range(letters: Letters, number: int) -> tuple[int, int]:
 
 
 def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
-    """The alignments of a batch, with those found in the places of the empty ones of these numbers, which ascend."""
+    """The alignments of a batch, with those found in the places of the empty ones of these numbers, which ascend.
+
+    found: on the host.
+    """
     host, begin = batch.on_host(backend), 0
     parts = []
     for number, own in zip(numbers.tolist(), found, strict=True):
-        parts += [host.part(begin, number), own.on_host(backend)]
+        parts += [host.part(begin, number), own]
         begin = number + 1
     merged = joined([*parts, host.part(begin, len(host))])
     return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

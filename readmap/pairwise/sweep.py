@@ -86,6 +86,7 @@ class _Region:
     row_step: int
     column_step: int
     rows_below: int
+    columns_right: int
     blank_left: bool
 
 
@@ -98,23 +99,29 @@ class _Meeting:
     prunes: bool
 
 
-def outer_borders(matrix: Matrix) -> Borders:
-    """The borders of the whole matrix: what gaps in front of a sequence cost, or nothing."""
+def outer_borders(matrix: Matrix, first: int = 0, end: int | None = None) -> Borders:
+    """The borders of some columns, or all, from the matrix's first row on: what gaps in front of a sequence cost, or
+    nothing. What is left of columns that are not the first ones is yet to fill.
+    """
 
-    def gaps(count: int) -> np.ndarray[Any, Any]:
-        lengths = np.arange(1, count + 1, dtype=np.int64)
+    def gaps(first: int, end: int) -> np.ndarray[Any, Any]:
+        lengths = np.arange(first + 1, end + 1, dtype=np.int64)
         costs = matrix.scores.gap_open + matrix.scores.gap_extend * lengths
         return np.maximum(-costs, NO_SCORE).astype(np.int32)
 
-    rows, columns, backend, first_gap = matrix.rows, matrix.columns, matrix.backend, matrix.scores.first_gap
+    rows, backend, first_gap = matrix.rows, matrix.backend, matrix.scores.first_gap
+    end = matrix.columns if end is None else end
     if matrix.mode is Mode.GLOBAL:
-        row_h, row_f = backend.to_device(gaps(columns)), backend.to_device(gaps(columns) - np.int32(first_gap))
+        across = gaps(first, end)
+        row_h, row_f = backend.to_device(across), backend.to_device(across - np.int32(first_gap))
     else:
-        row_h, row_f = backend.full(columns, 0, np.int32), backend.full(columns, -first_gap, np.int32)
+        row_h, row_f = backend.full(end - first, 0, np.int32), backend.full(end - first, -first_gap, np.int32)
+    if first:
+        return Borders(row_h, row_f, backend.empty(rows + 1, np.int32), backend.empty(rows, np.int32))
     if matrix.mode is Mode.LOCAL:
         left_h = backend.full(rows + 1, 0, np.int32)
     else:
-        left_h = backend.to_device(np.concatenate([np.zeros(1, np.int32), gaps(rows)]))
+        left_h = backend.to_device(np.concatenate([np.zeros(1, np.int32), gaps(0, rows)]))
     return Borders(row_h, row_f, left_h, backend.full(rows, NO_SCORE, np.int32))
 
 
@@ -199,6 +206,7 @@ def _region(matrix: Matrix, origin: Cell, borders: Borders, cells: Array, row_st
         row_step,
         column_step,
         matrix.rows - origin.row - rows,
+        matrix.columns - origin.column - columns,
         matrix.mode is Mode.LOCAL and origin.column == 0,
     )
 

@@ -11,6 +11,7 @@ from oracles.comparison import Comparison
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError, UsageError
 from readmap.pairwise import aligners, comparison
+from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences
@@ -43,7 +44,9 @@ def pairwise(
     settings: Settings | None = None,
 ) -> list[Result]:
     sides = sequences(queries), sequences(targets)
-    found = comparison.compare_pairs(*sides, settings or Settings(), mode, strand, backend, lambda done, total: None)
+    found = comparison.compare_pairs(
+        *sides, settings or Settings(), mode, strand, Crew([backend]), lambda done, total: None
+    )
     return [result for results in found for result in results]
 
 
@@ -103,7 +106,7 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     sides = sequences(queries), sequences(targets)
     reported: list[tuple[int, int]] = []
     found = list(
-        comparison.compare_all(*sides, Settings(), Strand.BOTH, backend, lambda *cells: reported.append(cells))
+        comparison.compare_all(*sides, Settings(), Strand.BOTH, Crew([backend]), lambda *cells: reported.append(cells))
     )
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
@@ -131,7 +134,7 @@ def test_checkpoints_are_of_a_pair_and_a_strand(
     monkeypatch.setattr(aligners, "align_long", remember)
     asked = Settings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
-    list(comparison.compare_all(*sides, asked, Strand.BOTH, backend, lambda *cells: None))
+    list(comparison.compare_all(*sides, asked, Strand.BOTH, Crew([backend]), lambda *cells: None))
     assert [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen] == [
         "work/1-1-forward",
         "work/1-1-reverse",
@@ -172,11 +175,11 @@ def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str
 def test_scores_that_may_not_fit_are_refused_at_once() -> None:
     side: Any = sequences(["A" * 1_100_000])
     settings, asked = Settings(Scores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
-    backend: Any = None
+    crew = Crew([])
     with pytest.raises(UsageError, match="choose smaller scores"):
-        next(comparison.compare_all(side, side, settings, Strand.FORWARD, backend, lambda *cells: None))
+        next(comparison.compare_all(side, side, settings, Strand.FORWARD, crew, lambda *cells: None))
     with pytest.raises(UsageError, match="choose smaller scores"):
-        next(comparison.compare_pairs(side, side, settings, *asked, backend, lambda *cells: None))
+        next(comparison.compare_pairs(side, side, settings, *asked, crew, lambda *cells: None))
 
 
 def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
@@ -196,6 +199,6 @@ def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
 def test_an_empty_sequence(backend: Backend, score_only: bool) -> None:
     sides = sequences([""]), sequences(["ACGT"])
     settings = Settings(score_only=score_only)
-    ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, backend, lambda *cells: None)
+    ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, Crew([backend]), lambda *cells: None)
     assert result.is_empty
     assert (result.score, result.reverse) == (0, False)

@@ -20,8 +20,10 @@ from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, most_cells, too_large
 from readmap.pairwise.checker import check
+from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import Letters, letters_of_codes
 from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.matrix import Matrix
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import CODES, Mode, Settings, Substitution
 from readmap.pairwise.results import Results
@@ -89,7 +91,8 @@ def align(
 
 def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
-    return align_long(query, target, Settings(scores, **how), Mode.LOCAL, backend).on_host(backend)
+    matrix = Matrix(query, target, scores, Mode.LOCAL, backend)
+    return align_long([matrix], Settings(scores, **how), Crew([backend]))
 
 
 def results(pairs: list[Pair], found: PairAlignments) -> Results:
@@ -201,11 +204,11 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
     table = np.full((CODES, CODES), 7, np.int32)
     codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
     letters = letters_of_codes(codes, np.array([0, 7]), backend)
+    scores = Substitution(table, 100, 1)
+    matrix = Matrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
     for found in (
-        align_pairs(letters, letters, Substitution(table, 100, 1), Mode.LOCAL, backend).on_host(backend),
-        align_long(
-            letters.codes[:7], letters.codes[:7], Settings(Substitution(table, 100, 1)), Mode.LOCAL, backend
-        ).on_host(backend),
+        align_pairs(letters, letters, scores, Mode.LOCAL, backend).on_host(backend),
+        align_long([matrix], Settings(scores), Crew([backend])),
     ):
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
 

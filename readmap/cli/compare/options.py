@@ -22,7 +22,7 @@ from readmap.cli.common.options import (
     size,
 )
 from readmap.cli.common.report import ReportOptions
-from readmap.cli.common.resources import Resources
+from readmap.cli.common.resources import SharedResources
 from readmap.formats.output import format_by_ending
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat
 from readmap.pairwise.parameters import Mode, Scores, Settings
@@ -125,7 +125,7 @@ class Options:
     pairs: PairOptions
     alignment: AlignmentOptions
     output: OutputOptions
-    resources: Resources
+    resources: SharedResources
     report: ReportOptions
 
     def settings(self) -> Settings:

@@ -1,0 +1,314 @@
+"""Several devices that compare two sequences: what they find is what one finds, and all end when one fails."""
+
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import random_bases
+from pair_examples import CORNERS, draw_long_pair, mutated, same
+
+from readmap import PairAlignments
+from readmap.backend import Backend, open_backend
+from readmap.errors import BackendError
+from readmap.pairwise import checkpoint, grid, long_pairs, relay, shares
+from readmap.pairwise.comparison import compare_all
+from readmap.pairwise.crew import Crew
+from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.matrix import Matrix
+from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.shares import Plan, Share, cuts, plan
+from readmap.reads.sequences import Sequences
+from readmap.strand import Strand
+
+COUNTS = pytest.mark.parametrize("count", [2, 3, 8])
+MODES = pytest.mark.parametrize("mode", list(Mode))
+
+
+class Interrupted(Exception):
+    """In the middle of a sweep."""
+
+
+@pytest.fixture
+def fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tiles and slabs, so that small matrices have several of them."""
+    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
+    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+
+
+@pytest.fixture(params=["few shares", "many"])
+def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One share of a device, or as many as there may be."""
+    monkeypatch.setattr(shares, "LAG", 10_000 if request.param == "few shares" else 0)
+
+
+def several(name: str, count: int) -> list[Backend]:
+    opened = [open_backend(name, threads=1) for _ in range(count)]
+    for each in opened:
+        each.groups = each.resident_groups = 1  # slabs of few rows
+    return opened
+
+
+def align(
+    pair: tuple[str, str], mode: Mode, backends: list[Backend], scores: Scores | None = None, **how: Any
+) -> PairAlignments:
+    progress = how.pop("progress", lambda done, total: None)
+    scores = scores or Scores()
+
+    def matrix(backend: Backend) -> Matrix:
+        query, target = (letters_of_texts([side], backend).codes[: len(side)] for side in pair)
+        return Matrix(query, target, scores, mode, backend)
+
+    with Crew(backends) as crew:
+        return align_long(crew.each(matrix), Settings(scores, **how), crew, progress)
+
+
+@COUNTS
+@MODES
+@pytest.mark.usefixtures("fine", "lag")
+def test_any_number_finds_the_same(backends: str, mode: Mode, count: int) -> None:
+    draw = random.Random(f"{mode}{count}")
+    pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
+    pairs.append((random_bases(draw, 2000), random_bases(draw, 3000)))
+    for pair in pairs:
+        scores = draw.choice([Scores(), Scores(2, 3, 5, 1), Scores(1, 1, 0, 1), Scores(100, 70, 300, 50)])
+        for memory in (1 << 16, 1 << 30):
+            for how in ({}, {"pruning": False}, {"score_only": True}):
+                expected = align(pair, mode, several(backends, 1), scores, memory=memory, **how)
+                assert same(align(pair, mode, several(backends, count), scores, memory=memory, **how), expected)
+
+
+@COUNTS
+@MODES
+def test_sequences_without_columns_for_all(backends: str, mode: Mode, count: int) -> None:
+    texts = ["A", "ACGT" * 20, "ACGTTGCA" * 17, "N" * 129]
+    for pair in [*CORNERS, *((query, target) for query in texts for target in texts)]:
+        expected = align(pair, mode, several(backends, 1))
+        assert same(align(pair, mode, several(backends, count)), expected), pair
+
+
+@pytest.mark.usefixtures("fine", "lag")
+def test_ties_end_at_the_first_wherever_shares_meet(backends: str) -> None:
+    """Repeats that end in every share, and right before and behind their borders."""
+    unit = random_bases(random.Random(3), 40)
+    for gap in (0, 1, 20, 24):
+        apart = ("N" * gap).join([unit] * 40)
+        for count in (2, 3):
+            found = align((unit, apart), Mode.LOCAL, several(backends, count))
+            assert (found.query_ends[0], found.target_ends[0], found.cigars()) == (40, 40, ["40="])
+
+
+@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.parametrize("text", ["same", "similar"])
+def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as much as is known; never by what other columns may still add."""
+    draw, skipped, swept = random.Random(4), [0], shares.sweep_slab
+    one = random_bases(draw, 9000)
+    pair = one, one if text == "same" else mutated(draw, one, 0.05)
+
+    def count(*arguments: Any) -> Any:
+        slab = swept(*arguments)
+        skipped[0] += slab.swept.skipped
+        return slab
+
+    monkeypatch.setattr(shares, "sweep_slab", count)
+    expected = align(pair, Mode.LOCAL, several(backends, 1), pruning=False)
+    assert skipped[0] == 0
+    for devices in (1, 2, 3):
+        skipped[0] = 0
+        assert same(align(pair, Mode.LOCAL, several(backends, devices)), expected)
+        assert skipped[0] > 0
+
+
+@pytest.mark.usefixtures("fine")
+def test_both_strands(backends: str) -> None:
+    draw = random.Random(5)
+    text = random_bases(draw, 1500)
+    backwards = text[::-1].translate(str.maketrans("ACGT", "TGCA"))
+    sides = [Sequences.of([b"a"], [np.frombuffer(each.encode(), np.uint8)]) for each in (backwards, text)]
+    for strand in Strand:
+        found = []
+        for count in (1, 3):
+            with Crew(several(backends, count)) as crew:
+                (results,) = compare_all(*sides, Settings(), strand, crew, lambda done, total: None)
+            found.append(list(results)[0])
+        assert found[1].reverse == (strand is not Strand.FORWARD)
+        assert [str(field) for field in found[0]] == [str(field) for field in found[1]]
+
+
+@MODES
+@pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
+@pytest.mark.parametrize(("before", "behind"), [(2, 2), (1, 3), (3, 1), (2, 8)])
+@pytest.mark.usefixtures("fine", "lag")
+def test_an_interrupted_comparison_goes_on_with_another_number(
+    backends: str, mode: Mode, score_only: bool, before: int, behind: int, tmp_path: Path
+) -> None:
+    draw = random.Random(7)
+    text = random_bases(draw, 6000)
+    pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
+    how: dict[str, Any] = {"score_only": score_only, "memory": 1 << 21}
+    expected = align(pair, mode, several(backends, 1), **how)
+    reported: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        reported.append(done)
+        if len(reported) == 3:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        align(pair, mode, several(backends, before), **how, progress=progress, checkpoint=folder)
+    found = align(pair, mode, several(backends, behind), **how, progress=progress, checkpoint=folder)
+    assert same(found, expected)
+    assert reported[2] < reported[3] == min(reported[3:])
+    assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
+
+
+@pytest.mark.usefixtures("fine")
+def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number for number, of the same steps, where none is left out."""
+    text, kept = random_bases(random.Random(8), 3000), {}
+    steps = grid.Steps(1024, 512, 500)
+    monkeypatch.setattr(long_pairs, "_steps", lambda *_: steps)
+    monkeypatch.setattr(checkpoint.Checkpoint, "finish", lambda *_: None)
+    for count in (1, 2, 3):
+        folder = tmp_path / str(count)
+        align((text, text), Mode.GLOBAL, several(backends, count), checkpoint=folder)
+        kept[count] = {path.name: dict(np.load(path)) for path in sorted(folder.iterdir())}
+    assert [*kept[1]] == ["slab-0.npz", "slab-1.npz", "slab-2.npz", "state.npz"]
+    for count in (2, 3):
+        for file, arrays in kept[1].items():
+            for name, array in arrays.items():
+                assert np.array_equal(kept[count][file][name], array), (count, file, name)
+
+
+@pytest.mark.usefixtures("fine", "lag")
+def test_progress_is_of_whole_slabs(backends: str) -> None:
+    text = random_bases(random.Random(9), 5000)
+    reported: list[tuple[int, int]] = []
+    align((text, text), Mode.LOCAL, several(backends, 3), progress=lambda *cells: reported.append(cells))
+    assert reported == sorted(set(reported))
+    assert len(reported) > 3
+    assert reported[-1] == (25_000_000, 25_000_000)
+
+
+@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.parametrize("error", [BackendError("device cuda:1 cannot be used"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_device_that_fails_ends_all(
+    backends: str, error: BaseException, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its own error, though another one would have come to its next slabs."""
+    text = random_bases(random.Random(10), 20_000)
+    sweep, threads = Share.sweep, threading.active_count()
+    opened = several(backends, 3)
+    begun: list[int] = []
+
+    def fail(share: Share, number: int, *rest: Any) -> Any:
+        begun.append(number)
+        if share.matrix.backend is opened[place] and number == 2:
+            raise error
+        return sweep(share, number, *rest)
+
+    monkeypatch.setattr(Share, "sweep", fail)
+    with pytest.raises(type(error)) as raised:
+        align((text, text), Mode.LOCAL, opened)
+    assert raised.value is error
+    assert threading.active_count() <= threads
+    assert max(begun) < 20  # of 40
+
+
+@pytest.mark.usefixtures("fine")
+def test_a_failure_is_not_waited_for_by_those_before(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last share's first slab fails while the first device sweeps on."""
+    text, sweep, opened, begun = random_bases(random.Random(11), 60_000), Share.sweep, several(backends, 2), []
+
+    def fail(share: Share, number: int, *rest: Any) -> Any:
+        if share.first:
+            raise BackendError("device cuda:1 cannot be used")
+        begun.append(number)
+        return sweep(share, number, *rest)
+
+    monkeypatch.setattr(Share, "sweep", fail)
+    with pytest.raises(BackendError, match="cuda:1"):
+        align((text, text[:1000]), Mode.LOCAL, opened)
+    assert len(begun) < 20  # of 118
+
+
+@pytest.mark.usefixtures("fine")
+def test_an_interrupt_of_the_user_ends_all(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the main thread waits."""
+    text, sweep, begun = random_bases(random.Random(12), 20_000), Share.sweep, []
+
+    def interrupted(share: Share, number: int, *rest: Any) -> Any:
+        begun.append(number)
+        if len(begun) == 3:
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.02)
+        return sweep(share, number, *rest)
+
+    monkeypatch.setattr(Share, "sweep", interrupted)
+    threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        align((text, text), Mode.LOCAL, several(backends, 2))
+    assert threading.active_count() <= threads
+    assert max(begun) < 20  # of 40
+
+
+def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many shares a device has; and it does not wait where it has others to sweep."""
+    for devices, count in ((1, 1), (2, 2), (2, 8), (3, 7), (8, 8), (8, 24)):
+        done: list[list[int]] = [[] for _ in range(count)]
+        matrix = SimpleNamespace(rows=90)
+
+        class Fake:
+            grid = SimpleNamespace(steps=SimpleNamespace(slab=10))
+
+            def __init__(self, number: int, done: list[list[int]] = done, matrix: Any = matrix) -> None:
+                self.number, self.done, self.matrix = number, done, matrix
+
+            def sweep(self, number: int, left: Any, *_: Any) -> Any:
+                assert left == (self.number - 1 if self.number else None)
+                assert self.done[self.number] == list(range(4, number))
+                if self.number:
+                    assert number in self.done[self.number - 1]
+                self.done[self.number].append(number)
+                return shares.Step(None, self.number, None)
+
+        backend: Any = SimpleNamespace(keep_own_stream=lambda: None)
+        parts: Any = [Fake(number) for number in range(count)]
+        with Crew([backend] * devices) as crew:
+            found = list(relay.Relay(parts, crew, True, False, 4, 0).slabs())
+        assert [[step.edge for step in steps] for steps in found] == [list(range(count))] * 5
+        assert done == [[4, 5, 6, 7, 8]] * count
+
+
+def test_the_plan_of_the_largest() -> None:
+    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
+
+    def of(rows: int, columns: int, devices: int) -> Plan:
+        matrix = Matrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), Scores(), Mode.LOCAL, gpu)
+        return plan(matrix, devices, 4)
+
+    assert of(30_000_000, 30_000_000, 1) == Plan(4, 1)
+    assert of(30_000_000, 30_000_000, 2) == Plan(1, 4)
+    assert of(30_000_000, 30_000_000, 8) == Plan(1, 3)
+    assert of(5_000_000, 5_000_000, 2) == Plan(1, 2)
+    assert of(30_000_000, 100_000, 2) == Plan(4, 1)
+
+
+@pytest.mark.parametrize(("columns", "unit", "count"), [(1000, 128, 2), (1000, 128, 8), (100, 128, 3), (1024, 128, 8)])
+def test_shares_are_of_whole_units(columns: int, unit: int, count: int) -> None:
+    made = cuts(columns, unit, count)
+    assert [first for first, _ in made] == [0, *(end for _, end in made[:-1])]
+    assert made[-1][1] == columns
+    assert all(first % unit == 0 and end > first for first, end in made)
+    sizes = [-(-(end - first) // unit) for first, end in made]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(made) == min(count, -(-columns // unit))
