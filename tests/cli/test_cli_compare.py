@@ -166,6 +166,8 @@ def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--gap-first", "1500"], "gap open is 1498, expected 0 to 1000"),
         (["--memory", "1X"], "--memory 1X: expected a size such as 8G or 500M"),
         (["--device", "gpu"], "--device gpu: expected auto, cpu, cuda or cuda:N"),
+        (["--gpus", "2", "--device", "cpu"], "--gpus 2: not with --device cpu, which is one device"),
+        (["--gpus", "two"], "--gpus two: expected a number of GPUs, all, or different GPUs"),
     ],
 )
 def test_misuse(capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:

@@ -16,8 +16,10 @@ import readmap
 from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
+from readmap.pairwise.api_pairs import align_arrays
 from readmap.pairwise.batches import align_batch, most_cells, too_large
-from readmap.pairwise.letters import letters_of_array, letters_of_texts
+from readmap.pairwise.crew import Crew
+from readmap.pairwise.letters import array_of_texts, letters_of_array, letters_of_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores
 
@@ -191,6 +193,22 @@ def test_the_api_takes_texts_and_arrays(backends: str) -> None:
     assert same(readmap.align_pairs(*arrays, mode="global", device=backends, threads=1), found)
     assert len(readmap.align_pairs([], [], device=backends)) == 0
     assert readmap.align_pairs([""], ["A"], device=backends).cigars() == [""]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
+    draw = random.Random(f"{mode}{count}")
+    drawn = [draw_pair(draw, draw.choice([5, 60, 300])) for _ in range(60)]
+    for pairs in ([], drawn[:1], drawn[:2], [("", "")] * 5, CORNERS, drawn):
+        sides = [array_of_texts([pair[side] for pair in pairs]) for side in (0, 1)]
+        for score_only in (False, True):
+            found = []
+            for devices in (1, count):
+                with Crew([open_backend(backends, threads=1) for _ in range(devices)]) as crew:
+                    found.append(align_arrays(sides[0], sides[1], Scores(2, 3, 5, 1), mode, score_only, crew))
+            for one, other in zip(vars(found[0]).values(), vars(found[1]).values(), strict=True):
+                assert np.array_equal(one, other)
 
 
 def test_the_apis_example() -> None:

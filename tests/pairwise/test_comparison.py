@@ -1,6 +1,7 @@
 """Every query with every target, and pair by pair: strands, batches, progress, and what is handed to the aligners."""
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,29 @@ def test_batches_change_nothing(
     for name, limit in zip(("BATCH_PAIRS", "BATCH_LETTERS", "BATCH_CELLS"), limits, strict=True):
         monkeypatch.setattr(comparison, name, limit)
     assert list(map(plain, pairwise(backend, queries, targets, strand=strand))) == list(map(plain, whole))
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("strand", list(Strand))
+def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the input, with batches for each of them."""
+    opened, users, align = [open_backend(backends, threads=1) for _ in range(count)], set(), aligners.align_batch
+
+    def remember(*arguments: Any) -> Any:
+        users.add(arguments[4])
+        time.sleep(0.05)  # no device is done before the others begin
+        return align(*arguments)
+
+    queries, targets = random_texts(50, 5), random_texts(50, 6)
+    whole = pairwise(opened[0], queries, targets, strand=strand)
+    monkeypatch.setattr(aligners, "align_batch", remember)
+    for numbers in (range(50), range(1), range(3), range(0)):
+        sides = (sequences([side[number] for number in numbers]) for side in (queries, targets))
+        with Crew(opened) as crew:
+            found = comparison.compare_pairs(*sides, Settings(), Mode.LOCAL, strand, crew, lambda *cells: None)
+            results = [plain(result) for each in found for result in each]
+        assert results == list(map(plain, whole[: len(numbers)]))
+    assert users == set(opened)
 
 
 def test_every_query_with_every_target(backend: Backend) -> None:

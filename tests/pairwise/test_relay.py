@@ -138,7 +138,7 @@ def test_both_strands(backends: str) -> None:
         for count in (1, 3):
             with Crew(several(backends, count)) as crew:
                 (results,) = compare_all(*sides, Settings(), strand, crew, lambda done, total: None)
-            found.append(list(results)[0])
+            found.append(next(iter(results)))
         assert found[1].reverse == (strand is not Strand.FORWARD)
         assert [str(field) for field in found[0]] == [str(field) for field in found[1]]
 
