@@ -16,6 +16,7 @@ import pytest
 from oracles.alignment import clean, reverse_complement
 
 from readmap.backend import Array, Backend, open_backend
+from readmap.backend.team import Team
 from readmap.formats.array_folder import FolderKind
 from readmap.formats.compression import PieceSource
 from readmap.formats.output import Output
@@ -43,6 +44,12 @@ class Read:
     name: str
     bases: str
     quality: str | None = None
+
+
+def team_of(device: str, devices: int) -> Team:
+    """So many devices of a name; several backends of one GPU do as several GPUs do."""
+    one = functools.partial(open_backend, device, 1)
+    return Team(one(), [one] * (devices - 1))
 
 
 def below(generator: random.Random, limit: int) -> int:

@@ -5,6 +5,9 @@
 // places; heads has a bit for each slot at which one begins. ranks[place] is 1 + the first slot of the suffix's group, 0 at
 // a barrier. Suffixes that a barrier makes equal do not tie: they stand in the order of their places, which a stable sort
 // leaves to them.
+//
+// Where several devices sort, each has slots of its own, which it counts from its first one. Ranks count the slots of all,
+// and each device has the ranks of all places.
 #include "index/reference.cuh"
 
 // A key holds so many first bases, A behind a barrier, and in its low bits how many of them stand in front of one.
@@ -138,12 +141,12 @@ template <class Pairs> HOST_DEVICE i64 head_of(const Pairs& sorted, i64 i) {
     return inside;
 }
 
-// The groups as they are.
+// The groups as they are. first_slot: how many slots of other devices are in front of these.
 struct Groups {
     suffix_t* order OF(slot_count);
     suffix_t* ranks OF(length);
     u32* heads OF((slot_count + 31) / 32);
-    i64 slot_count, length;
+    i64 first_slot, slot_count, length;
 };
 
 // An item is a run of sorted pairs, which go to their slots; slots rise.
@@ -157,7 +160,7 @@ KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(p
             if (i < last) {
                 i64 place = (i64)sorted.places[i], own = upto ? row + last_lane(upto) : head;
                 groups.order[slots[i]] = (suffix_t)place;
-                groups.ranks[place] = slots[own] + 1;
+                groups.ranks[place] = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
                 if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
             }
             if (marks) head = row + last_lane(marks);
@@ -264,4 +267,20 @@ KERNEL void sort_small(i64 begin, i64 end, const u64* keys OF(items), const suff
         sorted_keys[to] = key;
         sorted_places[to] = places[i];
     }
+}
+
+// An item is a place, whose suffix has a rank on one device, and none yet on the others: `other` is another one's.
+KERNEL void merge_ranks(i64 begin, i64 end, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
+    FOR_EACH(place, begin, end) ranks[place] = maximum(ranks[place], other[place]);
+}
+
+// An item is a suffix that has come into its group: its rank, which other devices are to learn.
+KERNEL void tell_ranks(i64 begin, i64 end, Groups groups, const suffix_t* places OF(items), suffix_t* ranks OF(items)) {
+    FOR_EACH(i, begin, end) ranks[i] = groups.ranks[places[i]];
+}
+
+// An item is a suffix of another device, and its rank there.
+KERNEL void learn_ranks(i64 begin, i64 end, const suffix_t* places OF(items), const suffix_t* ranks OF(items),
+                        Groups groups) {
+    FOR_EACH(i, begin, end) groups.ranks[places[i]] = ranks[i];
 }

@@ -140,6 +140,10 @@ class Backend(abc.ABC):
         """The array as NumPy's, once all launches before have ended."""
 
     @abc.abstractmethod
+    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
+        """Copy an array into one of the host's, of its size and dtype, once all launches before have ended."""
+
+    @abc.abstractmethod
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         """The bytes of a uint8 array in a buffer of the pool, held once, for another thread to read and release."""
 
@@ -203,6 +207,10 @@ class Backend(abc.ABC):
     def put(self, target: Array, source: Array) -> None:
         """Copy an array into one of its size and dtype, or into a part of one; both are contiguous."""
         target[...] = source
+
+    @abc.abstractmethod
+    def bring(self, array: Array) -> Array:
+        """The array of another device of the same kind, on this one; whoever wrote it has synchronized."""
 
     def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:
         """Run a kernel over `items` items, with arguments named as its parameters are.

@@ -117,6 +117,12 @@ class CpuBackend(Backend):
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
 
+    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
+        target[...] = array
+
+    def bring(self, array: Array) -> Array:
+        return array
+
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)
         buffer.data[: array.nbytes] = array

@@ -138,6 +138,16 @@ class CudaBackend(Backend):
         self._staging.receive(held, array)
         return held
 
+    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
+        self._staging.receive(target, array)
+
+    def bring(self, array: Array) -> Array:
+        held, runtime, source = self.empty(array.shape, array.dtype), self.xp.cuda.runtime, array.device.id
+        _open_link(self.device.id, source)
+        stream = self.xp.cuda.get_current_stream().ptr
+        runtime.memcpyPeerAsync(held.data.ptr, self.device.id, array.data.ptr, source, array.nbytes, stream)
+        return held
+
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)
         array.get(out=buffer.data[: array.nbytes])
@@ -201,6 +211,16 @@ def _value(argument: Any) -> Any:
     if not isinstance(argument, Packed):
         return argument
     return np.frombuffer(argument.memory, f"V{ctypes.sizeof(argument.memory)}")
+
+
+@functools.cache
+def _open_link(device: int, other: int) -> None:
+    """Let a GPU, the thread's own, read another's memory where the machine can; else copies go through the host's."""
+    from cupy.cuda import runtime
+
+    if runtime.deviceCanAccessPeer(device, other):
+        with contextlib.suppress(runtime.CUDARuntimeError):  # CuPy has opened it
+            runtime.deviceEnablePeerAccess(other)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""FASTA -> Index: the reference is read, its suffixes are sorted and its tables are made, on one device."""
+"""FASTA -> Index: the reference is read, its suffixes are sorted, by several devices too, and its tables are made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Gpus
+from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.formats.array_folder import PendingFolder
 from readmap.formats.compression import open_bytes
@@ -38,6 +39,7 @@ def build_index(
     *,
     structure: Structure | str = Structure.ARRAY,
     device: str = "auto",
+    gpus: Gpus = 1,
     threads: int | None = None,
     gpu_memory: int | None = None,
     force_64_bits: bool = False,
@@ -52,6 +54,8 @@ def build_index(
         fasta: the file's path.
         structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
         device: where it is built; auto is a GPU where there is one, and the CPU where its memory is too small.
+        gpus: how many sort the suffixes, or the numbers of some, or "all": the first one does the rest, and alone sorts
+            too where another has too little memory for its part. The index is the same.
         threads: for the kernels; default, the processors that this process may use.
         gpu_memory: bytes of a GPU's memory that may be used; default, all that are free.
         force_64_bits: store 64-bit places whatever the size.
@@ -67,51 +71,54 @@ def build_index(
         BackendError: the device cannot be used, or its memory is too small.
     """
     wanted, tell = Structure(structure), progress or (lambda stage, done, whole: None)
-    backend = open_backend(device, threads, gpu_memory)
-    with open_bytes(str(fasta), backend.threads, HOST_INFLATERS) as source:
-        reference = read_reference(source, backend, lambda done: tell("read", done, 0))
-    if wanted.has_tree:
-        refuse_large(reference.length)
-    try:
-        plan = _plan(reference, wanted, force_64_bits, backend)
-    except BackendError as error:
-        if device != "auto":
-            raise
-        if warn:
-            warn(f"{error}: the CPU builds the index")
-        backend = open_backend("cpu", threads)
-        plan = _plan(reference, wanted, force_64_bits, backend)
-    if report_memory:
-        report_memory(plan.host_bytes)
-    return _build(reference, str(fasta), wanted, plan, backend, output, tell)
+    with Team.open(device, gpus, threads, gpu_memory) as team:
+        with open_bytes(str(fasta), team.first.threads, HOST_INFLATERS) as source:
+            reference = read_reference(source, team.first, lambda done: tell("read", done, 0))
+        if wanted.has_tree:
+            refuse_large(reference.length)
+        try:
+            plan = _plan(reference, wanted, force_64_bits, team)
+        except BackendError as error:
+            if device != "auto":
+                raise
+            if warn:
+                warn(f"{error}: the CPU builds the index")
+            team = Team.open("cpu", threads=threads)
+            plan = _plan(reference, wanted, force_64_bits, team)
+        if report_memory:
+            report_memory(plan.host_bytes)
+        return _build(reference, str(fasta), wanted, plan, team, output, tell)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The reference on the device, how its suffixes are sorted there, and the most bytes of the host's memory."""
+    """The reference on each device, how its suffixes are sorted there, and the most bytes of the host's memory."""
 
-    reference: DeviceReference
+    references: list[DeviceReference]
     suffixes: SuffixPlan
     host_bytes: int
 
 
-def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, backend: Backend) -> _Plan:
-    """Raises BackendError where the device has too little memory."""
-    length, memory = reference.length, backend.memory()
+def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Team) -> _Plan:
+    """Raises BackendError where a device has too little memory."""
+    length, memories = reference.length, team.each(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
-    if memory and memory[0] < on_device:
-        raise BackendError(
-            f"{backend.name} has too little memory to index {reference.bases:,} bases: {memory[0]:,} bytes are free, "
-            f"{on_device:,} are needed"
-        )
-    held = reference.to_device(backend)
-    plan = plan_suffix_array(reference, held, backend, force_64_bits)
+    for backend, memory in zip(team.backends, memories, strict=True):
+        needed = on_device if backend is team.first else reference.nbytes
+        if memory and memory[0] < needed:
+            raise BackendError(
+                f"{backend.name} has too little memory to index {reference.bases:,} bases: {memory[0]:,} bytes are "
+                f"free, {needed:,} are needed"
+            )
+    references = team.each(reference.to_device, team.backends)
+    plan = plan_suffix_array(reference, references[0], team, force_64_bits)
     order, edges = plan.dtype.itemsize * plan.suffixes, EDGE_BYTES * length if wanted.has_tree else 0
-    building = order + edges + (plan.sort.host_bytes if plan.sort else 0) if memory else max(plan.nbytes, on_device)
+    own_memory = memories[0] is not None
+    building = order + edges + (plan.sort.host_bytes if plan.sort else 0) if own_memory else max(plan.nbytes, on_device)
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
     # What reading took is not given back for sure.
-    fixed = FIXED_BYTES + backend.host_bytes + min(WAITING_BYTES, length)
-    return _Plan(held, plan, fixed + reference.nbytes + table + building)
+    fixed = FIXED_BYTES + sum(backend.host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
+    return _Plan(references, plan, fixed + reference.nbytes + table + building)
 
 
 def _build(
@@ -119,25 +126,27 @@ def _build(
     source: str,
     wanted: Structure,
     plan: _Plan,
-    backend: Backend,
+    team: Team,
     output: PendingFolder | None,
     tell: Progress,
 ) -> Index:
     """The index of a reference, written while it is made where there is an output."""
-    held, count, table, edges = plan.reference, plan.suffixes.suffixes, None, None
+    held, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
     bases, sink = table_bases(count), None
     if output:
         folder.begin(output, reference, source, bases)
         # The file has its room on the disk before the suffixes are in order.
         sink = output.array("suffix_array", plan.suffixes.dtype, (count,))
     tell("sort suffixes", 0, count)
-    order = build_suffix_array(
-        held, plan.suffixes, backend, lambda share: tell("sort suffixes", int(share * count), count)
+    parts = build_suffix_array(
+        plan.references, plan.suffixes, team, lambda share: tell("sort suffixes", int(share * count), count)
     )
-    backend.release_memory()
-    suffixes = backend.to_host(order)
+    team.release_memory()
+    suffixes = team.to_host(parts)
     if sink:
         sink.write(0, suffixes)
+    order, backend = team.gather(parts), team.first
+    del parts
     if wanted.has_array:
         tell("prefix table", 0, 0)
         table = backend.to_host(build_prefix_table(held, order, bases, backend))

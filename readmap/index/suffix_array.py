@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.team import Team
 from readmap.errors import IndexFolderError
 from readmap.index.reference import DeviceReference, Reference
-from readmap.index.suffix_sorting import SortPlan, plan_sort, sort_suffixes
+from readmap.index.sort_plan import SortPlan, plan_sort
+from readmap.index.suffix_sorting import sort_suffixes
 
 _FILL, _FILL_GAPS = Kernel("index/index", "fill_prefix_table"), Kernel("index/index", "fill_gaps")
 _RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "check_order")
@@ -60,7 +62,7 @@ class SuffixPlan:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that building takes, the array among them, on the device or on the host of a CPU."""
+        """The bytes of memory that building takes, the array among them, on the devices or on the host of a CPU."""
         return (
             self.sort.nbytes
             if self.sort
@@ -69,36 +71,41 @@ class SuffixPlan:
 
 
 def plan_suffix_array(
-    reference: Reference, held: DeviceReference, backend: Backend, force_64_bits: bool = False
+    reference: Reference, held: DeviceReference, team: Team, force_64_bits: bool = False
 ) -> SuffixPlan:
-    """How the suffix array of a reference is built on a device; raises BackendError where its memory is too small.
+    """How the suffix array of a reference is built there; raises BackendError where the memory is too small.
 
     The array is the same in any case. divsufsort is the quickest for a small reference on a CPU, and on one thread.
+    held: the reference on the first device.
     """
+    backend = team.first
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
     few_barriers = len(reference.barrier_starts) <= _MOST_BARRIERS
     small = length <= SMALL or (backend.threads == 1 and length < 2**31)
     by_kernels = backend.lanes > 1 or not (small and few_barriers)
-    sort = plan_sort(held, length, dtype, backend) if by_kernels else None
+    sort = plan_sort(held, length, dtype, team) if by_kernels else None
     return SuffixPlan(length, reference.bases - reference.ambiguous_bases, dtype, sort)
 
 
 def build_suffix_array(
-    held: DeviceReference, plan: SuffixPlan, backend: Backend, report: Callable[[float], None] = lambda share: None
-) -> Array:
-    """The places of all suffixes that start at a base, in order, of the plan's dtype, on the device.
+    held: Sequence[DeviceReference],
+    plan: SuffixPlan,
+    team: Team,
+    report: Callable[[float], None] = lambda share: None,
+) -> list[Array]:
+    """The places of all suffixes that start at a base, in order, of the plan's dtype, a part on each device that sorts.
 
     The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
-    report: hears the share of the work that is done, where kernels do it.
+    held: the reference on each device. report: hears the share of the work that is done, where kernels do it.
     """
     if plan.sort:
-        return sort_suffixes(held, plan.sort, backend, report)
-    codes = backend.empty(plan.length, np.uint8)
-    backend.launch(_UNPACK, -(-plan.length // 32), reference=held, codes=codes, length=plan.length)
+        return sort_suffixes(held, plan.sort, team, report)
+    codes = team.first.empty(plan.length, np.uint8)
+    team.first.launch(_UNPACK, -(-plan.length // 32), reference=held[0], codes=codes, length=plan.length)
     from pydivsufsort import divsufsort  # no other command needs what it loads
 
     order = divsufsort(codes)[plan.length - plan.suffixes :]
-    return order.view(np.uint32) if plan.dtype == np.uint32 else order.astype(np.uint64)
+    return [order.view(np.uint32) if plan.dtype == np.uint32 else order.astype(np.uint64)]
 
 
 def kernel_types(suffixes: Suffixes) -> tuple[tuple[str, str], ...]:

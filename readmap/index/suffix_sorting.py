@@ -1,56 +1,57 @@
-"""Reference -> SuffixArray, sorted by kernels: first by the first bases, then by doubled ranks what ties."""
+"""Reference -> SuffixArray, sorted by kernels: first by the first bases, then by doubled ranks what ties.
+
+Several devices sort the suffixes of some codes each, which have neighbouring slots, and each has the ranks of all
+places. Before the first doubling they give each other the ranks so far, and after each step of a doubling those that it
+has changed. Within a step a device knows newer ranks of its own suffixes than of another's. That does not matter:
+
+- A step splits groups, in the right way, and leaves their slots to them. So suffixes of different groups compare alike
+  by older and newer ranks.
+- A step splits whole groups, no launch reads ranks while they change, and a device learns a whole step before the next
+  one. So of two suffixes of one group it reads both ranks from before the split, by which they tie, or both from after
+  it, by which they are in order; never one of each.
+- A doubling begins when all devices have learnt the last one. So what ties then shares `depth` bases.
+
+No two suffixes are equal in the order, since places decide last. So there is one order, for any number of devices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
+from typing import Any, TypeVar
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
-from readmap.errors import BackendError
+from readmap.backend.team import Team, pieces
 from readmap.index.reference import DeviceReference
+from readmap.index.sort_plan import RUN, Batch, SortPart, SortPlan
 
-_CODES = Kernel("index/suffix_sorting", "count_codes", by_block=True)
 _COUNT = Kernel("index/suffix_sorting", "count_batch", grouped=True)
 _KEY = Kernel("index/suffix_sorting", "key_batch", grouped=True)
 _SETTLE = Kernel("index/suffix_sorting", "settle", grouped=True)
 _COUNT_TIED = Kernel("index/suffix_sorting", "count_tied")
 _KEY_TIED = Kernel("index/suffix_sorting", "key_tied", grouped=True)
 _SORT_SMALL = Kernel("index/suffix_sorting", "sort_small")
+_MERGE = Kernel("index/suffix_sorting", "merge_ranks")
+_TELL, _LEARN = (Kernel("index/suffix_sorting", name) for name in ("tell_ranks", "learn_ranks"))
 
+_KEY_BASES, _REACH_BITS = (constant("index/suffix_sorting.cu", name) for name in ("KEY_BASES", "REACH_BITS"))
 
-def _constant(name: str) -> int:
-    return constant("index/suffix_sorting.cu", name)
-
-
-_KEY_BASES, _REACH_BITS, _RUN = _constant("KEY_BASES"), _constant("REACH_BITS"), _constant("RUN")
-_BATCH_CODES = _constant("BATCH_CODES")
-
-#: Places of an item that counts codes: as many as keep a block of threads busy.
-_SECTION = 1 << 16
-
-#: A batch has this share of the suffixes, but no less than _LEAST_PAIRS where there are so many, and no more than
-#: _MOST_PAIRS where memory does not matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 20, 1 << 24, 1 << 30
-
-#: Numbers, int64, that are kept of each run of slots at a time: counts of what ties in it, and where these end.
-_RUN_COUNTS = 9
-
-#: Bytes of device memory for what grows slower than the suffixes.
-_FIXED_BYTES = 256 << 20
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """The suffixes as far as they are in order; see kernels/index/suffix_sorting.cu."""
+    """A device's suffixes as far as they are in order; see kernels/index/suffix_sorting.cu."""
 
     order: Array
     ranks: Array
     heads: Array
+    first_slot: int
     slot_count: int
     length: int
 
@@ -82,15 +83,6 @@ class _Sorted:
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """The suffixes whose code is in [first_code, end_code), and the first of their slots."""
-
-    first_code: int
-    end_code: int
-    first_slot: int
-
-
-@dataclass(frozen=True)
 class _Ties:
     """What ties in the slots [first, end), which begin and end with groups, in small groups or in larger ones."""
 
@@ -100,132 +92,122 @@ class _Ties:
 
 
 @dataclass(frozen=True)
-class SortPlan:
-    """How the suffixes of a reference are sorted on a device.
+class _Settled:
+    """Suffixes that have come into their groups in a step, all of these groups: places and, once they are told, ranks.
 
-    Attributes:
-        length: of the reference, with barriers.
-        dtype: uint32 or uint64, of places.
-        codes: int64 [BATCH_CODES], the suffixes that begin with each code.
-        pairs: the most suffixes that are sorted together.
-        holds_order, holds_ranks: whether these are in the device's own memory.
+    Before, ranks are memory that is free until the device's next step.
     """
 
-    length: int
-    dtype: np.dtype[Any]
-    codes: np.ndarray[Any, np.dtype[np.int64]]
-    pairs: int
-    holds_order: bool
-    holds_ranks: bool
-
-    @property
-    def suffixes(self) -> int:
-        """How many suffixes are sorted."""
-        return int(self.codes.sum())
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of memory that sorting takes, the order among them, wherever they are."""
-        arrays = self.dtype.itemsize * (self.suffixes + self.length) + self.suffixes // 8
-        return arrays + self.pairs * _pair_bytes(self.dtype) + _run_bytes(self.length)
-
-    @property
-    def host_bytes(self) -> int:
-        """Those of a GPU's host: what the device does not hold."""
-        return self.dtype.itemsize * ((not self.holds_order) * self.suffixes + (not self.holds_ranks) * self.length)
-
-
-def plan_sort(reference: DeviceReference, length: int, dtype: Any, backend: Backend) -> SortPlan:
-    """How suffixes are sorted there; raises BackendError where the device has too little memory for any way."""
-    counts = backend.full(_BATCH_CODES, 0, np.uint64)
-    sections = -(-length // _SECTION)
-    backend.launch(_CODES, sections, reference=reference, counts=counts, length=length, section_size=_SECTION)
-    codes, dtype = backend.to_host(counts).astype(np.int64), np.dtype(dtype)
-    total = int(codes.sum())
-    least = max(total // _SHARE, min(total, _LEAST_PAIRS), int(codes.max()))
-    memory = backend.memory()
-    if memory is None:
-        return SortPlan(length, dtype, codes, least, True, True)
-    free, pairs = memory[0] - _FIXED_BYTES - total // 8 - _run_bytes(length), 0
-    for order, ranks in ((True, True), (False, True), (False, False)):
-        pairs = (free - dtype.itemsize * (order * total + ranks * length)) // _pair_bytes(dtype)
-        if pairs >= least:
-            return SortPlan(length, dtype, codes, min(pairs, max(least, _MOST_PAIRS), total), order, ranks)
-    raise BackendError(
-        f"{backend.name} has too little memory to sort {total:,} suffixes: {memory[0]:,} bytes are free, "
-        f"{memory[0] + (least - pairs) * _pair_bytes(dtype):,} are needed"
-    )
-
-
-def _pair_bytes(dtype: np.dtype[Any]) -> int:
-    """Of a pair that is sorted: its key and its place twice, and its slot."""
-    return 16 + 3 * dtype.itemsize
-
-
-def _run_bytes(length: int) -> int:
-    """Of what is counted in the runs of so many slots."""
-    return _RUN_COUNTS * 8 * -(-length // _RUN)
+    places: Array
+    ranks: Array
 
 
 def sort_suffixes(
-    reference: DeviceReference, plan: SortPlan, backend: Backend, report: Callable[[float], None]
-) -> Array:
-    """The places of all suffixes that start at a base, in order, on the device, or in memory that it reaches.
+    references: Sequence[DeviceReference], plan: SortPlan, team: Team, report: Callable[[float], None]
+) -> list[Array]:
+    """The places of all suffixes that start at a base, in order: a part on each device, or in memory that it reaches.
 
     The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
-    report: hears the share of the work that is done.
+    references: on each device. report: hears the share of the work that is done.
     """
-    sorter, total = _Sorter(plan, backend), plan.suffixes
-    for batch, size in _batches(plan):
-        sorter.sort_batch(reference, batch, size)
-        report((batch.first_slot + size) / total / 2)
+    sorters, total, done = team.each(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
+    for settled in _steps(team, [sorter.sort_batches() for sorter in sorters]):
+        done += _size(settled)
+        report(done / total / 2)
+    _exchange(team, sorters)
     depth, tied = _KEY_BASES, total
     while tied:
-        tied = sorter.double(depth)
+        tied = 0
+        for settled in _steps(team, [sorter.double(depth) for sorter in sorters]):
+            tied += _size(settled)
+            _tell(team, sorters, settled)
         depth *= 2
         report(1 - tied / total / 2)
-    return sorter.groups.order
+    return [sorter.groups.order for sorter in sorters]
+
+
+def _steps(team: Team, works: Sequence[Iterator[_Settled]]) -> Iterator[list[_Settled | None]]:
+    """What each device settles in each step, None where it has no step left."""
+    while any(settled := team.each(next, works, repeat(None))):
+        yield settled
+
+
+def _size(settled: Sequence[_Settled | None]) -> int:
+    return sum(len(each.places) for each in settled if each)
+
+
+def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
+    """Give all devices the ranks of all places, each of which one of them knows so far.
+
+    Each of them gathers those of a section, and then takes the other sections from the others, so that nothing is read
+    while it is written.
+    """
+    if len(sorters) == 1:
+        return
+    length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
+    bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
+    sections = list(map(pieces, bounds, bounds[1:]))
+    team.each(_Sorter.merge, sorters, sections, _others(ranks))
+    team.each(_Sorter.take, sorters, _others(list(zip(sections, ranks, strict=True))))
+
+
+def _tell(team: Team, sorters: Sequence[_Sorter], settled: Sequence[_Settled | None]) -> None:
+    """Have all devices learn the ranks of what the others have settled."""
+    if len(sorters) > 1:
+        team.each(_Sorter.tell, sorters, settled)
+        team.each(_Sorter.learn, sorters, _others(settled))
+
+
+def _others(items: Sequence[Item]) -> list[list[Item]]:
+    """Of each device the other devices' items, those of the next one first, so that no two begin with the same."""
+    return [[*items[i + 1 :], *items[:i]] for i in range(len(items))]
 
 
 class _Sorter:
-    """The groups so far, and the memory in which pairs are sorted."""
+    """A device's groups so far, and the memory in which pairs are sorted."""
 
-    def __init__(self, plan: SortPlan, backend: Backend) -> None:
-        total, length, dtype = plan.suffixes, plan.length, plan.dtype
+    def __init__(self, reference: DeviceReference, part: SortPart, plan: SortPlan, backend: Backend) -> None:
+        total, length, dtype = part.suffixes, plan.length, plan.dtype
         self.backend = backend
+        self._reference, self._part, self._rank_bits = reference, part, plan.suffixes.bit_length()
         self.groups = _Groups(
-            (backend.empty if plan.holds_order else backend.host_array)(total, dtype),
-            backend.full(length, 0, dtype) if plan.holds_ranks else _zeros(length, dtype, backend),
+            (backend.empty if part.holds_order else backend.host_array)(total, dtype),
+            backend.full(length, 0, dtype) if part.holds_ranks else _zeros(length, dtype, backend),
             backend.full(-(-total // 32), 0, np.uint32),
+            part.first_slot,
             total,
             length,
         )
-        self._pairs = _Pairs(*(backend.empty(plan.pairs, each) for each in (np.uint64, dtype, dtype, np.uint64, dtype)))
+        self._pairs = _Pairs(*(backend.empty(part.pairs, each) for each in (np.uint64, dtype, dtype, np.uint64, dtype)))
 
-    def sort_batch(self, reference: DeviceReference, batch: _Batch, size: int) -> None:
-        """Sort the suffixes of a batch, so many, by their first bases."""
-        runs, backend, pairs = -(-self.groups.length // _RUN), self.backend, self._pairs.first(size)
+    def sort_batches(self) -> Iterator[_Settled]:
+        """Sort the suffixes by their first bases, a batch a step."""
+        for batch in self._part.batches():
+            yield self._sort_batch(batch)
+
+    def _sort_batch(self, batch: Batch) -> _Settled:
+        runs, backend, pairs = -(-self.groups.length // RUN), self.backend, self._pairs.first(batch.suffixes)
         counts = backend.empty(runs, np.int64)
-        what = {"reference": reference, "batch": batch, "length": self.groups.length}
+        what = {"reference": self._reference, "batch": batch, "length": self.groups.length}
         backend.launch(_COUNT, runs, counts=counts, **what)
         ends = backend.prefix_sums(counts)
         backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
-        self._settle(pairs.slots, *self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES)
+        found = self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS)
+        return self._settle(pairs.slots, *found, _REACH_BITS, _KEY_BASES)
 
-    def double(self, depth: int) -> int:
-        """Sort what ties by `depth` bases more; how many suffixes were tied."""
-        tied = 0
+    def double(self, depth: int) -> Iterator[_Settled]:
+        """Sort what ties by `depth` bases more, some of it a step."""
         for first, end in self._stretches():
             for small in (1, 0):
-                tied += self._double_ties(_Ties(first, end, small), depth)
-        return tied
+                if settled := self._double_ties(_Ties(first, end, small), depth):
+                    yield settled
 
-    def _double_ties(self, ties: _Ties, depth: int) -> int:
-        """Sort some of them; how many these were."""
+    def _double_ties(self, ties: _Ties, depth: int) -> _Settled | None:
+        """Sort some of them; None where there are none."""
         (tied_ends, size), (group_ends, count) = map(self.backend.ends, self._count(ties))
         if not size:
-            return 0
-        pairs, rank_bits = self._pairs.first(size), self.groups.slot_count.bit_length()
+            return None
+        pairs, rank_bits = self._pairs.first(size), self._rank_bits
         self.backend.launch(
             _KEY_TIED,
             len(tied_ends),
@@ -243,8 +225,33 @@ class _Sorter:
             found = self._in_place(pairs, rank_bits)
         else:
             found = self._by_digits(pairs, rank_bits + (count - 1).bit_length())
-        self._settle(pairs.slots, *found, rank_bits, 1)
-        return size
+        return self._settle(pairs.slots, *found, rank_bits, 1)
+
+    def merge(self, section: Sequence[slice], others: Sequence[Array]) -> None:
+        """Take the ranks of a section's places from the devices that know them."""
+        for ranks in others:
+            for piece in section:
+                own, other = self.groups.ranks[piece], self.backend.bring(ranks[piece])
+                self.backend.launch(_MERGE, len(own), other=other, ranks=own)
+
+    def take(self, others: Sequence[tuple[Sequence[slice], Array]]) -> None:
+        """Take sections of the ranks from the devices that have all of them."""
+        for section, ranks in others:
+            for piece in section:
+                self.backend.put(self.groups.ranks[piece], self.backend.bring(ranks[piece]))
+
+    def tell(self, settled: _Settled | None) -> None:
+        """Fill in the ranks of what it has settled."""
+        if settled:
+            groups, count = self.groups, len(settled.places)
+            self.backend.launch(_TELL, count, groups=groups, places=settled.places, ranks=settled.ranks)
+
+    def learn(self, others: Sequence[_Settled | None]) -> None:
+        """Take the ranks of what other devices have settled."""
+        for settled in filter(None, others):
+            for piece in pieces(0, len(settled.places)):
+                places, ranks = (self.backend.bring(array[piece]) for array in (settled.places, settled.ranks))
+                self.backend.launch(_LEARN, len(places), places=places, ranks=ranks, groups=self.groups)
 
     def _by_digits(self, pairs: _Pairs, bits: int) -> tuple[Array, Array]:
         """The keys, of so many bits, in order, and their places."""
@@ -265,14 +272,15 @@ class _Sorter:
         )
         return pairs.other_keys, pairs.other_places
 
-    def _settle(self, slots: Array, keys: Array, places: Array, field_bits: int, least: int) -> None:
+    def _settle(self, slots: Array, keys: Array, places: Array, field_bits: int, least: int) -> _Settled:
         """Bring sorted pairs into the groups; those whose low bits are below `least` tie with none."""
         found = _Sorted(keys, places, len(keys), (1 << field_bits) - 1, least)
-        self.backend.launch(_SETTLE, -(-len(keys) // _RUN), sorted=found, slots=slots, groups=self.groups)
+        self.backend.launch(_SETTLE, -(-len(keys) // RUN), sorted=found, slots=slots, groups=self.groups)
+        return _Settled(places, keys.view(places.dtype)[: len(keys)])
 
     def _count(self, ties: _Ties) -> tuple[Array, Array]:
         """How many slots of each run tie, and how many groups they are; int64 [runs] each."""
-        runs = -(-self.groups.slot_count // _RUN)
+        runs = -(-self.groups.slot_count // RUN)
         slots, heads = self.backend.empty(runs, np.int64), self.backend.empty(runs, np.int64)
         self.backend.launch(_COUNT_TIED, runs, groups=self.groups, ties=ties, tied=slots, tied_groups=heads)
         return slots, heads
@@ -290,9 +298,9 @@ class _Sorter:
                 # from its end: what stands in front of `first` is sorted meanwhile.
                 run = int(np.searchsorted(ends, done + most, "right"))
                 held = ends[run] - self._tied_slots(run)[::-1].cumsum()[::-1]
-                slot = run * _RUN + int(np.searchsorted(held, done + most, "right")) - 1
+                slot = run * RUN + int(np.searchsorted(held, done + most, "right")) - 1
                 place = int(backend.to_host(groups.order[slot : slot + 1])[0])
-                end = int(backend.to_host(groups.ranks[place : place + 1])[0]) - 1
+                end = int(backend.to_host(groups.ranks[place : place + 1])[0]) - 1 - groups.first_slot
                 done += most - (slot - end)
                 yield first, end
                 first = end
@@ -300,10 +308,10 @@ class _Sorter:
 
     def _tied_slots(self, run: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether each slot of a run ties."""
-        words = self.backend.to_host(self.groups.heads[run * _RUN // 32 : (run + 1) * _RUN // 32 + 1])
+        words = self.backend.to_host(self.groups.heads[run * RUN // 32 : (run + 1) * RUN // 32 + 1])
         heads = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
-        heads = np.append(heads[: self.groups.slot_count - run * _RUN], True)
-        tied: np.ndarray[Any, np.dtype[np.bool_]] = ~(heads[:-1] & heads[1:])[:_RUN]
+        heads = np.append(heads[: self.groups.slot_count - run * RUN], True)
+        tied: np.ndarray[Any, np.dtype[np.bool_]] = ~(heads[:-1] & heads[1:])[:RUN]
         return tied
 
 
@@ -311,15 +319,3 @@ def _zeros(length: int, dtype: Any, backend: Backend) -> Array:
     array = backend.host_array(length, dtype)
     array.fill(0)
     return array
-
-
-def _batches(plan: SortPlan) -> Iterator[tuple[_Batch, int]]:
-    """Codes that follow each other and have no more suffixes together than are sorted together, and how many."""
-    first, slot, size = 0, 0, 0
-    for code, count in enumerate(plan.codes.tolist()):
-        if size and size + count > plan.pairs:
-            yield _Batch(first, code, slot), size
-            first, slot, size = code, slot + size, 0
-        size += count
-    if size:
-        yield _Batch(first, len(plan.codes), slot), size

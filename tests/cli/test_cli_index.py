@@ -200,7 +200,8 @@ def test_a_gpu_that_is_too_small(
         return CpuBackend(threads) if name == "cpu" else Device(threads)
 
     asked: list[tuple[str, int | None]] = []
-    monkeypatch.setattr("readmap.index.building.open_backend", open_backend)
+    monkeypatch.setattr("readmap.backend.team.device_names", lambda device, gpus: [device])
+    monkeypatch.setattr("readmap.backend.team.open_backend", open_backend)
     assert main(["index", "ref.fa", "--structure", structure, "--gpu-memory", "500M"]) == 0
     assert asked == [("auto", 500 << 20), ("cpu", None)]
     reason = r"cuda:0 has too little memory to index 22 bases: 1,000 bytes are free, [\d,]+ are needed"

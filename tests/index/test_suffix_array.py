@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracles.alignment import BARRIER, prefix_table, suffix_order, text_of
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import IndexFolderError
 from readmap.index import suffix_array
 from readmap.index.index import Index
@@ -46,7 +47,7 @@ def test_order_of_any_contigs(contigs: list[str], copies: int) -> None:
 @pytest.mark.parametrize("contigs", [251, 252, 253, 254])
 def test_as_many_barriers_as_divsufsort_has_letters(contigs: int) -> None:
     index, backend = index_of(["ACGT"] * contigs), open_backend("cpu", 1)
-    plan = plan_suffix_array(index.reference, index.reference.to_device(backend), backend)
+    plan = plan_suffix_array(index.reference, index.reference.to_device(backend), Team(backend))
     assert (plan.sort is None) == (contigs <= 252)
     assert index.suffixes.tolist() == suffix_order(text_of(["ACGT"] * contigs))
 
@@ -56,11 +57,12 @@ def test_the_builder_is_the_quickest_and_changes_nothing(
     threads: int, small: int, by_kernels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suffix_array, "SMALL", small)
-    index, backend = indexed("runs of N", False), open_backend("cpu", threads)
-    held = index.reference.to_device(backend)
-    plan = plan_suffix_array(index.reference, held, backend)
+    index, team = indexed("runs of N", False), Team(open_backend("cpu", threads))
+    held = index.reference.to_device(team.first)
+    plan = plan_suffix_array(index.reference, held, team)
     assert (plan.sort is not None) == by_kernels
-    assert np.array_equal(build_suffix_array(held, plan, backend), index.suffixes)
+    (order,) = build_suffix_array([held], plan, team)
+    assert np.array_equal(order, index.suffixes)
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])

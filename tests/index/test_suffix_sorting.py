@@ -11,32 +11,38 @@ from oracles.alignment import suffix_order, text_of
 from pydivsufsort import divsufsort
 
 from readmap.backend import Array, Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import BackendError
-from readmap.index import suffix_sorting
-from readmap.index.suffix_sorting import plan_sort, sort_suffixes
+from readmap.index import sort_plan
+from readmap.index.sort_plan import plan_sort
+from readmap.index.suffix_sorting import sort_suffixes
 
 #: Batches and parts of few suffixes each, so that small references have many.
 few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "few at a time"])
 
 
-def sort(contigs: list[str], backend: Backend, dtype: type[np.generic] = np.uint32) -> Array:
+def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = np.uint32) -> Array:
+    team = Team(device) if isinstance(device, Backend) else device
     reference = index_of(contigs).reference
     shares: list[float] = []
-    held = reference.to_device(backend)
-    plan = plan_sort(held, reference.length, dtype, backend)
+    held = team.each(reference.to_device, team.backends)
+    plan = plan_sort(held[0], reference.length, dtype, team)
     assert plan.suffixes == reference.bases - reference.ambiguous_bases
-    order = sort_suffixes(held, plan, backend, shares.append)
+    parts = sort_suffixes(held, plan, team, shares.append)
     assert shares == sorted(shares)
     assert not shares or shares[-1] == 1
-    assert order.dtype == dtype
-    return backend.to_host(order)
+    assert [len(part) for part in parts] == [part.suffixes for part in plan.parts]
+    assert all(part.dtype == dtype for part in parts)
+    order = team.to_host(parts)
+    assert np.array_equal(team.first.to_host(team.gather(parts)), order)
+    return order
 
 
 def take_few(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
     if few:
-        monkeypatch.setattr(suffix_sorting, "_LEAST_PAIRS", 1)
-        monkeypatch.setattr(suffix_sorting, "_MOST_PAIRS", 1)
-        monkeypatch.setattr(suffix_sorting, "_SHARE", 2**40)
+        monkeypatch.setattr(sort_plan, "_LEAST_PAIRS", 1)
+        monkeypatch.setattr(sort_plan, "_MOST_PAIRS", 1)
+        monkeypatch.setattr(sort_plan, "_SHARE", 2**40)
 
 
 @few_at_a_time
@@ -110,8 +116,8 @@ def test_many_equal_contigs(backends: str) -> None:
 @pytest.mark.parametrize("held", ["all", "ranks", "nothing"])
 def test_little_memory(backends: str, held: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Order and ranks stay in the host's memory where the device's does not hold them; less is refused."""
-    monkeypatch.setattr(suffix_sorting, "_SHARE", 1)  # all at once: 28 bytes a suffix, beside order and ranks
-    monkeypatch.setattr(suffix_sorting, "_FIXED_BYTES", 0)
+    monkeypatch.setattr(sort_plan, "_SHARE", 1)  # all at once: 28 bytes a suffix, beside order and ranks
+    monkeypatch.setattr(sort_plan, "_FIXED_BYTES", 0)
     contigs, backend = HARD[False]["satellites"], open_backend(backends)
     size, expected = len(contigs[0]), sort(contigs, backend)
     from_host: list[int] = []

@@ -1,0 +1,164 @@
+"""Suffixes that several devices sort: the order of one device, however many, and whatever becomes of one of them."""
+
+import random
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import TEXTS, fasta, index_of, random_bases, team_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.alignment import suffix_order, text_of
+from test_suffix_sorting import HARD, few_at_a_time, sort, take_few
+
+from readmap.backend import Kernel, open_backend, team
+from readmap.errors import BackendError
+from readmap.index import folder, sort_plan, suffix_array
+from readmap.index.building import build_index
+from readmap.index.sort_plan import SortPlan, plan_sort
+
+
+def planned(contigs: list[str], devices: int, memory: dict[int, int] | None = None) -> SortPlan:
+    """By so many devices, of which some have but so much memory, the others enough."""
+    with team_of("cpu", devices) as group:
+        if memory:
+            for i, backend in enumerate(group.backends):
+                free = memory.get(i, 2**40)
+                backend.memory = partial(tuple, (free, free))  # type: ignore[method-assign]
+        reference = index_of(contigs).reference
+        return plan_sort(reference.to_device(group.first), reference.length, np.uint32, group)
+
+
+@few_at_a_time
+@pytest.mark.parametrize("devices", [2, 3, 8])
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("name", TEXTS)
+def test_order(
+    backends: str, name: str, dtype: type[np.generic], devices: int, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of fewer suffixes than devices, and of none."""
+    take_few(monkeypatch, few)
+    with team_of(backends, devices) as group:
+        assert sort(TEXTS[name], group, dtype).tolist() == suffix_order(text_of(TEXTS[name]))
+
+
+@few_at_a_time
+@pytest.mark.parametrize("devices", [2, 3, 8])
+@pytest.mark.parametrize("name", HARD[False])
+def test_what_is_hard(backends: str, name: str, devices: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of several batches and parts, and ranks that cross in several pieces."""
+    expected = sort(HARD[few][name], open_backend(backends))
+    take_few(monkeypatch, few)
+    monkeypatch.setattr(team, "PIECE", 1000)
+    with team_of(backends, devices) as group:
+        assert np.array_equal(sort(HARD[few][name], group), expected)
+
+
+@few_at_a_time
+def test_order_of_any_contigs(backends: str, few: bool) -> None:
+    @settings(derandomize=True, max_examples=60, deadline=None)
+    @given(
+        contigs=st.lists(
+            st.tuples(st.text("ACGTN", min_size=1, max_size=60), st.integers(1, 4)).map(lambda x: x[0] * x[1]),
+            min_size=1,
+            max_size=6,
+        ),
+        copies=st.integers(1, 3),
+    )
+    def check(contigs: list[str], copies: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            take_few(patch, few)
+            assert sort(contigs * copies, group).tolist() == suffix_order(text_of(contigs * copies))
+
+    with team_of(backends, 3) as group:
+        check()
+
+
+def test_many_equal_contigs(backends: str) -> None:
+    contigs = ["ACGTTGCA" * 5] * 3000
+    with team_of(backends, 4) as group:
+        assert sort(contigs, group).tolist() == suffix_order(text_of(contigs))
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+def test_devices_have_about_as_many_suffixes_each(devices: int) -> None:
+    plan = planned([random_bases(random.Random(3), 100_000)], devices)
+    assert len(plan.parts) == devices
+    assert all(abs(part.suffixes * devices / plan.suffixes - 1) < 0.05 for part in plan.parts)
+    slots = [part.first_slot for part in plan.parts]
+    assert slots == np.cumsum([0] + [part.suffixes for part in plan.parts])[:-1].tolist()
+    codes = [part.first_code for part in plan.parts] + [256]
+    assert codes == np.cumsum([0] + [len(part.codes) for part in plan.parts]).tolist()
+
+
+@pytest.mark.parametrize(("contigs", "parts"), [(["N" * 50], 1), (["A"], 1), (["A" * 999], 1), (["A", "CG"], 3)])
+def test_devices_without_suffixes_do_not_sort(contigs: list[str], parts: int) -> None:
+    plan = planned(contigs, 8)
+    assert len(plan.parts) == parts
+    assert plan.suffixes == len("".join(contigs).replace("N", ""))
+
+
+def test_memory_of_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device needs room for its part alone, and for all ranks; where one has too little, the first sorts alone."""
+    monkeypatch.setattr(sort_plan, "_FIXED_BYTES", 0)
+    size = 100_000
+    contigs = [random_bases(random.Random(3), size)]
+    alone, both = planned(contigs, 1), planned(contigs, 2)
+    part = max(4 * (each.suffixes + size + 1) + each.suffixes // 8 + 28 * each.pairs for each in both.parts) + 10_000
+    assert part < alone.nbytes < both.nbytes
+    assert both.nbytes <= 2 * part
+    assert len(planned(contigs, 2, {0: part, 1: part}).parts) == 2
+    for memory in ({1: part // 2}, {0: 2 * part, 1: part // 2}):
+        plan = planned(contigs, 2, memory)
+        assert len(plan.parts) == 1
+        assert plan.host_bytes == 0
+    plan = planned(contigs, 2, {0: 33 * size, 1: size})
+    assert [each.holds_order for each in plan.parts] == [False]
+    assert plan.host_bytes == 4 * size
+    with pytest.raises(BackendError, match=f"cpu has too little memory to sort {size:,} suffixes"):
+        planned(contigs, 2, {0: size})
+
+
+@pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "tell_ranks", "learn_ranks"])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_an_error_of_one_device_ends_all(failing: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any stage of the work."""
+    contigs = HARD[True]["satellites"]
+    with team_of("cpu", 3) as group:
+        expected = sort(contigs, group)
+        launch = group.backends[failing].launch
+
+        def fail(launched: Kernel, items: int, /, **arguments: Any) -> None:
+            if launched.name == kernel:
+                raise BackendError(f"device {failing} fails")
+            launch(launched, items, **arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(group.backends[failing], "launch", fail)
+            with pytest.raises(BackendError, match=f"device {failing} fails"):
+                sort(contigs, group)
+        assert np.array_equal(sort(contigs, group), expected)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("device")]
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+def test_the_same_folder_by_any_number_of_devices(
+    devices: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ref.fa").write_bytes(fasta({"a": HARD[True]["satellites"][0], "b": "ACGTN" * 500}))
+    monkeypatch.setattr(suffix_array, "SMALL", 0)
+    monkeypatch.setattr(team, "device_names", lambda device, gpus: [device] * gpus)
+    for gpus in (1, devices):
+        with folder.KIND.writing(tmp_path / f"{gpus}.readmap", 2, False) as output:
+            build_index(
+                tmp_path / "ref.fa", structure="both", device="cpu", gpus=gpus, threads=2, output=output
+            )
+            output.commit()
+    one, several = (
+        {path.name: path.read_bytes() for path in (tmp_path / f"{gpus}.readmap").iterdir()} for gpus in (1, devices)
+    )
+    assert one == several
+    assert "edges.npy" in one
