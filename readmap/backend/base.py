@@ -199,18 +199,17 @@ class Backend(abc.ABC):
         return array
 
     def copy(self, array: Array) -> Array:
-        """The same in another array."""
+        """The same in another array of this device."""
         held = self.empty(array.shape, array.dtype)
         self.put(held, array)
         return held
 
     def put(self, target: Array, source: Array) -> None:
-        """Copy an array into one of its size and dtype, or into a part of one; both are contiguous."""
-        target[...] = source
+        """Copy an array into one of its size and dtype, or into a part of one; both are contiguous.
 
-    @abc.abstractmethod
-    def bring(self, array: Array) -> Array:
-        """The array of another device of the same kind, on this one; whoever wrote it has synchronized."""
+        The source may be another device's of the same kind, where whoever wrote it has synchronized.
+        """
+        target[...] = source
 
     def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:
         """Run a kernel over `items` items, with arguments named as its parameters are.

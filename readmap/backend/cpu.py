@@ -120,9 +120,6 @@ class CpuBackend(Backend):
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
         target[...] = array
 
-    def bring(self, array: Array) -> Array:
-        return array
-
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)
         buffer.data[: array.nbytes] = array

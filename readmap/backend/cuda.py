@@ -114,6 +114,8 @@ class CudaBackend(Backend):
         return held
 
     def put(self, target: Array, source: Array) -> None:
+        if source.device.id != self.device.id:
+            _link(self.device.id, source.device.id)
         target.data.copy_from_device_async(source.data, source.nbytes)  # CuPy's own would ask NVRTC for a kernel
 
     def bring(self, array: Array) -> Array:
@@ -140,13 +142,6 @@ class CudaBackend(Backend):
 
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
         self._staging.receive(target, array)
-
-    def bring(self, array: Array) -> Array:
-        held, runtime, source = self.empty(array.shape, array.dtype), self.xp.cuda.runtime, array.device.id
-        _open_link(self.device.id, source)
-        stream = self.xp.cuda.get_current_stream().ptr
-        runtime.memcpyPeerAsync(held.data.ptr, self.device.id, array.data.ptr, source, array.nbytes, stream)
-        return held
 
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)
@@ -211,16 +206,6 @@ def _value(argument: Any) -> Any:
     if not isinstance(argument, Packed):
         return argument
     return np.frombuffer(argument.memory, f"V{ctypes.sizeof(argument.memory)}")
-
-
-@functools.cache
-def _open_link(device: int, other: int) -> None:
-    """Let a GPU, the thread's own, read another's memory where the machine can; else copies go through the host's."""
-    from cupy.cuda import runtime
-
-    if runtime.deviceCanAccessPeer(device, other):
-        with contextlib.suppress(runtime.CUDARuntimeError):  # CuPy has opened it
-            runtime.deviceEnablePeerAccess(other)
 
 
 @functools.cache

@@ -12,9 +12,6 @@ import numpy as np
 from readmap.backend.base import Array, Backend
 from readmap.backend.select import Gpus, device_names, open_backend
 
-#: Elements that come from one device to another at a time.
-PIECE = 1 << 23
-
 Found = TypeVar("Found")
 
 
@@ -70,10 +67,9 @@ class Team:
         if len(parts) == 1:
             return parts[0]
         whole, end = self.first.empty(sum(map(len, parts)), parts[0].dtype), 0
-        for i, part in enumerate(parts):
-            for piece in pieces(0, len(part)):
-                begin, end = end, end + piece.stop - piece.start
-                self.first.put(whole[begin:end], self.first.bring(part[piece]) if i else part[piece])
+        for part in parts:
+            begin, end = end, end + len(part)
+            self.first.put(whole[begin:end], part)
         self.first.synchronize()
         return whole
 
@@ -100,11 +96,6 @@ class Team:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def pieces(begin: int, end: int) -> list[slice]:
-    """Of the elements [begin, end) those that come from one device to another together, in order."""
-    return [slice(start, min(start + PIECE, end)) for start in range(begin, end, PIECE)]
 
 
 def _opened(opens: Callable[[], Backend]) -> Backend:

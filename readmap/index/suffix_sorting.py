@@ -26,7 +26,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
-from readmap.backend.team import Team, pieces
+from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
 from readmap.index.sort_plan import RUN, Batch, SortPart, SortPlan
 
@@ -40,6 +40,9 @@ _MERGE = Kernel("index/suffix_sorting", "merge_ranks")
 _TELL, _LEARN = (Kernel("index/suffix_sorting", name) for name in ("tell_ranks", "learn_ranks"))
 
 _KEY_BASES, _REACH_BITS = (constant("index/suffix_sorting.cu", name) for name in ("KEY_BASES", "REACH_BITS"))
+
+#: Ranks that come from another device at a time, to memory that is not planned for each of them.
+_PIECE = 1 << 23
 
 Item = TypeVar("Item")
 
@@ -146,7 +149,7 @@ def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
         return
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
-    sections = list(map(pieces, bounds, bounds[1:]))
+    sections = list(map(slice, bounds, bounds[1:]))
     team.each(_Sorter.merge, sorters, sections, _others(ranks))
     team.each(_Sorter.take, sorters, _others(list(zip(sections, ranks, strict=True))))
 
@@ -227,18 +230,17 @@ class _Sorter:
             found = self._by_digits(pairs, rank_bits + (count - 1).bit_length())
         return self._settle(pairs.slots, *found, rank_bits, 1)
 
-    def merge(self, section: Sequence[slice], others: Sequence[Array]) -> None:
+    def merge(self, section: slice, others: Sequence[Array]) -> None:
         """Take the ranks of a section's places from the devices that know them."""
         for ranks in others:
-            for piece in section:
-                own, other = self.groups.ranks[piece], self.backend.bring(ranks[piece])
+            for piece in _pieces(section.start, section.stop):
+                own, other = self.groups.ranks[piece], self.backend.copy(ranks[piece])
                 self.backend.launch(_MERGE, len(own), other=other, ranks=own)
 
-    def take(self, others: Sequence[tuple[Sequence[slice], Array]]) -> None:
+    def take(self, others: Sequence[tuple[slice, Array]]) -> None:
         """Take sections of the ranks from the devices that have all of them."""
         for section, ranks in others:
-            for piece in section:
-                self.backend.put(self.groups.ranks[piece], self.backend.bring(ranks[piece]))
+            self.backend.put(self.groups.ranks[section], ranks[section])
 
     def tell(self, settled: _Settled | None) -> None:
         """Fill in the ranks of what it has settled."""
@@ -249,8 +251,8 @@ class _Sorter:
     def learn(self, others: Sequence[_Settled | None]) -> None:
         """Take the ranks of what other devices have settled."""
         for settled in filter(None, others):
-            for piece in pieces(0, len(settled.places)):
-                places, ranks = (self.backend.bring(array[piece]) for array in (settled.places, settled.ranks))
+            for piece in _pieces(0, len(settled.places)):
+                places, ranks = (self.backend.copy(array[piece]) for array in (settled.places, settled.ranks))
                 self.backend.launch(_LEARN, len(places), places=places, ranks=ranks, groups=self.groups)
 
     def _by_digits(self, pairs: _Pairs, bits: int) -> tuple[Array, Array]:
@@ -313,6 +315,11 @@ class _Sorter:
         heads = np.append(heads[: self.groups.slot_count - run * RUN], True)
         tied: np.ndarray[Any, np.dtype[np.bool_]] = ~(heads[:-1] & heads[1:])[:RUN]
         return tied
+
+
+def _pieces(begin: int, end: int) -> Iterator[slice]:
+    """Of what is in [begin, end), that which comes from another device together, in order."""
+    return (slice(start, min(start + _PIECE, end)) for start in range(begin, end, _PIECE))
 
 
 def _zeros(length: int, dtype: Any, backend: Backend) -> Array:

@@ -11,7 +11,7 @@ import pytest
 from examples import team_of
 
 from readmap.backend import Backend, open_backend, team
-from readmap.backend.team import Team, pieces
+from readmap.backend.team import Team
 from readmap.errors import BackendError
 
 
@@ -93,8 +93,7 @@ def test_all_that_was_launched_has_ended(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("sizes", [(5,), (5, 3), (1, 250, 7), (100, 1)])
-def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "PIECE", 100)
+def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...]) -> None:
     numbers = np.arange(sum(sizes), dtype=np.uint32)
     given = [part.copy() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
     with team_of(backends, len(sizes)) as group:
@@ -106,14 +105,6 @@ def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...], monkeypa
         group.release_memory()
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "found"), [(3, 3, []), (0, 10, [(0, 10)]), (2, 25, [(2, 12), (12, 22), (22, 25)])]
-)
-def test_pieces(begin: int, end: int, found: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "PIECE", 10)
-    assert [(piece.start, piece.stop) for piece in pieces(begin, end)] == found
-
-
 def test_what_crosses(backends: str) -> None:
     """Between devices, also parts of an array, and into a part of one of the host's."""
     cases: list[Callable[[Any], Any]] = [lambda array: array, lambda array: array[7:1000]]
@@ -123,7 +114,7 @@ def test_what_crosses(backends: str) -> None:
         (held, _) = group.each(lambda backend, _: backend.to_device(numbers), group.backends, range(2))
         for taken in cases:
             (_, brought) = group.each(
-                lambda backend, taken: other.to_host(other.bring(taken(held))) if backend is other else None,
+                lambda backend, taken: other.to_host(other.copy(taken(held))) if backend is other else None,
                 group.backends,
                 [taken] * 2,
             )

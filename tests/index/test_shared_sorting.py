@@ -16,7 +16,7 @@ from test_suffix_sorting import HARD, few_at_a_time, sort, take_few
 
 from readmap.backend import Kernel, open_backend, team
 from readmap.errors import BackendError
-from readmap.index import folder, sort_plan, suffix_array
+from readmap.index import folder, sort_plan, suffix_array, suffix_sorting
 from readmap.index.building import build_index
 from readmap.index.sort_plan import SortPlan, plan_sort
 
@@ -52,7 +52,7 @@ def test_what_is_hard(backends: str, name: str, devices: int, few: bool, monkeyp
     """Steps of several batches and parts, and ranks that cross in several pieces."""
     expected = sort(HARD[few][name], open_backend(backends))
     take_few(monkeypatch, few)
-    monkeypatch.setattr(team, "PIECE", 1000)
+    monkeypatch.setattr(suffix_sorting, "_PIECE", 1000)
     with team_of(backends, devices) as group:
         assert np.array_equal(sort(HARD[few][name], group), expected)
 
@@ -153,9 +153,7 @@ def test_the_same_folder_by_any_number_of_devices(
     monkeypatch.setattr(team, "device_names", lambda device, gpus: [device] * gpus)
     for gpus in (1, devices):
         with folder.KIND.writing(tmp_path / f"{gpus}.readmap", 2, False) as output:
-            build_index(
-                tmp_path / "ref.fa", structure="both", device="cpu", gpus=gpus, threads=2, output=output
-            )
+            build_index(tmp_path / "ref.fa", structure="both", device="cpu", gpus=gpus, threads=2, output=output)
             output.commit()
     one, several = (
         {path.name: path.read_bytes() for path in (tmp_path / f"{gpus}.readmap").iterdir()} for gpus in (1, devices)
