@@ -25,7 +25,7 @@ from readmap.cli.common.folders import (
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions, Show
-from readmap.cli.common.resources import Resources
+from readmap.cli.common.resources import SharedResources
 from readmap.cli.common.wording import in_bytes, in_time, percent, printable
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
@@ -79,7 +79,7 @@ class Options:
     molecule: str = molecule_option()
     force: bool = flag("--force", "Replace what is there of the kind.")
     force_64_bits: bool = declared(typer.Option(False, "--64-bit", hidden=True))
-    resources: Resources
+    resources: SharedResources
     report: ReportOptions
 
 
@@ -95,7 +95,7 @@ def index(context: typer.Context, options: Options) -> None:
     """
     without = "not with --database, which sorts no suffixes and needs no device"
     conflicts = (
-        (("structure", "force_64_bits", "device", "gpu_memory"), options.database, without),
+        (("structure", "force_64_bits", "device", "gpus", "gpu_memory"), options.database, without),
         (("molecule",), not options.database, "only with --database"),
         (("folder",), options.prefix is not None, "not with -p, which names the folder"),
         (("prefix",), options.database, "not with --database"),
@@ -144,6 +144,7 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
                 options.fasta,
                 structure=options.structure,
                 device=resources.device,
+                gpus=resources.chosen_gpus,
                 threads=resources.threads,
                 gpu_memory=resources.most_gpu_memory,
                 force_64_bits=options.force_64_bits,

@@ -90,7 +90,7 @@ OPTIONS = {
         "--grouped --remove-duplicates --duplicate-type -q",
     ),
     "split": ("--lane --sheet --sample -t --json", "-q"),
-    "index": ("--structure --molecule -t --device --json -o", "--database --force --64-bit -q"),
+    "index": ("--structure --molecule -t --device --gpus --json -o", "--database --force --64-bit -q"),
     "compare": (
         "--memory --checkpoint --mode --match --mismatch --gap-first --gap-extend --strand --format --json -t",
         "--no-pruning --pairs --score-only -q",

@@ -210,6 +210,27 @@ def test_a_gpu_that_is_too_small(
     assert re.fullmatch(reason, message)
 
 
+def test_several_gpus(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are chosen by --gpus, and the folder is that of one."""
+    assert failure(capfd, "index", "ref.fa", "--gpus", "2", "--device", "cpu", code=2) == (
+        "--gpus 2: not with --device cpu, which is one device"
+    )
+    assert "--gpus 0: expected a number of GPUs" in failure(capfd, "index", "ref.fa", "--gpus", "0", code=2)
+    assert main(["index", "ref.fa", "-q", "-o", "one"]) == 0
+    asked: list[object] = []
+
+    def device_names(device: str, gpus: list[int]) -> list[str]:
+        asked.append(gpus)
+        return ["cpu"] * len(gpus)
+
+    monkeypatch.setattr("readmap.index.suffix_array.SMALL", 0)
+    monkeypatch.setattr("readmap.backend.team.device_names", device_names)
+    assert main(["index", "ref.fa", "-q", "-o", "three", "--gpus", "0,2,3", "-t", "2"]) == 0
+    assert asked == [[0, 2, 3]]
+    one, three = ({path.name: path.read_bytes() for path in Path(name).iterdir()} for name in ("one", "three"))
+    assert one == three
+
+
 def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
     Path("ref.fa.gz").write_bytes(gzip.compress(FASTA.encode()))
     assert main(["index", "ref.fa.gz", "-q"]) == 0
@@ -395,7 +416,7 @@ def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pyt
 
 
 def test_options_that_a_database_has_no_use_for(capfd: pytest.CaptureFixture[str]) -> None:
-    for options in (["--structure", "tree"], ["--device", "cpu"], ["--64-bit"]):
+    for options in (["--structure", "tree"], ["--device", "cpu"], ["--gpus", "2"], ["--64-bit"]):
         message = failure(capfd, "index", "--database", "ref.fa", *options, code=2)
         assert message == f"{options[0]}: not with --database, which sorts no suffixes and needs no device"
     assert failure(capfd, "index", "ref.fa", "--molecule", "auto", code=2) == "--molecule: only with --database"
