@@ -149,14 +149,16 @@ class CudaBackend(Backend):
         return buffer
 
     def memory(self) -> tuple[int, int]:
-        free, total = self.xp.cuda.runtime.memGetInfo()
-        pool = self.xp.get_default_memory_pool()
-        free += pool.free_bytes()
-        limit = pool.get_limit()
-        return (min(free, limit - pool.used_bytes()), min(total, limit)) if limit else (free, total)
+        with self.device:
+            free, total = self.xp.cuda.runtime.memGetInfo()
+            pool = self.xp.get_default_memory_pool()
+            free += pool.free_bytes()
+            limit = pool.get_limit()
+            return (min(free, limit - pool.used_bytes()), min(total, limit)) if limit else (free, total)
 
     def release_memory(self) -> None:
-        self.xp.get_default_memory_pool().free_all_blocks()
+        with self.device:
+            self.xp.get_default_memory_pool().free_all_blocks()
 
     def is_compiled(self, module: str, types: Types) -> bool:
         return nvrtc.is_compiled(module, types, self.architecture)

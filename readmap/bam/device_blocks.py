@@ -1,9 +1,9 @@
-"""Bytes -> blocks of BGZF that a GPU makes, by nvCOMP: of bytes on the device, and of what the host has."""
+"""Bytes -> blocks of BGZF that GPUs make, by nvCOMP: of bytes on any of them, and of what the host has."""
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,9 @@ from readmap.formats.output import ByteSink
 
 _MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members", "write_blocks", grouped=True)
 
-#: Blocks that are made together, and rooms for them: one is filled while others are compressed. The library takes
-#: thousands of blocks for little more time than hundreds, and leaves the more of the device to those that map.
+#: Blocks that are made together, and rooms for them on each device: one is filled while others are compressed. The
+#: library takes thousands of blocks for little more time than hundreds, and leaves the more of the device to those that
+#: map.
 BLOCKS, ROOMS = 2304, 3
 
 #: The part of the device's free memory that rooms take at most; with less of it they have fewer blocks, but so many.
@@ -34,20 +35,20 @@ ALGORITHM = 2
 ALIGNED = 256
 
 
-def device_codec(backend: Backend) -> Codec:
-    """What compresses on the device, in memory that it takes at once. Raises BackendError where it cannot."""
-    library = nvcomp()
-    if not isinstance(backend, CudaBackend) or library is None:
+def device_codec(backends: Sequence[Backend]) -> Codec:
+    """What compresses on devices in turns, in memory that it takes at once. Raises BackendError where it cannot."""
+    library, gpus = nvcomp(), [backend for backend in backends if isinstance(backend, CudaBackend)]
+    if not gpus or library is None:
         raise BackendError("--codec nvcomp: expected a GPU and nvidia-libnvcomp, which readmap's CUDA extras bring")
     try:
-        rooms = _Rooms(library, backend)
-    except (NvcompError, backend.memory_error) as error:
+        rooms = _Rooms(library, gpus)
+    except (NvcompError, gpus[0].memory_error) as error:
         raise BackendError(f"--codec nvcomp: {error}") from error
     return Codec("nvcomp", lambda output, _threads, _level: DeviceOutput(output, rooms))
 
 
 class DeviceOutput(BlockOutput):
-    """An output that a GPU compresses on its way to another; there is but one level.
+    """An output that GPUs compress on its way to another; there is but one level.
 
     The bytes depend on the data alone, not on the pieces that they come in.
     """
@@ -55,7 +56,7 @@ class DeviceOutput(BlockOutput):
     from_device = True
 
     def __init__(self, output: ByteSink, rooms: _Rooms) -> None:
-        super().__init__(output, ROOMS, ROOMS)
+        super().__init__(output, rooms.count, rooms.count)
         self._rooms, self.buffer = rooms, rooms.allocate
         self._room: _Room | None = None
 
@@ -188,14 +189,20 @@ def _fitting_blocks(library: Nvcomp, backend: CudaBackend) -> int:
 
 
 class _Rooms:
-    """Rooms that outputs take in turns, and buffers of the host for what is made in them."""
+    """Rooms that outputs take in turns, one device after the other, and buffers of the host for what is made in them.
 
-    def __init__(self, library: Nvcomp, backend: CudaBackend) -> None:
+    count: of the rooms.
+    """
+
+    def __init__(self, library: Nvcomp, backends: Sequence[CudaBackend]) -> None:
         self._free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
-        blocks = _fitting_blocks(library, backend)
+        self.count = ROOMS * len(backends)
+        sizes = [_fitting_blocks(library, backend) for backend in backends]
         for _ in range(ROOMS):
-            self._free.put(_Room(library, blocks, backend))
-        self.allocate = backend.host_buffer
+            for blocks, backend in zip(sizes, backends, strict=True):
+                with backend.device:
+                    self._free.put(_Room(library, blocks, backend))
+        self.allocate = backends[0].host_buffer
         self._buffers: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
 
     def take(self) -> _Room:

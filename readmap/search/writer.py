@@ -76,7 +76,7 @@ class Writer:
         lent = self._lent.take()
         self.waited += time.perf_counter() - began
         if block.run is None:
-            self._put(partial(sink.lend, self._backend.bring(block.bytes), lent.release))
+            self._put(partial(sink.lend, block.bytes, lent.release))
         else:
             self._put(partial(_sorting(sink).hold, block.run, lent.release))
 

@@ -95,7 +95,7 @@ def test_blocks_of_the_device(letters: int) -> None:
     if not nvcomp_is_there():
         pytest.skip("nvCOMP is not installed")
     backend = open_backend("cuda")
-    codec = device_codec(backend)
+    codec = device_codec([backend])
     for size in (*SIZES, BLOCKS * BLOCK_BYTES + 7):
         data = drawn(letters, size)
         blocks, sizes = made_of([data], codec)
@@ -111,13 +111,13 @@ def test_files_are_as_small_as_by_threads() -> None:
         pytest.skip("nvCOMP is not installed")
     lines = [b"%d\tACGT" % number for number in DRAW.integers(0, 999, 50_000)]
     data = np.frombuffer(b"".join(lines), np.uint8)
-    blocks, _ = made_of([data], device_codec(open_backend("cuda")))
+    blocks, _ = made_of([data], device_codec([open_backend("cuda")]))
     assert len(blocks) < len(zlib.compress(data, 1)) * 1.2
 
 
 def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendError, match="expected a GPU and nvidia-libnvcomp"):
-        device_codec(open_backend("cpu"))
+        device_codec([open_backend("cpu")])
 
 
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, 2304), (1 << 34, 1152), (1 << 33, 576), (0, 144)])
@@ -139,7 +139,7 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(backend, "empty", full)
     with pytest.raises(BackendError, match="--codec nvcomp"):
-        device_codec(backend)
+        device_codec([backend])
 
 
 def test_an_absent_library(monkeypatch: pytest.MonkeyPatch) -> None:

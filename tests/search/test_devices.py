@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from examples import draw_pairs, fasta, fastq, index_of, small_genome, write_pairs
 
-from readmap.backend import Backend, open_backend
+from readmap.backend import Backend, device_names, open_backend
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
 from readmap.cli.common import resources
 from readmap.formats.output import Output
+from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
 from readmap.search import exact, sample, stream
@@ -80,20 +81,37 @@ def cpus(count: int) -> list[Backend]:
     return [open_backend("cpu", 1) for _ in range(count)]
 
 
+def devices(kind: str, count: int) -> list[Backend]:
+    """So many, which are several of one GPU where there are not so many."""
+    names = device_names(kind, "all")
+    return [open_backend(names[number % len(names)], 1) for number in reversed(range(count))][::-1]
+
+
+def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
+    """An index on the first one, and copied from there."""
+    first = index.to_device(backends[0])
+    backends[0].synchronize()
+    others = []
+    for backend in backends[1:]:
+        with backend.own_stream():
+            others.append(first.on(backend))
+    return [first, *others]
+
+
 Make = Callable[[Index, Sequence[Backend]], Any]
 
 
 def mapping(style: Style | None = None, reporting: Reporting | None = None) -> Make:
     def make(index: Index, backends: Sequence[Backend]) -> Mapping:
-        contexts = [Context(index.to_device(each), each, reporting=reporting or Reporting()) for each in backends]
-        return Mapping(contexts, style)
+        placed = zip(on_each(index, backends), backends, strict=True)
+        return Mapping([Context(*own, reporting=reporting or Reporting()) for own in placed], style)
 
     return make
 
 
 def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
     parameters = exact.Parameters(format=exact.Format.TSV)
-    return exact.ExactSearch([index.to_device(backend) for backend in backends], parameters, backends)
+    return exact.ExactSearch(on_each(index, backends), parameters, backends)
 
 
 WORKS: dict[str, tuple[Make, Layout]] = {
@@ -126,14 +144,14 @@ def counts(summary: stream.RunSummary) -> dict[str, Any]:
 @pytest.mark.parametrize("count", [2, 3, 8])
 @pytest.mark.parametrize("name", WORKS)
 def test_several_devices_write_what_one_writes(
-    index: Index, files: list[Path], tmp_path: Path, name: str, count: int
+    backends: str, index: Index, files: list[Path], tmp_path: Path, name: str, count: int
 ) -> None:
     expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
     assert expected
-    written, summary = searched(name, index, cpus(count), files, tmp_path / "several")
+    written, summary = searched(name, index, devices(backends, count), files, tmp_path / "several")
     assert written == expected
     assert counts(summary) == counts(one)
-    assert summary.devices["cpu"]["reads"] == summary.reads
+    assert sum(own["reads"] for own in summary.devices.values()) == summary.reads
 
 
 def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: Path) -> None:
@@ -182,7 +200,9 @@ def test_the_last_failure_is_that_of_the_run(index: Index, files: list[Path], tm
     "options",
     [["--sort", "-o", "{}.bam"], ["--sort", "--markdup", "--metrics", "{}.metrics", "-o", "{}.bam"], ["-o", "{}.sam"]],
 )
-def test_the_command_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+def test_the_command_writes_the_same(
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ref.fa").write_bytes(fasta(CONTIGS))
     for name, mates in zip(("r1.fq", "r2.fq"), zip(*PAIRS, *PAIRS[:40], strict=True), strict=True):
@@ -190,7 +210,7 @@ def test_the_command_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert main(["index", "ref.fa"]) == 0
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(resources, "open_backends", lambda *_, count=count: cpus(count))
+        monkeypatch.setattr(resources, "open_backends", lambda *_, count=count: devices(backends, count))
         given = [option.format("out") for option in options]
         assert main(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--batch-reads", "30", *given]) == 0
         written = {path.name: path.read_bytes() for path in sorted(tmp_path.glob("out.*"))}

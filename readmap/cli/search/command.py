@@ -93,7 +93,7 @@ def run(
         mode: ExactMode | AlignmentMode = ExactMode(options, index)
     else:
         mode = AlignmentMode(options, lanes, duplicates, survey, _learnt(options, lanes, index))
-    compression, observers = compression_of(options.output, backend), [survey] if survey else []
+    compression, observers = compression_of(options.output, backends), [survey] if survey else []
     with (
         Report(session, options.report) as report,
         open_quality(options.quality, survey) as quality,

@@ -38,17 +38,17 @@ PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 UNPACKED_LETTERS = 1 << 24
 
 
-def compression_of(options: OutputOptions, backend: Backend) -> Compression:
-    """How outputs are compressed: on the device where nvCOMP is there, unless a user wants it otherwise."""
+def compression_of(options: OutputOptions, backends: Sequence[Backend]) -> Compression:
+    """How outputs are compressed: on the devices where nvCOMP is there, unless a user wants it otherwise."""
 
     def open_codec() -> Codec:
-        by_threads = backend.name == "cpu" or compression.level >= SMALLER_LEVEL
+        by_threads = backends[0].name == "cpu" or compression.level >= SMALLER_LEVEL
         if options.codec == CodecName.LIBDEFLATE or (options.codec == CodecName.AUTO and by_threads):
             return block_codec()
         from readmap.bam.device_blocks import device_codec
 
         try:
-            return device_codec(backend)
+            return device_codec(backends)
         except BackendError:
             if options.codec == CodecName.NVCOMP:
                 raise
