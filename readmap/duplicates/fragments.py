@@ -23,7 +23,7 @@ _HEADER = "duplicates/fragment.cuh"
 FRAGMENT = row_dtype(_HEADER, "Fragment")
 FRAGMENT_WORDS = FRAGMENT.itemsize // 8
 PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
-_LOST = constant(_HEADER, "LOST_MATES")
+_LOST, _NOWHERE = constant(_HEADER, "LOST_MATES"), constant(_HEADER, "NOWHERE")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
 #: What a library is called that a read group does not name, or of reads without one.
@@ -144,7 +144,14 @@ class FragmentTable:
         return first
 
     def restore(self, rows: NDArray[np.int64], barcodes: NDArray[np.uint64], counters: NDArray[np.int64]) -> int:
-        """Take all fragments that another table had, on the host; the number of the first one."""
+        """Take all fragments that another table had, on the host; the number of the first one.
+
+        Raises ValueError where they are not those of such a table.
+        """
+        high = rows[:, 0].view(np.uint64)
+        of_others = (high >> np.uint64(PLACE_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_NOWHERE))
+        if counters.shape != self.counters.shape or of_others.any():
+            raise ValueError("fragments of other libraries")
         first = self._count(len(rows))
         self.counters += counters
         self._rows.append(rows)

@@ -20,7 +20,7 @@ from readmap.backend import Backend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import hold_sorted, number_fragments
 from readmap.bam.sorted_output import SortedOutput, hold_run
-from readmap.duplicates.fragments import FRAGMENT_WORDS
+from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import DataError, UsageError
 from readmap.formats.output import ByteSink
@@ -28,6 +28,10 @@ from readmap.reads.alignment_reads import AlignmentReads
 
 #: Of the file beside a shard; and the format of such files.
 ENDING, FORMAT = ".fragments", 1
+
+
+#: Of the arrays in a file: dtypes, and the sizes of their rows.
+_KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
 
 
 class KeptFragments(Duplicates):
@@ -97,7 +101,9 @@ def read_fragments(path: str) -> Shard:
             )
     except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
         raise DataError(f"{beside}: expected what readmap search --for-merge has written") from None
-    if shard.rows.ndim != 2 or shard.rows.shape[1] != FRAGMENT_WORDS:
+    known = [(array.dtype, array.shape[1:]) for array in (shard.rows, shard.barcodes, shard.counters)]
+    barcodes = len(shard.rows) if shard.barcode_tag else 0
+    if known != _KNOWN or len(shard.barcodes) != barcodes:
         raise DataError(f"{beside}: expected what readmap search --for-merge has written")
     return shard
 
@@ -126,7 +132,10 @@ def merge_shard(
 
     Raises DataError where a record is none of the shard, and what reading and writing raise.
     """
-    first, seen = duplicates.table.restore(shard.rows, shard.barcodes, shard.counters), 0
+    try:
+        first, seen = duplicates.table.restore(shard.rows, shard.barcodes, shard.counters), 0
+    except ValueError:
+        raise DataError(f"{shard.path}{ENDING}: expected the fragments of {shard.path}") from None
     for records in reads.records(backend.chunk_bytes):
         if len(records) == 0:
             continue  # the first one is broken: what follows is the error

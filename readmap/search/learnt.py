@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from readmap.errors import DataError, UsageError
 from readmap.search.context import Sample
-from readmap.search.inserts import InsertSize
+from readmap.search.divergence import LEAST_BASES, MOST_BASES
+from readmap.search.inserts import DIRECTIONS, InsertSize
 from readmap.search.parameters import Scoring
 
-#: Of the files that hold it.
-FORMAT = 1
+#: Of the files that hold it; and the longest fragments that one may tell of.
+FORMAT, LONGEST = 1, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,10 @@ def read_learnt(path: str, scoring: Scoring, reference: str) -> Learnt:
     try:
         record = json.loads(text)
         known = record["format"], record["reference"], record["scoring"]
-        learnt = Learnt(record["bases_a_difference"], {name: _sizes(own) for name, own in record["libraries"].items()})
+        variants, libraries = record["bases_a_difference"], record["libraries"]
+        learnt = Learnt(variants, {name: _sizes(own) for name, own in libraries.items()})
+        if variants is not None and not LEAST_BASES <= operator.index(variants) <= MOST_BASES:
+            raise ValueError(variants)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DataError(f"{path}: expected a file that readmap learn has written") from None
     if known[0] != FORMAT:
@@ -80,7 +85,17 @@ def read_learnt(path: str, scoring: Scoring, reference: str) -> Learnt:
 
 
 def _sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
-    return None if record is None else tuple(InsertSize(**size) for size in record)
+    """Those of a library; raises ValueError, TypeError or KeyError where they are none."""
+    if record is None:
+        return None
+    sizes = tuple(InsertSize(**size) for size in record)
+    for size in sizes:
+        numbers = 1 <= operator.index(size.low) <= operator.index(size.high) <= LONGEST
+        if size.direction not in DIRECTIONS or not (
+            numbers and 0 < size.mean <= LONGEST and 0 <= size.deviation <= LONGEST
+        ):
+            raise ValueError(size)
+    return sizes
 
 
 def _shown(library: str) -> str:

@@ -131,3 +131,4 @@ def write_base(folder: Path) -> None:
     pysam.view(*cram, catch_stdout=False)
     must(["index", "ref.fa", "--structure", "both", "-t", "1"], folder)
     must(["index", "--database", "proteins.fa", "-t", "1"], folder)
+    must(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--sort", "--for-merge", "-o", "shard.bam", "-t", "1"], folder)

@@ -89,6 +89,14 @@ OPTIONS = {
         "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
         "--grouped --remove-duplicates --duplicate-type -q",
     ),
+    "merge": (
+        "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
+        "--remove-duplicates --duplicate-type -q",
+    ),
+    "learn": (
+        "-I -A -B -O -E -L -U -T --lane --sheet --sample -x -t --device --json",
+        "-p --smart-pairing -P -S -j -q",
+    ),
     "split": ("--lane --sheet --sample -t --json", "-q"),
     "index": ("--structure --molecule -t --device --gpus --json -o", "--database --force --64-bit -q"),
     "compare": (
@@ -231,6 +239,19 @@ def _markdup(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     return ["markdup", "in.bam", *(["-o", "out.bam"] if draw.random() < 0.9 else [])], {"in.bam": _bam(draw)}
 
 
+def _merge(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
+    names = ["shard.bam", "shard.bam.fragments"]
+    files = {name.replace("shard", "in"): (base / name).read_bytes() for name in names}
+    altered = draw.choice([*files])
+    files[altered] = _altered(draw, files[altered])
+    return ["merge", "in.bam", *draw.choice(([], ["shard.bam"])), "-o", "out.bam"], files
+
+
+def _learn(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
+    words, files = _pairs(draw, base)
+    return ["learn", *words[1 : draw.choice((2, 3))], "-x", "ref.fa", "-o", "out.json"], files
+
+
 def _mem(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     words, files = _pairs(draw, base)
     return ["mem", *draw.choice(([], ["-p"])), "ref.fa", *words[1 : draw.choice((2, 3))]], files
@@ -265,6 +286,8 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("search CRAM", _cram),
     ("markdup", _markdup),
     ("mem", _mem),
+    ("merge", _merge),
+    ("learn", _learn),
     ("split", _one("split", "in.fq", inputs.fastq, "in.fq")),
     ("index", _one("index", "in.fa", inputs.reference, "in.fa")),
     ("index --database", _one("index", "in.fa", inputs.proteins, "--database", "in.fa")),

@@ -19,6 +19,7 @@ from attacks import inputs, readers
 from attacks.mutations import TOKENS, mutate
 from attacks.readers import Invalid, Read, as_written, difference
 from readmap.backend import open_backend
+from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.letters import LETTERS
 from readmap.database.matrices import read_matrix
@@ -33,7 +34,8 @@ from readmap.formats.sam import parse_read_group
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
-from readmap.index.suffix_sorting import plan_sort, sort_suffixes
+from readmap.index.sort_plan import plan_sort
+from readmap.index.suffix_sorting import sort_suffixes
 from readmap.reads import members
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
@@ -219,8 +221,9 @@ def _judge_reference(library: Library, case: Case, paths: list[str], draw: Rando
         index = build_index(paths[0], structure=structure, device="cpu", threads=1)
         index.check(library.backend)
         held = found.to_device(library.backend)
-        plan = plan_sort(held, found.length, index.suffixes.dtype, library.backend)
-        if not np.array_equal(sort_suffixes(held, plan, library.backend, lambda share: None), index.suffixes):
+        team = Team(library.backend)
+        plan = plan_sort(held, found.length, index.suffixes.dtype, team)
+        if not np.array_equal(*sort_suffixes([held], plan, team, lambda share: None), index.suffixes):
             return "kernels and divsufsort sort its suffixes differently"
     return ""
 

@@ -115,6 +115,23 @@ def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[
     learn("all_1.fq", "all_2.fq")
     record = json.loads(Path("learnt.json").read_text())
     Path("other.json").write_text(json.dumps(record | {"format": 2}))
+    (size,) = record["libraries"][""]
+    for number, changed in enumerate(
+        [
+            {"bases_a_difference": 0},
+            {"bases_a_difference": 1e9},
+            {"bases_a_difference": "many"},
+            {"libraries": {"": [size | {"high": 1 << 40}]}},
+            {"libraries": {"": [size | {"low": -5}]}},
+            {"libraries": {"": [size | {"mean": float("nan")}]}},
+            {"libraries": {"": [size | {"direction": "up"}]}},
+            {"libraries": {"": [{}]}},
+            {"libraries": []},
+        ]
+    ):
+        Path(f"wrong{number}.json").write_text(json.dumps(record | changed))
+        found = failure(capfd, "search", "all_1.fq", "all_2.fq", "--learnt", f"wrong{number}.json", code=1)
+        assert found == f"wrong{number}.json: expected a file that readmap learn has written"
     assert failure(capfd, "search", "all_1.fq", "all_2.fq", *arguments, code=1) == message
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -162,9 +163,18 @@ def test_broken_fragments(capfd: pytest.CaptureFixture[str]) -> None:
         Path("0.bam.fragments").write_bytes(broken)
         assert failure(capfd, "merge", "0.bam", "-o", "out.bam", "--device", "cpu", code=1) == message
     with np.load(io.BytesIO(data)) as held:
-        np.savez("less.npz", **{name: held[name] for name in held.files} | {"rows": held["rows"][:5]})
-    shutil.move("less.npz", "0.bam.fragments")
-    assert "expected records in order" in failure(capfd, "merge", "0.bam", "-o", "out.bam", "--device", "cpu", code=1)
+        arrays = {name: held[name] for name in held.files}
+    for changed, expected in (
+        ({"rows": arrays["rows"][:5]}, "0.bam, record 6: expected records in order"),
+        ({"rows": arrays["rows"] | (1 << 50)}, "0.bam.fragments: expected the fragments of 0.bam"),
+        ({"counters": arrays["counters"][:0]}, "0.bam.fragments: expected the fragments of 0.bam"),
+        ({"rows": arrays["rows"][:, :3]}, message),
+        ({"barcodes": arrays["barcodes"][:-1].astype(np.int32)}, message),
+    ):
+        np.savez("changed.npz", **arrays | changed)
+        shutil.move("changed.npz", "0.bam.fragments")
+        found = failure(capfd, "merge", "0.bam", "-o", "out.bam", "--device", "cpu", code=1)
+        assert re.sub(r"record \d+", "record 6", found).startswith(expected)
 
 
 @pytest.mark.parametrize(
