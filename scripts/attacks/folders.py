@@ -150,9 +150,9 @@ def _leave_at_second_slab() -> None:
 
     save = Checkpoint.save
 
-    def save_and_leave(self: Checkpoint, grid: Any, *rest: Any) -> None:
-        save(self, grid, *rest)
-        if len(grid.slabs) == 2:
+    def save_and_leave(self: Checkpoint, number: int, *rest: Any) -> None:
+        save(self, number, *rest)
+        if number == 1:
             os._exit(99)
 
     few_rows()
