@@ -61,8 +61,9 @@ class Options:
 def learn(context: typer.Context, options: Options) -> None:
     """Learn from the first reads what readmap search learns of them, and write it for searches of their shards.
 
-    That is how often the sample differs from the reference, and the insert sizes of each library. No more reads are
-    read than that takes. What shards write with it are together the records of one search of all reads.
+    That is how often the sample differs from the reference, and the insert sizes of each library.
+
+    No more reads are read than that takes. What shards write is together what one search of all reads writes.
     """
     named_lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
     named = ["named_reads", "interleaved", "smart_pairing", "collate"]

@@ -44,8 +44,9 @@ class Options:
 def split(context: typer.Context, options: Options) -> None:
     """Make a table of where reads begin, by which readmap search --shard takes a part of them.
 
-    The files are inflated once, and stay as they are: a table has a record's place about every 16 MB of text, and what
-    inflating gzip from there needs.
+    The files are inflated once, and stay as they are.
+
+    The table has a record's place about every 16 MiB of text, and what inflating gzip from there needs.
     """
     lanes = lanes_of(options.lanes)
     files = files_of(lanes, options.named_reads)

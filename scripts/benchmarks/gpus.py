@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +34,8 @@ HUMAN, LONG = 3_100_000_000, 30_000_000
 
 def benchmark_gpus(options: Options) -> tuple[Row, Row]:
     """The index, searches and a comparison; first what several GPUs write is what one does."""
-    draw, work, counts = np.random.default_rng(26), options.work, (1, options.gpus)
-    reference, few, reads = work / "ref.fa", pair_files(work, "few"), pair_files(work, "reads")
-    letters = draw_reference(draw, options.bases)
-    write_contigs(reference, letters, contigs=10)
-    write_pairs(few, draw, letters, CHECKED)
-    write_pairs(reads, draw, letters, options.pairs)
-    for own in reads:
-        run(["cat", *[own] * options.repeat], work, own.with_suffix(".many"))
-    many = [own.with_suffix(".many") for own in reads]
-    two = [work / f"{name}.fa" for name in ("one", "other")]
-    for path in two:
-        write_contigs(path, LETTERS[draw.integers(0, 4, options.long, np.uint8)], contigs=1)
+    counts, inputs = (1, options.gpus), make_inputs(options)
+    reference, few, many, two = inputs.reference, inputs.few, inputs.many, inputs.two
     rows = [
         row
         for name, measured in (
@@ -67,6 +58,34 @@ def benchmark_gpus(options: Options) -> tuple[Row, Row]:
         if row["what"] == name and row["gpus"] == options.gpus
     ]
     return {"commands": rows, "bars": bars}, told
+
+
+class Inputs(NamedTuple):
+    """Files: the reference; pairs that are checked, and those that are timed; two long sequences."""
+
+    reference: Path
+    few: list[Path]
+    many: list[Path]
+    two: list[Path]
+
+
+def make_inputs(options: Options) -> Inputs:
+    """Those of an earlier run, where they are in the work folder; else drawn."""
+    work, draw = options.work, np.random.default_rng(26)
+    few, reads = ([work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in ("few", "reads"))
+    many, two = [path.with_suffix(".many") for path in reads], [work / f"{name}.fa" for name in ("one", "other")]
+    made = Inputs(work / "ref.fa", few, many, two)
+    if two[1].exists():
+        return made
+    letters = draw_reference(draw, options.bases)
+    write_contigs(made.reference, letters, contigs=10)
+    write_pairs(few, draw, letters, CHECKED)
+    write_pairs(reads, draw, letters, options.pairs)
+    for own, repeated in zip(reads, many, strict=True):
+        run(["cat", *[own] * options.repeat], work, repeated)
+    for path in two:
+        write_contigs(path, LETTERS[draw.integers(0, 4, options.long, np.uint8)], contigs=1)
+    return made
 
 
 def in_turn(name: str, counts: Sequence[int], measured: Callable[[int], tuple[Row, object, Row]]) -> list[Row]:
@@ -174,8 +193,3 @@ def write_pairs(paths: Sequence[Path], draw: np.random.Generator, letters: NDArr
         lines[:, 12 + MATE : 15 + MATE] = np.frombuffer(b"\n+\n", np.uint8)
         lines[:, 15 + MATE : -1], lines[:, -1] = ord("I"), 10
         lines.tofile(path)
-
-
-def pair_files(work: Path, name: str) -> list[Path]:
-    """Those of both mates."""
-    return [work / f"{name}.{mate}.fq" for mate in (1, 2)]
