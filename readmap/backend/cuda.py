@@ -67,14 +67,20 @@ class CudaBackend(Backend):
 
     @contextlib.contextmanager
     def own_stream(self) -> Iterator[None]:
-        with self.device, self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY) as stream:
+        with self.device, self._own() as stream:
             yield
             stream.synchronize()
 
     def keep_own_stream(self) -> None:
         self.device.use()
-        self._streams.own = self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
-        self._streams.own.use()
+        self._own().use()
+
+    def _own(self) -> Any:
+        """The calling thread's stream: one, since memory that was freed on a stream is taken again on that alone."""
+        if not hasattr(self._streams, "own"):
+            with self.device:
+                self._streams.own = self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
+        return self._streams.own
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return self.xp.empty(shape, dtype)
@@ -121,14 +127,10 @@ class CudaBackend(Backend):
     def bring(self, array: Array) -> Array:
         if array.device.id == self.device.id:
             return array
-        _link(self.device.id, array.device.id)
-        with self.device, self.xp.cuda.Stream(non_blocking=True) as stream:
+        with self.own_stream():  # in whose end the other one may be let go
             held = self.empty(array.shape, array.dtype)
-            if array.nbytes:
-                places = held.data.ptr, self.device.id, array.data.ptr, array.device.id
-                self.xp.cuda.runtime.memcpyPeerAsync(*places, array.nbytes, stream.ptr)
-            stream.synchronize()  # so that the other one may be let go
-        return held
+            self.put(held, array)
+            return held
 
     def hold(self, array: np.ndarray[Any, Any]) -> Array:
         return self.to_device(array)
