@@ -48,8 +48,7 @@ class Read:
 
 def team_of(device: str, devices: int) -> Team:
     """So many devices of a name; several backends of one GPU do as several GPUs do."""
-    one = functools.partial(open_backend, device, 1)
-    return Team(one(), [one] * (devices - 1))
+    return Team([functools.partial(open_backend, device, 1)] * devices)
 
 
 def below(generator: random.Random, limit: int) -> int:

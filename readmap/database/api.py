@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from readmap.backend import Gpus, device_names, open_backend
+from readmap.backend import Gpus
 from readmap.backend.select import ALL
+from readmap.backend.team import Team
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.hits import Hits
@@ -55,10 +56,9 @@ def scan(
     costs = costs_of(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
     limits = Limits(evalue, min_score, max_hits, Limits.strand_of(opened.molecule, strand), database_letters)
     given = _sequences("query", queries, opened.molecule)
-    devices = [partial(open_backend, name, threads) for name in device_names(device, gpus)]
-    with DevicePool(opened, devices) as pool:
-        pool.do(lambda: opened.check(pool.backend))
-        return [scanned.hits for scanned in Scan(opened, costs, limits, pool)(given)]
+    with Team.open(device, gpus, threads) as team:
+        team.do(0, partial(opened.check, team.first)).result()
+        return [scanned.hits for scanned in Scan(opened, costs, limits, DevicePool(opened, team))(given)]
 
 
 def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Database:

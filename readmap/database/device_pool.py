@@ -1,18 +1,16 @@
-"""Several devices that scan a database together, each a part of it."""
+"""A database that the devices of a team scan together, each a part of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from functools import partial
 from threading import Lock
-from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
+from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.parameters import Costs
 from readmap.database.partition import Partition
@@ -20,29 +18,17 @@ from readmap.database.partition import Partition
 #: By how much of the database a device's partition has to be wrong for all to be changed: what moves is sent again.
 TOLERANCE = 0.03
 
-Found = TypeVar("Found")
-
 
 class _Stopped(Exception):
     """Another device has failed, or the user has interrupted."""
 
 
 class _Worker:
-    """A device, in a thread of its own unless it works alone."""
+    """A device's partition, and how fast the device has been."""
 
-    def __init__(self, opened: Callable[[], Backend], database: Database, is_alone: bool) -> None:
-        self._pool = None if is_alone else ThreadPoolExecutor(1, "device")
-        self.backend = self.do(opened).result()
-        self.partition = Partition(database, self.backend)
+    def __init__(self, backend: Backend, database: Database) -> None:
+        self.backend, self.partition = backend, Partition(database, backend)
         self.cells, self.seconds = 0, 0.0
-
-    def do(self, work: Callable[[], Found]) -> Future[Found]:
-        """Have its thread do something."""
-        if self._pool:
-            return self._pool.submit(work)
-        done: Future[Found] = Future()
-        done.set_result(work())
-        return done
 
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
@@ -63,38 +49,18 @@ class _Worker:
         """Cells a second so far, 0 where that is unknown."""
         return self.cells / self.seconds if self.seconds else 0.0
 
-    def close(self) -> None:
-        """End its thread."""
-        if self._pool:
-            self._pool.shutdown()
-
 
 class DevicePool:
-    """The devices of a scan; what they find does not depend on who finds it. A context manager, which ends the threads.
+    """The devices of a scan; what they find does not depend on who finds it.
 
     The database is divided in proportion to the speeds measured so far, at first in equal parts.
     """
 
-    def __init__(self, database: Database, opened: Sequence[Callable[[], Backend]]) -> None:
-        """opened: what opens each device; it is called in the thread that will use it."""
-        self._database = database
-        self._workers = [_Worker(each, database, len(opened) == 1) for each in opened]
-        self._parts = [1 / len(opened)] * len(opened)
+    def __init__(self, database: Database, team: Team) -> None:
+        self.team, self._database = team, database
+        self._workers = [_Worker(backend, database) for backend in team.backends]
+        self._parts = [1 / len(team)] * len(team)
         self._divide()
-
-    @property
-    def backend(self) -> Backend:
-        """The first device; others may use it between scans."""
-        return self._workers[0].backend
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the devices."""
-        return [worker.backend.name for worker in self._workers]
-
-    def do(self, work: Callable[[], Found]) -> Found:
-        """Have the first device's thread do something."""
-        return self._workers[0].do(work).result()
 
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
@@ -109,13 +75,9 @@ class DevicePool:
                 report(cells)
 
         try:
-            running = [worker.do(partial(worker.scores, queries, costs, count)) for worker in self._workers]
-            # Whichever fails first, not the first of them: the others would go on to their ends.
-            wait(running, return_when=FIRST_EXCEPTION)
-            failed = [future for future in running if future.done() and future.exception()]
-            found = [future.result() for future in failed or running]
+            found = self.team.each(lambda worker: worker.scores(queries, costs, count), self._workers)
         except BaseException:
-            stopped = True
+            stopped = True  # the others would go on to their ends
             raise
         self._adapt()
         return np.concatenate(found, axis=1)
@@ -136,10 +98,3 @@ class DevicePool:
         bounds = [0, *cuts, len(self._database)]
         for worker, first, end in zip(self._workers, bounds, bounds[1:], strict=False):
             worker.partition.take(first, end)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.close()

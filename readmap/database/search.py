@@ -95,7 +95,7 @@ class Scan:
     def _blocks(self, queries: int) -> list[int]:
         """Where blocks begin, and the end of the last one."""
         size = max(BLOCK_SCORES // max(len(self.database) * len(self.strands), 1), 1)
-        first = min(TIMED_QUERIES, size) if len(self.pool.names) > 1 else 0
+        first = min(TIMED_QUERIES, size) if len(self.pool.team) > 1 else 0
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
     def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[Scanned]:
@@ -148,8 +148,8 @@ class Scan:
 
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[PairAlignments]:
         """The alignments of each query's hits."""
-        counts = [len(made.ranks) for made in chosen]
-        return self.pool.do(lambda: align(self._wanted(queries, chosen), counts, self.costs, self.pool.backend))
+        counts, team = [len(made.ranks) for made in chosen], self.pool.team
+        return team.do(0, lambda: align(self._wanted(queries, chosen), counts, self.costs, team.first)).result()
 
     def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[Wanted]:
         """One query at a time: reverse complements of long subjects take memory."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend
+from readmap.backend.team import Team
 from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import letters_of_array
 from readmap.pairwise.matrix import Matrix
 from readmap.pairwise.parameters import Mode, Scheme, Settings
@@ -29,14 +29,14 @@ def align_batch(
 
 
 def align_long(
-    query: NDArray[np.uint8], target: NDArray[np.uint8], settings: Settings, crew: Crew, progress: Progress
+    query: NDArray[np.uint8], target: NDArray[np.uint8], settings: Settings, team: Team, progress: Progress
 ) -> PairAlignments:
     """The local alignment of one query with one target."""
 
     def matrix(backend: Backend) -> Matrix:
         return Matrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
 
-    return long_pairs.align_long(crew.each(matrix), settings, crew, progress)
+    return long_pairs.align_long(team.each(matrix, team.backends), settings, team, progress)
 
 
 def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Gpus, open_backends
+from readmap.backend import Gpus
+from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Scores, Settings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences, checked
@@ -87,8 +87,8 @@ def compare(
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
     settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
     sides = _sequences("query", query), _sequences("target", target)
-    with Crew(open_backends(device, gpus, threads)) as crew:
-        (results,) = compare_all(*sides, settings, Strand(strand), crew, lambda done, total: None)
+    with Team.open(device, gpus, threads) as team:
+        (results,) = compare_all(*sides, settings, Strand(strand), team, lambda done, total: None)
     return _of_result(*results)
 
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from readmap.backend import Backend, Gpus, open_backends
+from readmap.backend import Backend, Gpus
+from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import Bytes, Integers, array_of_texts, lengths_of, letters_of_array
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import Mode, Scores
@@ -61,12 +61,12 @@ def align_pairs(
     """
     chosen = _mode(mode)
     scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
-    with Crew(open_backends(device, gpus, threads)) as crew:
-        return align_arrays(_array(queries), _array(targets), scores, chosen, score_only, crew)
+    with Team.open(device, gpus, threads) as team:
+        return align_arrays(_array(queries), _array(targets), scores, chosen, score_only, team)
 
 
 def align_arrays(
-    queries: Given, targets: Given, scores: Scores, mode: Mode, score_only: bool, crew: Crew
+    queries: Given, targets: Given, scores: Scores, mode: Mode, score_only: bool, team: Team
 ) -> PairAlignments:
     """The alignments, on the host, of which each device makes a part with about as many cells."""
     rows, columns = (lengths_of(offsets, len(letters)) for letters, offsets in (queries, targets))
@@ -79,9 +79,9 @@ def align_arrays(
         return align_letters(given, others, scores, mode, backend, score_only).on_host(backend)
 
     cells = np.cumsum(rows * columns)
-    cuts = {int(cells.searchsorted(cells[-1] * number / len(crew))) for number in range(1, len(crew)) if len(cells)}
+    cuts = {int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)}
     bounds = [0, *sorted(cuts - {0}), len(cells)]
-    parts = list(crew.divide(partial(align, first, end) for first, end in pairwise(bounds)))
+    parts = list(team.divide(partial(align, first, end) for first, end in pairwise(bounds)))
     return joined(parts) if len(parts) > 1 else parts[0]
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
+from readmap.backend.team import Team
 from readmap.errors import DataError, InternalError
 from readmap.formats.words import in_words
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Mode, Scheme, Settings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -52,7 +52,7 @@ class _Cells:
 
 
 def compare_all(
-    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, crew: Crew, progress: Progress
+    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, team: Team, progress: Progress
 ) -> Iterator[Results]:
     """The local alignment of every query with every target, one at a time, checked.
 
@@ -68,7 +68,7 @@ def compare_all(
             own = settings
             if settings.checkpoint:
                 own = replace(settings, checkpoint=settings.checkpoint / f"{i + 1}-{j + 1}")
-            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), crew, cells)
+            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), team, cells)
 
 
 def _compare_long(
@@ -76,7 +76,7 @@ def _compare_long(
     target: Sequences,
     settings: Settings,
     numbers: tuple[int, int],
-    crew: Crew,
+    team: Team,
     cells: _Cells,
 ) -> Results:
     """The better alignment of one query, on its strands, with one target; numbers: theirs."""
@@ -87,7 +87,7 @@ def _compare_long(
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
             kept = settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}")
             own, taken_up = replace(settings, checkpoint=kept), kept if kept.exists() else taken_up
-        alignments = aligners.align_long(query.letters, target.letters, own, crew, cells.report)
+        alignments = aligners.align_long(query.letters, target.letters, own, team, cells.report)
         cells.add(len(query.letters) * len(target.letters))
         found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
     try:
@@ -106,7 +106,7 @@ def compare_pairs(
     settings: Settings,
     mode: Mode,
     strand: Strand,
-    crew: Crew,
+    team: Team,
     progress: Progress,
 ) -> Iterator[Results]:
     """The alignments of query i with target i, in batches, checked.
@@ -119,9 +119,9 @@ def compare_pairs(
     cells = _Cells(cells_of(queries, targets, strand, in_pairs=True), progress)
     works = (
         partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
-        for pairs in _batches(queries, targets, len(crew))
+        for pairs in _batches(queries, targets, len(team))
     )
-    for results in crew.divide(works):
+    for results in team.divide(works):
         cells.add(int(results.queries.lengths @ results.targets.lengths) * strand.rows)
         yield results
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
+from readmap.backend.team import Team, await_all
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
-from readmap.pairwise.crew import Crew, await_all
 from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slab
 from readmap.pairwise.matrix import Best, Cell, CellState, Matrix
 from readmap.pairwise.parameters import Mode, Settings
@@ -36,10 +36,10 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 def align_long(
     matrices: Sequence[Matrix],
     settings: Settings,
-    crew: Crew,
+    team: Team,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PairAlignments:
-    """The alignment of two sequences, on the host; matrices: the same on each of the crew's devices.
+    """The alignment of two sequences, on the host; matrices: the same on each of the team's devices.
 
     progress: hears of cells swept, and of all. Raises DataError where the checkpoint's folder holds another comparison.
     """
@@ -49,17 +49,17 @@ def align_long(
         return _alignments(matrix, best, Cell(best.row, best.column) if keeps else None, [])
     kept = None
     if settings.checkpoint:
-        kept = crew.do(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
+        kept = team.do(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
         if known := kept.alignment():
             return known
-    memory = settings.memory or min(crew.each(_memory))
+    memory = settings.memory or min(team.each(_memory, team.backends))
     state = kept.load() if kept else None
-    shares = _shares(matrices, crew, keeps, memory, state)
+    shares = _shares(matrices, team, keeps, memory, state)
     if kept and state:
-        _resume(shares, crew, kept, state)
-    best = _best(shares, crew, settings.pruning, progress, kept, state)
+        _resume(shares, team, kept, state)
+    best = _best(shares, team, settings.pruning, progress, kept, state)
     parts: list[Operations] = []
-    start = _start(shares, crew, best, memory, parts) if keeps else None
+    start = _start(shares, team, best, memory, parts) if keeps else None
     alignment = _alignments(matrix, best, start, parts)
     if kept:
         kept.finish(alignment)
@@ -72,7 +72,7 @@ def _memory(backend: Backend) -> int:
     return device[0] // 4 if device else MEMORY
 
 
-def _shares(matrices: Sequence[Matrix], crew: Crew, keeps: bool, memory: int, state: Resumed | None) -> list[Share]:
+def _shares(matrices: Sequence[Matrix], team: Team, keeps: bool, memory: int, state: Resumed | None) -> list[Share]:
     """The shares of the matrix, of each device one after the other; memory: of a device."""
     matrix, devices = matrices[0], len(matrices)
     columns = -(-matrix.columns // devices)
@@ -81,7 +81,7 @@ def _shares(matrices: Sequence[Matrix], crew: Crew, keeps: bool, memory: int, st
     steps = state.steps if state else _steps(matrix, planned.strips, count, keeps, memory * devices)
     unit = steps.column if keeps else unit_of(matrix)
     made = [
-        crew.do(number % devices, partial(Share.of, matrices[number % devices], first, end, steps, keeps))
+        team.do(number % devices, partial(Share.of, matrices[number % devices], first, end, steps, keeps))
         for number, (first, end) in enumerate(cuts(matrix.columns, unit, count))
     ]
     return await_all(made, made)
@@ -98,11 +98,11 @@ def _steps(matrix: Matrix, of_group: int, shares: int, keeps: bool, memory: int)
     return steps if shares == 1 else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, unit_of(matrix))
 
 
-def _resume(shares: list[Share], crew: Crew, kept: Checkpoint, state: Resumed) -> None:
+def _resume(shares: list[Share], team: Team, kept: Checkpoint, state: Resumed) -> None:
     """Have the shares take over what is kept."""
 
     def all_do(work: Callable[[Share], None]) -> None:
-        done = [crew.do(number % len(crew), partial(work, share)) for number, share in enumerate(shares)]
+        done = [team.do(number % len(team), partial(work, share)) for number, share in enumerate(shares)]
         await_all(done, done)
 
     for number in range(state.slabs):
@@ -114,7 +114,7 @@ def _resume(shares: list[Share], crew: Crew, kept: Checkpoint, state: Resumed) -
 
 def _best(
     shares: list[Share],
-    crew: Crew,
+    team: Team,
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
@@ -123,7 +123,7 @@ def _best(
     """The end of the alignment; the shares' grids get their slabs."""
     matrix, steps = shares[0].matrix, shares[0].grid.steps
     first, swept, most = (state.first, state.slabs, state.most) if state else (Best(0, -1, -1), 0, 0)
-    relay = Relay(shares, crew, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
+    relay = Relay(shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
     with closing(relay.slabs()) as slabs:
         for number, found in enumerate(slabs, swept):
             first = min([first, *(step.best for step in found if step.best)], key=Best.order)
@@ -135,14 +135,14 @@ def _best(
             progress(min((number + 1) * steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return first
-    left = crew.do(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
-    rows = [crew.do(number % len(crew), share.last_row).result() for number, share in enumerate(shares)]
+    left = team.do(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
+    rows = [team.do(number % len(team), share.last_row).result() for number, share in enumerate(shares)]
     row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return Best(int(row[end]), matrix.rows - 1, end - 1)
 
 
-def _start(shares: list[Share], crew: Crew, end: Best, memory: int, parts: list[Operations]) -> Cell:
+def _start(shares: list[Share], team: Team, end: Best, memory: int, parts: list[Operations]) -> Cell:
     """The first cell beyond the matrix, or that at the alignment's beginning, on the way back, from share to share.
 
     parts: gets the operations of the way, each part's from its end on.
@@ -150,7 +150,7 @@ def _start(shares: list[Share], crew: Crew, end: Best, memory: int, parts: list[
     cell = Cell(end.row, end.column)
     for number, share in reversed(list(enumerate(shares))):
         walk = partial(_walk, share.matrix, share.grid, cell, memory, parts)
-        cell = crew.do(number % len(crew), walk).result()
+        cell = team.do(number % len(team), walk).result()
     return cell
 
 

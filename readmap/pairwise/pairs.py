@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from readmap.backend import Backend
+from readmap.backend.team import Team
 from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import Integers, Letters
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Matrix
@@ -23,7 +23,7 @@ def align_pairs(
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
     matrices = [Matrix(query, target, scores, mode, backend) for query, target in codes]
-    found = [align_long([matrix], Settings(scores, score_only), Crew([backend])) for matrix in matrices]
+    found = [align_long([matrix], Settings(scores, score_only), Team.of(backend)) for matrix in matrices]
     return _merged(batch, large, found, backend)
 
 

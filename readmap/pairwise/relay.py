@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from functools import partial
 from threading import Lock
 
-from readmap.pairwise.crew import AHEAD, Crew, await_all, cancel
+from readmap.backend.team import AHEAD, Team, await_all, cancel
 from readmap.pairwise.shares import Share, Step
 
 
@@ -24,10 +24,10 @@ class Relay:
     """
 
     def __init__(
-        self, shares: Sequence[Share], crew: Crew, prunes: bool, copies: bool, first: int, highest: int | None
+        self, shares: Sequence[Share], team: Team, prunes: bool, copies: bool, first: int, highest: int | None
     ) -> None:
         """first: the number of the first slab to sweep. prunes, copies: as of Share.sweep."""
-        self._shares, self._crew, self._prunes, self._copies, self._first = shares, crew, prunes, copies, first
+        self._shares, self._team, self._prunes, self._copies, self._first = shares, team, prunes, copies, first
         self._highest, self._lock, self._stopped = highest, Lock(), False
         self._steps: dict[tuple[int, int], Future[Step]] = {}
 
@@ -36,7 +36,7 @@ class Relay:
 
         Raises what the first step raises that fails; others end with the slab that they are at.
         """
-        devices, shares, grid = len(self._crew), len(self._shares), self._shares[0].grid
+        devices, shares, grid = len(self._team), len(self._shares), self._shares[0].grid
         end = -(-self._shares[0].matrix.rows // grid.steps.slab)
         # A device comes to its next share of a slab when the others have had theirs.
         rounds = -(-shares // devices)
@@ -56,7 +56,7 @@ class Relay:
 
     def _begin(self, share: int, number: int) -> None:
         step = partial(self._sweep, share, number, self._steps.get((share - 1, number)))
-        self._steps[share, number] = self._crew.do(share % len(self._crew), step)
+        self._steps[share, number] = self._team.do(share % len(self._team), step)
 
     def _sweep(self, share: int, number: int, before: Future[Step] | None) -> Step:
         left = before.result().edge if before else None

@@ -221,7 +221,7 @@ def _judge_reference(library: Library, case: Case, paths: list[str], draw: Rando
         index = build_index(paths[0], structure=structure, device="cpu", threads=1)
         index.check(library.backend)
         held = found.to_device(library.backend)
-        team = Team(library.backend)
+        team = Team.of(library.backend)
         plan = plan_sort(held, found.length, index.suffixes.dtype, team)
         if not np.array_equal(*sort_suffixes([held], plan, team, lambda share: None), index.suffixes):
             return "kernels and divsufsort sort its suffixes differently"

@@ -1,9 +1,11 @@
 """Devices that work together: who does what, in which thread, and what becomes of errors."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -25,43 +27,113 @@ def test_each_device_does_its_row_in_its_own_thread(devices: int) -> None:
         works: list[tuple[int, int, int]] = [
             one
             for _ in range(2)
-            for one in group.each(lambda i, number: (i, number, threading.get_ident()), range(9), [7] * devices)
+            for one in group.each(lambda i, number: (i, number, threading.get_ident()), range(devices), repeat(7))
         ]
         assert [work[:2] for work in works] == [(i, 7) for i in range(devices)] * 2
         idents = [ident for *_, ident in works]
         assert idents[:devices] == idents[devices:]
         assert len(set(idents)) == devices
-        assert idents[0] == threading.get_ident()
+        assert (threading.get_ident() in idents) == (devices == 1)
+        assert [group.do(number, threading.get_ident).result() for number in range(devices)] == idents[:devices]
         assert group.each(lambda i: threading.get_ident(), [0]) == idents[:1]
     assert not threads()
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_an_error_of_one_device_is_raised_once_the_others_have_ended(failing: int) -> None:
-    ended = []
+def test_an_error_of_one_device_is_raised_before_the_others_have_ended(failing: int) -> None:
+    """They end what they are at, and do more afterwards."""
+    raised, ended = threading.Event(), []
 
     def work(i: int) -> None:
         if i == failing:
             raise BackendError(f"device {i} fails")
-        time.sleep(0.05)
+        raised.wait()
         ended.append(i)
 
     with team_of("cpu", 3) as group:
         with pytest.raises(BackendError, match=f"device {failing} fails"):
             group.each(work, range(3))
-        assert sorted(ended) == [i for i in range(3) if i != failing]
+        assert not ended
+        raised.set()
         assert group.each(abs, [-1, -2, -3]) == [1, 2, 3]
+        assert sorted(ended) == [i for i in range(3) if i != failing]
     assert not threads()
 
 
-def test_a_device_that_does_not_open() -> None:
-    with pytest.raises(BackendError, match="cpu"):
-        Team(open_backend("cpu", 1), [partial(open_backend, "cpu", 1), _broken])
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+def test_what_comes_of_pieces_is_in_order(devices: int) -> None:
+    """Each is done by one device at a time, and by all of them together."""
+    at_work, users = set(), set()
+
+    def work(number: int, backend: Backend) -> int:
+        assert backend not in at_work
+        at_work.add(backend)
+        users.add(backend)
+        time.sleep(0.002 * (number % 3))
+        at_work.remove(backend)
+        return number
+
+    with team_of("cpu", devices) as group:
+        assert list(group.divide(partial(work, number) for number in range(50))) == list(range(50))
+        assert list(group.divide([])) == []
+        assert users == {*group.backends}
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_no_more_is_begun_after_a_failure(devices: int) -> None:
+    begun: list[int] = []
+
+    def work(number: int, _: Any) -> None:
+        begun.append(number)
+        if number == 5:
+            raise ValueError("the fifth")
+        time.sleep(0.001)
+
+    with pytest.raises(ValueError, match="the fifth"), team_of("cpu", devices) as group:
+        list(group.divide(partial(work, number) for number in range(1000)))
+    assert len(begun) < 100
     assert not threads()
 
 
-def _broken() -> Backend:
-    raise BackendError("device cpu cannot be used")
+def test_what_has_not_begun_is_dropped() -> None:
+    begun: list[int] = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        time.sleep(0.05)
+
+    with team_of("cpu", 2) as group:
+        for number in range(100):
+            group.do(1, partial(work, number))
+    assert len(begun) < 100
+    assert not threads()
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_a_device_that_does_not_open(broken: int) -> None:
+    def fail() -> Backend:
+        raise BackendError("device cuda:1 cannot be used")
+
+    openers: list[Callable[[], Backend]] = [partial(open_backend, "cpu", 1)] * 2
+    openers.insert(broken, fail)
+    with pytest.raises(BackendError, match="cuda:1 cannot"):
+        Team(openers)
+    assert not threads()
+
+
+def test_devices_are_opened_where_they_are_used() -> None:
+    """But the first one by the caller, who may use it too."""
+    opened: list[threading.Thread] = []
+
+    def open_one() -> Backend:
+        opened.append(threading.current_thread())
+        return open_backend("cpu", 1)
+
+    for devices in (1, 3):
+        opened.clear()
+        with Team([open_one] * devices) as group:
+            users = group.each(lambda _: threading.current_thread(), group.backends)
+            assert {*opened} == {threading.current_thread(), *users[1:]}
 
 
 def test_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,21 +147,21 @@ def test_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "device_names", lambda device, gpus: [f"{device}:{number}" for number in gpus])
     monkeypatch.setattr(team, "open_backend", open_named)
     with Team.open("cuda", [0, 3], 4, 1 << 30) as group:
-        assert len(group.backends) == 2
+        assert len(group) == len(group.backends) == 2
         assert group.first is group.backends[0]
-    assert named == [("cuda:0", 4, 1 << 30), ("cuda:3", 4, 1 << 30)]
+    assert sorted(named) == [("cuda:0", 4, 1 << 30), ("cuda:3", 4, 1 << 30)]
 
 
-def test_all_that_was_launched_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where several devices work; one alone goes on."""
-    with team_of("cpu", 2) as group:
-        waited: list[Backend] = []
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("row", [[-1, -2], ["one", "two"]], ids=["done", "failed"])
+def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where several devices work, also if they fail; one alone goes on."""
+    waited: list[Backend] = []
+    with team_of("cpu", devices) as group, contextlib.suppress(TypeError):
         for backend in group.backends:
             monkeypatch.setattr(backend, "synchronize", partial(waited.append, backend))
-        group.each(abs, [1])
-        assert not waited
-        group.each(abs, [1, 2])
-        assert {*waited} == {*group.backends}
+        group.each(abs, row[:devices])
+    assert {*waited} == ({*group.backends} if devices > 1 else set())
 
 
 @pytest.mark.parametrize("sizes", [(5,), (5, 3), (1, 250, 7), (100, 1)])

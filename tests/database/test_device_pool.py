@@ -3,20 +3,23 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import team_of
 from numpy.typing import NDArray
 from oracles.scan import Codes, scores_of
 from protein_examples import COSTS, coded, proteins, random_letters, sequences_of, subjects_of
 
-from readmap.backend import Backend, open_backend
+from readmap import backend
+from readmap.backend import open_backend
+from readmap.backend.team import Team
 from readmap.database import device_pool
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
-from readmap.errors import BackendError
 
 BLOSUM62 = COSTS["BLOSUM62"]
 
@@ -36,8 +39,10 @@ def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
     return scores_of(queries, subjects_of(database), BLOSUM62)
 
 
-def several(name: str, count: int) -> list[Callable[[], Backend]]:
-    return [lambda: open_backend(name, threads=1)] * count
+@contextmanager
+def pool_of(database: Database, device: str, count: int) -> Iterator[DevicePool]:
+    with team_of(device, count) as team:
+        yield DevicePool(database, team)
 
 
 def nothing(cells: int) -> None:
@@ -55,8 +60,7 @@ def test_any_number_finds_the_same(
     backends: str, database: Database, queries: list[Codes], expected: NDArray[np.int32], count: int
 ) -> None:
     reported: list[int] = []
-    with DevicePool(database, several(backends, count)) as worked:
-        assert len(worked.names) == count
+    with pool_of(database, backends, count) as worked:
         for _ in range(4):
             assert np.array_equal(worked.scores(queries, BLOSUM62, reported.append), expected)
         assert worked.scores([], BLOSUM62, nothing).shape == (0, len(database))
@@ -66,7 +70,7 @@ def test_any_number_finds_the_same(
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [1, 1]])
 def test_more_devices_than_sequences(backends: str, queries: list[Codes], lengths: list[int]) -> None:
     small = Database.of(sequences_of(proteins(lengths)), "protein")
-    with DevicePool(small, several(backends, 3)) as worked:
+    with pool_of(small, backends, 3) as worked:
         for _ in range(3):
             found = worked.scores(queries, BLOSUM62, nothing)
             assert found.shape == (len(queries), len(lengths))
@@ -80,8 +84,8 @@ def test_partitions_follow_the_speeds(
     of_even = scores_of(queries[3:], subjects_of(even), BLOSUM62)
     speeds = [1.0, 1.0, 1.0]
     monkeypatch.setattr(device_pool._Worker, "speed", property(lambda self: speeds[self.backend.threads - 1]))
-    opened: Any = [lambda threads=threads: open_backend("cpu", threads=threads) for threads in (1, 2, 3)]
-    with DevicePool(even, opened) as worked:
+    with Team.of(*(open_backend("cpu", threads) for threads in (1, 2, 3))) as team:
+        worked = DevicePool(even, team)
         assert letters_of(worked, even) == pytest.approx([3330, 3330, 3340], abs=10)
         for now, partitions in (
             ([1.0, 1.05, 1.0], [3330, 3330, 3340]),  # not worth sending what moves
@@ -92,7 +96,7 @@ def test_partitions_follow_the_speeds(
             speeds[:] = now
             assert np.array_equal(worked.scores(queries[3:], BLOSUM62, nothing), of_even)
             assert letters_of(worked, even) == pytest.approx(partitions, abs=10)
-    with DevicePool(database, opened) as worked:
+        worked = DevicePool(database, team)
         for chosen in ([1e-9, 1.0, 1.0], [1.0, 1e-9, 1e-9], [3.0, 2.0, 1.0]):
             speeds[:] = chosen
             assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -100,7 +104,7 @@ def test_partitions_follow_the_speeds(
 
 
 def test_speeds_are_measured(backends: str, database: Database, queries: list[Codes]) -> None:
-    with DevicePool(database, several(backends, 2)) as worked:
+    with pool_of(database, backends, 2) as worked:
         assert [worker.speed for worker in worked._workers] == [0, 0]
         worked.scores(queries, BLOSUM62, nothing)
         for worker in worked._workers:
@@ -129,7 +133,7 @@ def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes
         return slow
 
     began = time.perf_counter()
-    with DevicePool(database, several("cpu", 3)) as worked:
+    with pool_of(database, "cpu", 3) as worked:
         for number, worker in enumerate(worked._workers):
             worker.partition.scores = scores(number)  # type: ignore[method-assign]
         with pytest.raises(Broken):
@@ -153,7 +157,7 @@ def test_a_report_may_stop_it(
     def stop(cells: int) -> None:
         raise failure
 
-    with DevicePool(database, several("cpu", count)) as worked:
+    with pool_of(database, "cpu", count) as worked:
         with pytest.raises(failure):
             worked.scores(queries, BLOSUM62, stop)
         assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
@@ -172,32 +176,10 @@ def test_an_interrupt_of_the_main_thread_stops_all(
             report(1)
 
     before = set(threading.enumerate())
-    with DevicePool(database, several("cpu", 2)) as worked:
+    with pool_of(database, "cpu", 2) as worked:
         for worker in worked._workers:
             worker.partition.scores = endless  # type: ignore[assignment,method-assign]
-        monkeypatch.setattr(device_pool, "wait", interrupted)
+        monkeypatch.setattr(backend.team, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             worked.scores(queries, BLOSUM62, nothing)
     assert set(threading.enumerate()) <= before
-
-
-def test_a_device_that_cannot_be_opened(database: Database) -> None:
-    def closed() -> Backend:
-        raise BackendError("device cuda:1 cannot be used")
-
-    with pytest.raises(BackendError, match="cuda:1 cannot"):
-        DevicePool(database, [*several("cpu", 1), closed])
-
-
-def test_each_device_is_used_in_its_thread(database: Database, queries: list[Codes]) -> None:
-    with DevicePool(database, several("cpu", 1)) as alone:
-        assert alone.do(threading.current_thread) is threading.current_thread()
-    seen: list[threading.Thread] = []
-
-    def opened() -> Backend:
-        seen.append(threading.current_thread())
-        return open_backend("cpu", threads=1)
-
-    with DevicePool(database, [opened, opened]) as two:
-        assert len({*seen, threading.current_thread()}) == 3
-        assert two.do(threading.current_thread) is seen[0]

@@ -15,6 +15,7 @@ from pair_examples import mutated
 from protein_examples import LETTERS
 
 from readmap.backend import open_backend
+from readmap.backend.team import Team
 from readmap.database.database import open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.matrices import nucleotides, standard
@@ -92,16 +93,13 @@ def scanned(folder: Path, costs: Costs, limits: Limits) -> list[Row]:
     database = open_database(str(folder / "db.fa"))
     queries = read_sequences(str(folder / "queries.fa"), 1, database.molecule)
     rows = []
-    with DevicePool(database, [lambda: open_backend("cpu", threads=2)]) as pool:
-        for found in Scan(database, costs, limits, pool)(queries):
-            number = found.hits.query
-            letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
-            query = Query(queries.names[number], queries.titles[number], letters)
-            rows += (
-                b"".join(records(QueryHits(query, found.hits, database, costs.matrix.scores), COLUMNS))
-                .decode()
-                .splitlines()
-            )
+    pool = DevicePool(database, Team.of(open_backend("cpu", threads=2)))
+    for found in Scan(database, costs, limits, pool)(queries):
+        number = found.hits.query
+        letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
+        query = Query(queries.names[number], queries.titles[number], letters)
+        hits = QueryHits(query, found.hits, database, costs.matrix.scores)
+        rows += b"".join(records(hits, COLUMNS)).decode().splitlines()
     return best([row.split("\t") for row in rows])
 
 

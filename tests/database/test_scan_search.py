@@ -15,6 +15,7 @@ from pair_examples import mutated, parsed
 from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.database import paths, search
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
@@ -80,8 +81,8 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 def opened(subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> Iterator[Scan]:
     molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
-    with DevicePool(database, [lambda backend=backend: backend for backend in backends]) as pool:
-        yield Scan(database, costs, limits, pool)
+    with Team.of(*backends) as team:
+        yield Scan(database, costs, limits, DevicePool(database, team))
 
 
 def scanned(queries: list[str], subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> list[Scanned]:

@@ -47,7 +47,7 @@ def test_order_of_any_contigs(contigs: list[str], copies: int) -> None:
 @pytest.mark.parametrize("contigs", [251, 252, 253, 254])
 def test_as_many_barriers_as_divsufsort_has_letters(contigs: int) -> None:
     index, backend = index_of(["ACGT"] * contigs), open_backend("cpu", 1)
-    plan = plan_suffix_array(index.reference, index.reference.to_device(backend), Team(backend))
+    plan = plan_suffix_array(index.reference, index.reference.to_device(backend), Team.of(backend))
     assert (plan.sort is None) == (contigs <= 252)
     assert index.suffixes.tolist() == suffix_order(text_of(["ACGT"] * contigs))
 
@@ -57,7 +57,7 @@ def test_the_builder_is_the_quickest_and_changes_nothing(
     threads: int, small: int, by_kernels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suffix_array, "SMALL", small)
-    index, team = indexed("runs of N", False), Team(open_backend("cpu", threads))
+    index, team = indexed("runs of N", False), Team.of(open_backend("cpu", threads))
     held = index.reference.to_device(team.first)
     plan = plan_suffix_array(index.reference, held, team)
     assert (plan.sort is not None) == by_kernels

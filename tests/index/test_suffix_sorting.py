@@ -22,7 +22,7 @@ few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "f
 
 
 def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = np.uint32) -> Array:
-    team = Team(device) if isinstance(device, Backend) else device
+    team = Team.of(device) if isinstance(device, Backend) else device
     reference = index_of(contigs).reference
     shares: list[float] = []
     held = team.each(reference.to_device, team.backends)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import parasail
 import pytest
+from examples import team_of
 from oracles.alignment import Cigar, clean
 from oracles.comparison import Alignment, Comparison, rescored
 from pair_examples import CORNERS, SCORES, Pair, draw_long_pair, draw_pair, parsed, same
@@ -18,7 +19,6 @@ from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
 from readmap.pairwise.api_pairs import align_arrays
 from readmap.pairwise.batches import align_batch, most_cells, too_large
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import array_of_texts, letters_of_array, letters_of_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores
@@ -205,8 +205,8 @@ def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
         for score_only in (False, True):
             found = []
             for devices in (1, count):
-                with Crew([open_backend(backends, threads=1) for _ in range(devices)]) as crew:
-                    found.append(align_arrays(sides[0], sides[1], Scores(2, 3, 5, 1), mode, score_only, crew))
+                with team_of(backends, devices) as team:
+                    found.append(align_arrays(sides[0], sides[1], Scores(2, 3, 5, 1), mode, score_only, team))
             for one, other in zip(vars(found[0]).values(), vars(found[1]).values(), strict=True):
                 assert np.array_equal(one, other)
 

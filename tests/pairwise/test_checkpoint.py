@@ -9,10 +9,10 @@ import pytest
 from examples import random_bases
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import DataError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Scores, Settings
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -54,7 +54,7 @@ class Comparing:
             if told == slabs:
                 raise Interrupted
 
-        (found,) = compare_all(*self.sides, self.settings, Strand.FORWARD, Crew([self.backend]), progress)
+        (found,) = compare_all(*self.sides, self.settings, Strand.FORWARD, Team.of(self.backend), progress)
         return int(found.alignments.scores[0]), found.alignments.operations.tolist()
 
     def change(self, file: str, arrays: dict[str, Any]) -> None:

@@ -12,13 +12,13 @@ import pysam
 import pytest
 
 from readmap.backend import open_backend
+from readmap.backend.team import Team
 from readmap.errors import DataError
 from readmap.formats.output import format_by_ending
 from readmap.formats.sam import query_name
 from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.comparison import compare_pairs
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
 from readmap.pairwise.parameters import Mode, Settings
 from readmap.pairwise.results import Results
@@ -42,7 +42,7 @@ def compare(
     queries: list[str], targets: list[str], settings: Settings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
 ) -> list[Results]:
     sides = sequences(queries, "q"), sequences(targets, "t")
-    return list(compare_pairs(*sides, settings, mode, strand, Crew([BACKEND]), lambda done, total: None))
+    return list(compare_pairs(*sides, settings, mode, strand, Team.of(BACKEND), lambda done, total: None))
 
 
 def written(format: ComparisonFormat, found: list[Results], targets: list[str]) -> str:

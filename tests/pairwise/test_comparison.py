@@ -10,9 +10,9 @@ import pytest
 from oracles.comparison import Comparison
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import DataError, UsageError
 from readmap.pairwise import aligners, comparison
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Mode, Scores, Settings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences
@@ -46,7 +46,7 @@ def pairwise(
 ) -> list[Result]:
     sides = sequences(queries), sequences(targets)
     found = comparison.compare_pairs(
-        *sides, settings or Settings(), mode, strand, Crew([backend]), lambda done, total: None
+        *sides, settings or Settings(), mode, strand, Team.of(backend), lambda done, total: None
     )
     return [result for results in found for result in results]
 
@@ -118,8 +118,8 @@ def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeyp
     monkeypatch.setattr(aligners, "align_batch", remember)
     for numbers in (range(50), range(1), range(3), range(0)):
         sides = (sequences([side[number] for number in numbers]) for side in (queries, targets))
-        with Crew(opened) as crew:
-            found = comparison.compare_pairs(*sides, Settings(), Mode.LOCAL, strand, crew, lambda *cells: None)
+        with Team.of(*opened) as team:
+            found = comparison.compare_pairs(*sides, Settings(), Mode.LOCAL, strand, team, lambda *cells: None)
             results = [plain(result) for each in found for result in each]
         assert results == list(map(plain, whole[: len(numbers)]))
     assert users == set(opened)
@@ -130,7 +130,7 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     sides = sequences(queries), sequences(targets)
     reported: list[tuple[int, int]] = []
     found = list(
-        comparison.compare_all(*sides, Settings(), Strand.BOTH, Crew([backend]), lambda *cells: reported.append(cells))
+        comparison.compare_all(*sides, Settings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells))
     )
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
@@ -158,7 +158,7 @@ def test_checkpoints_are_of_a_pair_and_a_strand(
     monkeypatch.setattr(aligners, "align_long", remember)
     asked = Settings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
-    list(comparison.compare_all(*sides, asked, Strand.BOTH, Crew([backend]), lambda *cells: None))
+    list(comparison.compare_all(*sides, asked, Strand.BOTH, Team.of(backend), lambda *cells: None))
     assert [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen] == [
         "work/1-1-forward",
         "work/1-1-reverse",
@@ -199,11 +199,11 @@ def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str
 def test_scores_that_may_not_fit_are_refused_at_once() -> None:
     side: Any = sequences(["A" * 1_100_000])
     settings, asked = Settings(Scores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
-    crew = Crew([])
+    team: Any = None
     with pytest.raises(UsageError, match="choose smaller scores"):
-        next(comparison.compare_all(side, side, settings, Strand.FORWARD, crew, lambda *cells: None))
+        next(comparison.compare_all(side, side, settings, Strand.FORWARD, team, lambda *cells: None))
     with pytest.raises(UsageError, match="choose smaller scores"):
-        next(comparison.compare_pairs(side, side, settings, *asked, crew, lambda *cells: None))
+        next(comparison.compare_pairs(side, side, settings, *asked, team, lambda *cells: None))
 
 
 def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
@@ -223,6 +223,6 @@ def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
 def test_an_empty_sequence(backend: Backend, score_only: bool) -> None:
     sides = sequences([""]), sequences(["ACGT"])
     settings = Settings(score_only=score_only)
-    ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, Crew([backend]), lambda *cells: None)
+    ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, Team.of(backend), lambda *cells: None)
     assert result.is_empty
     assert (result.score, result.reverse) == (0, False)

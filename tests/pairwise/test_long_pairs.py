@@ -14,9 +14,9 @@ from pair_examples import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, sa
 
 from readmap import DataError, PairAlignments
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Cell, Matrix
@@ -48,7 +48,7 @@ def codes(text: str, backend: Backend) -> Any:
 def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
     known, sides = {"progress"} & how.keys(), [codes(side, backend) for side in pair]
     own = {name: how.pop(name) for name in known}
-    return align_long([Matrix(*sides, scores, mode, backend)], Settings(scores, **how), Crew([backend]), **own)
+    return align_long([Matrix(*sides, scores, mode, backend)], Settings(scores, **how), Team.of(backend), **own)
 
 
 def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> PairAlignments:

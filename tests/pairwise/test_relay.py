@@ -15,10 +15,10 @@ from pair_examples import CORNERS, draw_long_pair, mutated, same
 
 from readmap import PairAlignments
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.pairwise import checkpoint, grid, long_pairs, relay, shares
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Matrix
@@ -66,8 +66,8 @@ def align(
         query, target = (letters_of_texts([side], backend).codes[: len(side)] for side in pair)
         return Matrix(query, target, scores, mode, backend)
 
-    with Crew(backends) as crew:
-        return align_long(crew.each(matrix), Settings(scores, **how), crew, progress)
+    with Team.of(*backends) as team:
+        return align_long(team.each(matrix, team.backends), Settings(scores, **how), team, progress)
 
 
 @COUNTS
@@ -136,8 +136,8 @@ def test_both_strands(backends: str) -> None:
     for strand in Strand:
         found = []
         for count in (1, 3):
-            with Crew(several(backends, count)) as crew:
-                (results,) = compare_all(*sides, Settings(), strand, crew, lambda done, total: None)
+            with Team.of(*several(backends, count)) as team:
+                (results,) = compare_all(*sides, Settings(), strand, team, lambda done, total: None)
             found.append(next(iter(results)))
         assert found[1].reverse == (strand is not Strand.FORWARD)
         assert [str(field) for field in found[0]] == [str(field) for field in found[1]]
@@ -281,10 +281,10 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
                 self.done[self.number].append(number)
                 return shares.Step(None, self.number, None)
 
-        backend: Any = SimpleNamespace(keep_own_stream=lambda: None)
+        backend: Any = SimpleNamespace(keep_own_stream=lambda: None, synchronize=lambda: None)
         parts: Any = [Fake(number) for number in range(count)]
-        with Crew([backend] * devices) as crew:
-            found = list(relay.Relay(parts, crew, True, False, 4, 0).slabs())
+        with Team.of(*[backend] * devices) as team:
+            found = list(relay.Relay(parts, team, True, False, 4, 0).slabs())
         assert [[step.edge for step in steps] for steps in found] == [list(range(count))] * 5
         assert done == [[4, 5, 6, 7, 8]] * count
 

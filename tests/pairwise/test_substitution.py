@@ -15,12 +15,12 @@ from protein_examples import LETTERS, RESIDUES, Table, drawn, random_letters
 
 from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, most_cells, too_large
 from readmap.pairwise.checker import check
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import Letters, letters_of_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Matrix
@@ -92,7 +92,7 @@ def align(
 def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
     matrix = Matrix(query, target, scores, Mode.LOCAL, backend)
-    return align_long([matrix], Settings(scores, **how), Crew([backend]))
+    return align_long([matrix], Settings(scores, **how), Team.of(backend))
 
 
 def results(pairs: list[Pair], found: PairAlignments) -> Results:
@@ -208,7 +208,7 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
     matrix = Matrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
     for found in (
         align_pairs(letters, letters, scores, Mode.LOCAL, backend).on_host(backend),
-        align_long([matrix], Settings(scores), Crew([backend])),
+        align_long([matrix], Settings(scores), Team.of(backend)),
     ):
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from readmap.backend import Backend, Gpus, open_backend, open_backends, parse_gpus
 from readmap.backend.machine import available_processors
+from readmap.backend.team import Team
 from readmap.cli.common.options import number, option, parse_size, size
 
 PANEL = "Resources"
@@ -79,3 +80,7 @@ class SharedResources(Resources):
     def open_backends(self) -> list[Backend]:
         """The devices; raises what readmap.backend.open_backends does."""
         return open_backends(self.device, self.chosen_gpus, self.threads, self.most_gpu_memory)
+
+    def open_team(self) -> Team:
+        """The devices as a team, for its threads to use; raises the same."""
+        return Team.open(self.device, self.chosen_gpus, self.threads, self.most_gpu_memory)

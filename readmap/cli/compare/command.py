@@ -6,6 +6,7 @@ import time
 
 import typer
 
+from readmap.backend.team import Team
 from readmap.cli.common.alignments import check_files, open_outputs, progress_line, write_plot
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report, Show
@@ -16,7 +17,6 @@ from readmap.formats.output import ByteSink
 from readmap.formats.writer import Writer
 from readmap.pairwise.checkpoint import forget
 from readmap.pairwise.comparison import expect_partners
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.formats import writer
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import read_sequences
@@ -44,13 +44,13 @@ def compare(context: typer.Context, options: Options) -> None:
     with (
         Report(context.obj, options.report) as report,
         open_outputs(output.path, output.plot, options.resources.workers) as outputs,
-        Crew(options.resources.open_backends()) as crew,
+        options.resources.open_team() as team,
     ):
         with report.progress() as show:
-            run = _read(options, crew, show)
+            run = _read(options, team, show)
             reading = report.seconds
             # Of no index: the types that its suffixes decide are any.
-            for backend in crew.backends:
+            for backend in team.backends:
                 backend.prepare((), ("common", "pairwise", "reads"), report.say)
             records = writer(output.format, run.targets, __version__, report.command_line)
             _write(run, records, outputs, show)
@@ -64,7 +64,7 @@ def compare(context: typer.Context, options: Options) -> None:
             report.say(line)
 
 
-def _read(options: Options, crew: Crew, show: Show) -> ComparisonRun:
+def _read(options: Options, team: Team, show: Show) -> ComparisonRun:
     """The comparison, once both files are read; raises DataError where they are no pairs and should be."""
     files = []
     for path in (options.query, options.target):
@@ -73,7 +73,7 @@ def _read(options: Options, crew: Crew, show: Show) -> ComparisonRun:
     queries, targets = files
     if options.pairs.in_pairs:
         expect_partners(queries, targets)
-    return ComparisonRun(options, queries, targets, crew)
+    return ComparisonRun(options, queries, targets, team)
 
 
 def _write(run: ComparisonRun, records: Writer[Results], outputs: dict[str, ByteSink], show: Show) -> None:

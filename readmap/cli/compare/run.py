@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
 from readmap.cli.common.wording import device_in_words
 from readmap.cli.compare.options import Options
 from readmap.formats.words import counted
 from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -21,9 +21,9 @@ from readmap.strand import Strand
 class ComparisonRun:
     """A comparison of the sequences of two files; `results` counts what it gives. timer: of what that takes."""
 
-    def __init__(self, options: Options, queries: Sequences, targets: Sequences, crew: Crew) -> None:
+    def __init__(self, options: Options, queries: Sequences, targets: Sequences, team: Team) -> None:
         self.queries, self.targets = queries, targets
-        self._options, self._crew = options, crew
+        self._options, self._team = options, team
         self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
         self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
         self._cells = cells_of(queries, targets, self._strand, self._in_pairs)
@@ -33,9 +33,9 @@ class ComparisonRun:
         """The results of all pairs; progress: takes the cells that are done, and all of them."""
         queries, targets, settings = self.queries, self.targets, self._settings
         if self._in_pairs:
-            found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._crew, progress)
+            found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._team, progress)
         else:
-            found = compare_all(queries, targets, settings, self._strand, self._crew, progress)
+            found = compare_all(queries, targets, settings, self._strand, self._team, progress)
         for results in self.timer.timed(found):
             self._pairs += len(results.queries)
             self._aligned += int((results.places[3] >= 0).sum())
@@ -43,7 +43,7 @@ class ComparisonRun:
 
     def line(self) -> str:
         """The summary in words."""
-        devices = ", ".join(map(device_in_words, self._crew.backends))
+        devices = ", ".join(map(device_in_words, self._team.backends))
         cells = cells_line(self._cells, self.timer.seconds, devices)
         return f"{counted(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
 
@@ -55,9 +55,9 @@ class ComparisonRun:
         return {
             "query": file_record(self._options.query, len(self.queries), len(self.queries.letters)),
             "target": file_record(self._options.target, len(self.targets), len(self.targets.letters)),
-            "device": self._crew.backends[0].name,
-            "devices": [backend.name for backend in self._crew.backends],
-            "threads": self._crew.backends[0].threads,
+            "device": self._team.first.name,
+            "devices": [backend.name for backend in self._team.backends],
+            "threads": self._team.first.threads,
             "in_pairs": self._in_pairs,
             "mode": str(self._mode),
             "strand": str(self._strand),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import typer
 
-from readmap.backend import Backend, device_names, open_backend
 from readmap.cli.common.alignments import check_files, open_outputs
 from readmap.cli.common.folders import molecule_of
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
 from readmap.cli.common.wording import printable
-from readmap.cli.scan.options import Options, Resources, layout_of
+from readmap.cli.scan.options import Options, layout_of
 from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
@@ -45,8 +43,8 @@ def scan(context: typer.Context, options: Options) -> None:
     with (
         Report(context.obj, options.report) as report,
         open_outputs(output.path, output.plot, workers) as outputs,
+        options.resources.open_team() as team,
     ):
-        devices = _devices(options.resources)
         with report.progress() as show:
             show(f"reading {printable(options.database)}")
             molecule = molecule_of(options.molecule)
@@ -59,23 +57,17 @@ def scan(context: typer.Context, options: Options) -> None:
             queries = read_sequences(options.query, workers, database.molecule)
             records = writer(format, database, __version__, report.command_line, columns)
             reading = report.seconds
-            with DevicePool(database, devices) as pool:
-                # Of no index: the types that its suffixes decide are any.
-                pool.do(lambda: pool.backend.prepare((), ("common", "database", "pairwise", "reads"), report.say))
-                pool.do(lambda: database.check(pool.backend))
-                run = ScanRun(Scan(database, costs, limits, pool), queries)
-                run.write(records, outputs, show)
+            # Of no index: the types that its suffixes decide are any.
+            for backend in team.backends:
+                backend.prepare((), ("common", "database", "pairwise", "reads"), report.say)
+            team.do(0, partial(database.check, team.first)).result()
+            run = ScanRun(Scan(database, costs, limits, DevicePool(database, team)), queries)
+            run.write(records, outputs, show)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}
         seconds = {"read": round(reading, 4), "scan": round(run.timer.seconds, 4)}
         report.finish(run.record(options, format) | {"seconds": seconds} | sinks, list(outputs.values()))
         for line in [run.line(), report.cost()]:
             report.say(line)
-
-
-def _devices(resources: Resources) -> list[Callable[[], Backend]]:
-    """Functions that open the devices."""
-    names = device_names(resources.device, resources.chosen_gpus)
-    return [partial(open_backend, name, resources.threads, resources.most_gpu_memory) for name in names]
 
 
 def _limits(options: Options, database: Database) -> Limits:

@@ -25,7 +25,8 @@ class ScanRun:
     def __init__(self, scan: Scan, queries: Sequences) -> None:
         self._scan, self._queries = scan, queries
         self._cells = scan.cells(queries)
-        self._hits, self.timer, self._devices = 0, Timer(), scan.pool.names
+        self._hits, self.timer = 0, Timer()
+        self._devices = [backend.name for backend in scan.pool.team.backends]
 
     def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Show) -> None:
         """Scan with all queries, and write the results."""

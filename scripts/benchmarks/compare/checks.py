@@ -12,10 +12,10 @@ from benchmarks.common import Options, Row, backends_to_check
 from benchmarks.compare import peer
 from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
 from readmap.backend import Backend
+from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import aligners, checker
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.crew import Crew
 from readmap.pairwise.letters import letters_of_array
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores, Settings
@@ -60,7 +60,7 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
 
 
 def align_long(pair: Pair, settings: Settings, backend: Backend) -> PairAlignments:
-    return aligners.align_long(pair.query, pair.target, settings, Crew([backend]), lambda done, total: None)
+    return aligners.align_long(pair.query, pair.target, settings, Team.of(backend), lambda done, total: None)
 
 
 def end_of(found: PairAlignments) -> tuple[int, int, int]:

@@ -35,7 +35,7 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
     contig = (part for part in (b">random\n", letters.tobytes()))
     reference = read_reference(PieceSource("random DNA", contig), backend)
     held = reference.to_device(backend)
-    team = Team(backend)
+    team = Team.of(backend)
     plan = plan_suffix_array(reference, held, team)  # where a compiler may run
     with timed(seconds, "sort_seconds", backend):
         (order,) = build_suffix_array([held], plan, team)

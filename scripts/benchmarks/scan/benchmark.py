@@ -17,6 +17,7 @@ from benchmarks.scan.checks import BLOSUM50, BLOSUM62, DNA, called, check_scan
 from benchmarks.scan.inputs import contigs, proteins, random_dna, random_queries
 from benchmarks.scan.times import Best, best_in_turn, partition_of_all, scores_of
 from readmap.backend import Backend, open_backend
+from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
 from readmap.database.letters import codes_of
@@ -134,11 +135,11 @@ def _time_hits(
 
         return scan_all
 
-    with DevicePool(database, [lambda: backend]) as pool:
-        works = {name: work(name, Scan(database, BLOSUM62, limits, pool)) for name, limits in LIMITS.items()}
-        for first in works.values():
-            first()
-        return best_in_turn(works, runs, backend), hits
+    pool = DevicePool(database, Team.of(backend))
+    works = {name: work(name, Scan(database, BLOSUM62, limits, pool)) for name, limits in LIMITS.items()}
+    for first in works.values():
+        first()
+    return best_in_turn(works, runs, backend), hits
 
 
 def time_dna(database: Database, backend: Backend, runs: int) -> list[Row]:
