@@ -157,10 +157,16 @@ def test_open(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where several devices work, also if they fail; one alone goes on."""
     waited: list[Backend] = []
+    all_at_work = threading.Barrier(devices)
+
+    def work(number: Any) -> int:
+        all_at_work.wait()
+        return abs(number)
+
     with team_of("cpu", devices) as group, contextlib.suppress(TypeError):
         for backend in group.backends:
             monkeypatch.setattr(backend, "synchronize", partial(waited.append, backend))
-        group.each(abs, row[:devices])
+        group.each(work, row[:devices])
     assert {*waited} == ({*group.backends} if devices > 1 else set())
 
 
