@@ -205,10 +205,20 @@ class Backend(abc.ABC):
         return held
 
     def put(self, target: Array, source: Array) -> None:
-        """Copy an array into one of its size and dtype, or into a part of one; both are contiguous.
+        """Copy an array into one of its shape and dtype, or into a part of one.
 
         The source may be another device's of the same kind, where whoever wrote it has synchronized.
+        Raises TypeError where shapes or dtypes differ, or one is not contiguous.
         """
+        if target.shape != source.shape or target.dtype != source.dtype:
+            into, given = (f"{array.dtype} {array.shape}" for array in (target, source))
+            raise TypeError(f"expected {into}, as what is copied into has, found {given}")
+        if not (target.flags.c_contiguous and source.flags.c_contiguous):
+            raise TypeError("what is copied, or what it is copied into, is not contiguous")
+        self._put(target, source)
+
+    def _put(self, target: Array, source: Array) -> None:
+        """The copy, byte for byte."""
         target[...] = source
 
     def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:

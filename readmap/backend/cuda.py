@@ -119,7 +119,7 @@ class CudaBackend(Backend):
             held[begin:end].set(part)
         return held
 
-    def put(self, target: Array, source: Array) -> None:
+    def _put(self, target: Array, source: Array) -> None:
         if source.device.id != self.device.id:
             _link(self.device.id, source.device.id)
         target.data.copy_from_device_async(source.data, source.nbytes)  # CuPy's own would ask NVRTC for a kernel

@@ -183,6 +183,23 @@ def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...]) -> None:
         group.release_memory()
 
 
+def test_what_is_no_copy_is_refused(backends: str) -> None:
+    """A GPU would copy bytes, whatever they are."""
+    backend = open_backend(backends, 1)
+    square, row = backend.full((4, 4), 1, np.int32), backend.full(4, 1, np.int32)
+    for target, source, message in (
+        (row, square, r"expected int32 \(4,\), as what is copied into has, found int32 \(4, 4\)"),
+        (row[:1], row, r"expected int32 \(1,\), .* found int32 \(4,\)"),
+        (row.view(np.uint32), row, "expected uint32 .* found int32"),
+        (square[:, 0], row, "not contiguous"),
+        (row, square[:, 0], "not contiguous"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            backend.put(target, source)
+    backend.put(square[1], backend.full(4, 0, np.int32))
+    assert backend.to_host(square).sum(axis=1).tolist() == [4, 0, 4, 4]
+
+
 def test_what_crosses(backends: str) -> None:
     """Between devices, also parts of an array, and into a part of one of the host's."""
     cases: list[Callable[[Any], Any]] = [lambda array: array, lambda array: array[7:1000]]
