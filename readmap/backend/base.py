@@ -57,7 +57,7 @@ class Backend(abc.ABC):
     Attributes:
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
-        few: elements up to which NumPy is quicker than a launch; 0 where arrays are not the host's.
+        few: elements up to which NumPy is quicker than a launch; -1 where not even empty arrays are the host's.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
             kernels/common/lanes.cuh.

@@ -30,7 +30,7 @@ BLOCK, WARP = 128, 32  # BLOCK_WIDTH and GROUP_WIDTH of kernels/common/portable.
 class CudaBackend(Backend):
     """One GPU; a thread that launches has a stream of its own where it asks for one."""
 
-    few = 0
+    few = -1
     compiling_seconds = 1.0  # NVRTC does one at a time
     lanes = 32
     narrow_lanes = 2

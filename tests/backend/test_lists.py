@@ -5,22 +5,34 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from readmap.backend import open_backend
-from readmap.backend.marks import list_marked
+from readmap.backend import Backend, open_backend
+from readmap.backend.marks import count_marked, list_marked
+
+#: Of the CPU too, by kernels alone, as a GPU does it.
+by_kernels = pytest.mark.parametrize("few", [4096, -1], ids=["", "by kernels"])
 
 
+def opened(name: str, few: int) -> Backend:
+    backend = open_backend(name)
+    backend.few = min(backend.few, few)
+    return backend
+
+
+@by_kernels
 @pytest.mark.parametrize("size", [0, 1, 4, 31, 33, 1024, 1025, 70_000, 1024**2 + 1])
-def test_prefix_sums(backends: str, size: int) -> None:
-    backend, counts = open_backend(backends), np.random.default_rng(size).integers(-(2**33), 2**33, size)
+def test_prefix_sums(backends: str, size: int, few: int) -> None:
+    backend, counts = opened(backends, few), np.random.default_rng(size).integers(-(2**33), 2**33, size)
     ends, total = backend.ends(backend.to_device(counts))
     assert total == counts.sum()
     assert np.array_equal(backend.to_host(ends), np.cumsum(counts))
 
 
+@by_kernels
 @pytest.mark.parametrize("size", [0, 1, 33, 1024, 5_000])
-def test_marked_bytes(backends: str, size: int) -> None:
-    backend, marks = open_backend(backends), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
+def test_marked_bytes(backends: str, size: int, few: int) -> None:
+    backend, marks = opened(backends, few), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
     for mask in (1, 6, 8):
         expected = 7 + np.flatnonzero(marks & mask)
         found = backend.to_host(list_marked(backend.to_device(marks), mask, backend, 7))
         assert (found.dtype, found.tolist()) == (np.int32, expected.tolist())
+        assert count_marked(backend.to_device(marks), mask, backend) == len(expected)
