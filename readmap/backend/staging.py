@@ -92,7 +92,7 @@ class Staging:
             self._pool = ThreadPoolExecutor(self._threads, "staging", self._device.use)
         data, current = array.reshape(-1).view(np.uint8), self._cuda.get_current_stream()
         before = current.record()  # what was launched may still read or write the device's bytes
-        size = -(-len(data) // len(self._carriers) // BUFFER_BYTES) * BUFFER_BYTES
+        size = max(-(-len(data) // len(self._carriers) // BUFFER_BYTES), 1) * BUFFER_BYTES
         carrying = []
         for carrier, begin in zip(self._carriers, range(0, len(data), size), strict=False):
             carrier.stream.wait_event(before)
