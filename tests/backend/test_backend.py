@@ -773,9 +773,11 @@ def test_one_run_compiles_at_a_time(fresh: None, tmp_path: Path, monkeypatch: py
 
 
 def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
-    """Whoever comes sees either no file or all of it."""
+    """Whoever comes sees either no file or all of it, which one of them has made."""
+    made: list[Path] = []
 
     def make(path: Path) -> None:
+        made.append(path)
         with path.open("w") as out:
             for _ in range(100):
                 out.write("0123456789" * 100)
@@ -785,7 +787,7 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(use, range(50))) == {100_000}
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == len(made) == 1
 
 
 def test_processes_that_start_at_once(tmp_path: Path) -> None:

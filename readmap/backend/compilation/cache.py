@@ -17,6 +17,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,9 @@ from typing import NamedTuple
 #: What folders held when they were listed last: a run asks for every kernel, and older versions leave many files.
 _listed: dict[Path, list[str]] = {}
 
+
+#: Held while a file is looked for and made: of a team each device's thread wants the same code at once.
+_making: dict[str, threading.Lock] = {}
 
 #: What a wheel has, of the same names.
 SHIPPED = Path(__file__).resolve().parents[2] / "compiled"
@@ -98,8 +102,12 @@ def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> P
     if not into and (found := shipped(name)):
         return found
     directory = into or folder()
-    if found := _find(directory, name):
-        return found
+    with _making.setdefault(name, threading.Lock()):
+        return _find(directory, name) or _made(directory, name, make)
+
+
+def _made(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The file, newly made; in a folder of this run where that one cannot be written."""
     if not os.access(directory, os.W_OK):
         directory = _private()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
