@@ -170,7 +170,7 @@ def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypat
     assert {*waited} == ({*group.backends} if devices > 1 else set())
 
 
-@pytest.mark.parametrize("sizes", [(5,), (5, 3), (1, 250, 7), (100, 1)])
+@pytest.mark.parametrize("sizes", [(5,), (5, 3), (5, 0, 3), (1, 250, 7), (100, 1)])
 def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...]) -> None:
     numbers = np.arange(sum(sizes), dtype=np.uint32)
     given = [part.copy() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
