@@ -151,15 +151,20 @@ class FileIndex:
         self._unplaced += seen.unplaced
         self._end += seen.size
 
-    def write(self, block_sizes: Sequence[int]) -> bytes:
-        """The file of the index; block_sizes: compressed bytes of each block of the file but the one that ends it."""
+    def write(self, block_sizes: Sequence[int], block_starts: Places | None = None) -> bytes:
+        """The file of the index.
+
+        block_sizes: compressed bytes of each block of the file but the one that ends it. block_starts: int64, where the
+        text of each begins; None where all but the last one are whole.
+        """
         blocks = np.concatenate([[0], np.cumsum(block_sizes, dtype=np.int64)])
+        starts = BLOCK_BYTES * np.arange(len(block_sizes)) if block_starts is None else block_starts
+        starts = np.append(starts, self._end)
 
         def virtual(places: Places) -> Places:
             """Where bytes lie in the compressed file; what is behind all data is at the block that ends it."""
-            is_end = places == self._end
-            found = blocks[np.where(is_end, len(blocks) - 1, places // BLOCK_BYTES)] << 16
-            return found | np.where(is_end, 0, places % BLOCK_BYTES)
+            found = np.searchsorted(starts, places, "right") - 1
+            return blocks[found] << 16 | places - starts[found]
 
         chunks = self._joined()
         if len(chunks.bins):

@@ -50,6 +50,21 @@ def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:
     return keys if keys.ndim == 1 else keys.view(f"S{keys.shape[1]}").reshape(-1)
 
 
+def record_keys(
+    records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend
+) -> tuple[Array, Array, Array]:
+    """The keys of coordinates, uint64, the numbers, uint32, and whether there is a record, uint8, of each entry.
+
+    The arguments are those of sort_records.
+    """
+    entries = len(lengths)
+    keys, numbers = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
+    is_record = backend.empty(entries, np.uint8)
+    made = {"keys": keys, "numbers": numbers, "is_record": is_record}
+    backend.launch(_KEYS, entries, bytes=records, lengths=lengths, ends=ends, contigs=contigs, **made)
+    return keys, numbers, is_record
+
+
 def sort_records(
     records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend, fragments: Array | None = None
 ) -> SortedRecords:
@@ -59,10 +74,7 @@ def sort_records(
     contigs: of the header. fragments: int64, the number of each entry's, which is to stand behind the record.
     """
     entries = len(lengths)
-    keys, numbers = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
-    is_record = backend.empty(entries, np.uint8)
-    made = {"keys": keys, "numbers": numbers, "is_record": is_record}
-    backend.launch(_KEYS, entries, bytes=records, lengths=lengths, ends=ends, contigs=contigs, **made)
+    keys, numbers, is_record = record_keys(records, lengths, ends, contigs, backend)
     scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
     count = count_marked(is_record, ANY_MARK, backend)

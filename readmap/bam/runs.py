@@ -144,6 +144,11 @@ class Runs:
             self._runs.append(Run(keys, np.concatenate([[0], ends]), self._used))
             self._used, self._filled = self._used + size, self._used
 
+    def add_file(self, run: Run) -> None:
+        """Another run, which lies in a file."""
+        if len(run.keys):
+            self._runs.append(run)
+
     def fill(self, data: Bytes) -> None:
         """The next bytes of the run that was added last."""
         with self._open():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 
 import typer
 
@@ -29,7 +28,7 @@ from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
 from readmap.search.context import Context
-from readmap.search.learning import learn_from
+from readmap.search.learning import first_lanes, learn_from
 from readmap.search.learnt import Learnt, write_learnt
 from readmap.search.mapping import Mapping
 from readmap.search.records import Style
@@ -105,10 +104,7 @@ def learn(context: typer.Context, options: Options) -> None:
 
 def _first_groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
     """Of each library the lanes in front of those of another one; a group of none where the reads are in no lanes."""
-    groups: dict[str | None, list[Lane]] = {}
-    for library, group in groupby(lanes, lambda lane: lane.group.field("LB")):
-        groups.setdefault(library, list(group))
-    return [*groups.values()] or [[]]
+    return [[lanes[number] for number in group] for group in first_lanes([lane.group for lane in lanes])] or [[]]
 
 
 def _learn_of(

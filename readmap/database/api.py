@@ -55,7 +55,7 @@ def scan(
     opened = _database(database, match is not None or mismatch is not None)
     costs = costs_of(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
     limits = Limits(evalue, min_score, max_hits, Limits.strand_of(opened.molecule, strand), database_letters)
-    given = _sequences("query", queries, opened.molecule)
+    given = sequences_of("query", queries, opened.molecule)
     with Team.open(device, gpus, threads) as team:
         team.do(0, partial(opened.check, team.first)).result()
         return [scanned.hits for scanned in Scan(opened, costs, limits, DevicePool(opened, team))(given)]
@@ -67,10 +67,11 @@ def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Da
     if isinstance(given, str | Path):
         return open_database(str(given))
     molecule = Alphabet.NUCLEOTIDES if are_nucleotides else Alphabet.PROTEINS
-    return Database.of(_sequences("subject", given, molecule), molecule)
+    return Database.of(sequences_of("subject", given, molecule), molecule)
 
 
-def _sequences(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
+def sequences_of(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
+    """The sequences that are given from Python; kind: what those without names are called. Raises DataError."""
     if isinstance(given, Sequences):
         return given
     if isinstance(given, str | bytes):

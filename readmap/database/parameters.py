@@ -109,7 +109,7 @@ class Limits:
     min_score: the lowest score, 1 or more.
     most_hits: of a query, the best ones.
     strand: of nucleotides, whether the subjects, their reverse complements, or both are looked at.
-    database_letters: what E-values count for the database's; None for what it has.
+    database_letters, database_sequences: what E-values count for the database's; None for what it has.
     """
 
     evalue: float | None = None
@@ -117,9 +117,16 @@ class Limits:
     most_hits: int = MOST_HITS
     strand: Strand = Strand.BOTH
     database_letters: int | None = None
+    database_sequences: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in {"evalue": 0, "min_score": 1, "most_hits": 1, "database_letters": 1}.items():
+        for name, least in {
+            "evalue": 0,
+            "min_score": 1,
+            "most_hits": 1,
+            "database_letters": 1,
+            "database_sequences": 1,
+        }.items():
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} or more")

@@ -122,7 +122,8 @@ class Scan:
         space = None
         if statistics is not None:
             letters = self.limits.database_letters or self.database.letters
-            space = SearchSpace(statistics, len(query), letters, int(np.count_nonzero(lengths)))
+            sequences = self.limits.database_sequences or int(np.count_nonzero(lengths))
+            space = SearchSpace(statistics, len(query), letters, sequences)
         if space and highest is not None and len(query) and len(lengths) and lengths[0]:
             sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
             (usual,) = space.least_scores(highest, np.maximum(lengths[len(lengths) // 2 :][:1], 1))

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.bam.marking import TAIL, Marking
-from readmap.bam.order import hold_sorted, number_fragments
+from readmap.bam.order import SortedRecords, hold_sorted, number_fragments
 from readmap.bam.sorted_output import SortedOutput, hold_run
-from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, Described
+from readmap.duplicates.marker import Duplicates, Rules
 from readmap.errors import DataError, UsageError
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
@@ -36,6 +36,15 @@ _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (n
 
 class KeptFragments(Duplicates):
     """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
+
+    def __init__(self, rules: Rules, backend: Backend, first: int = 0) -> None:
+        """first: the number of the first fragment."""
+        super().__init__(rules, backend)
+        self._first = first
+
+    def take(self, described: Described, run: SortedRecords) -> None:
+        """As of all duplicates."""
+        number_fragments(run, self._first + self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
         """That the numbers stay."""

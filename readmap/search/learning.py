@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from readmap.backend import Backend
 from readmap.formats.compression import ByteSource
+from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Layout
 from readmap.search import stream
@@ -40,7 +42,8 @@ class _Learning:
     def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
         """None."""
         for _ in self.mapping.blocks(arrival, turn):
-            pass
+            if not self.mapping.is_learning:
+                raise _Enough  # what is held need not be aligned
         turn()
         if not self.mapping.is_learning:
             raise _Enough
@@ -51,6 +54,14 @@ class _Learning:
         for _ in self.mapping.rest(place):
             pass
         yield from ()
+
+
+def first_lanes(groups: Sequence[ReadGroup]) -> list[list[int]]:
+    """Of each library the numbers of its lanes in front of those of another one; groups: those of all lanes."""
+    libraries: dict[str | None, list[int]] = {}
+    for library, lanes in groupby(range(len(groups)), lambda number: groups[number].field("LB")):
+        libraries.setdefault(library, list(lanes))
+    return [*libraries.values()]
 
 
 def learn_from(

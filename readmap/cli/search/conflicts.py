@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.common.output import COMPRESSED
 from readmap.cli.search.kinds import BINARY, TABLES, Kind, kind_by_ending
 from readmap.cli.search.options import (
-    SMALLER_LEVEL,
-    CodecName,
     ExactOptions,
     Options,
     PairOptions,

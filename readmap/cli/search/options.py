@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import ClassVar
 
 from readmap.backend.machine import available_memory
+from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
 from readmap.cli.common import duplicates, resources
@@ -35,19 +35,8 @@ from readmap.search.inserts import given_insert_size
 from readmap.search.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.strand import Strand
 
-#: The level from which on files are smaller than nvCOMP's.
-SMALLER_LEVEL = 6
-
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
-
-
-class CodecName(StrEnum):
-    """What compresses."""
-
-    AUTO = "auto"
-    LIBDEFLATE = "libdeflate"
-    NVCOMP = "nvcomp"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.blocks import block_codec
+from readmap.bam.codecs import choose_codec
 from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
@@ -19,9 +19,9 @@ from readmap.cli.common.output import Compression, open_blocks, open_plain
 from readmap.cli.common.report import STANDARD_OUTPUT
 from readmap.cli.common.wording import in_bytes, printable
 from readmap.cli.search.kinds import BINARY, Kind
-from readmap.cli.search.options import SMALLER_LEVEL, CodecName, Options, OutputOptions
+from readmap.cli.search.options import Options, OutputOptions
 from readmap.duplicates.shards import ENDING
-from readmap.errors import BackendError, UsageError
+from readmap.errors import UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
@@ -42,17 +42,7 @@ def compression_of(options: OutputOptions, backends: Sequence[Backend]) -> Compr
     """How outputs are compressed: on the devices where nvCOMP is there, unless a user wants it otherwise."""
 
     def open_codec() -> Codec:
-        by_threads = backends[0].name == "cpu" or compression.level >= SMALLER_LEVEL
-        if options.codec == CodecName.LIBDEFLATE or (options.codec == CodecName.AUTO and by_threads):
-            return block_codec()
-        from readmap.bam.device_blocks import device_codec
-
-        try:
-            return device_codec(backends)
-        except BackendError:
-            if options.codec == CodecName.NVCOMP:
-                raise
-            return block_codec()
+        return choose_codec(options.codec, compression.level, backends)
 
     compression = Compression(open_codec, options.level)
     return compression

@@ -1,0 +1,152 @@
+"""The cluster: a client of one that runs, or one of this machine; tasks, and their results in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from readmap.backend import Gpus, device_names
+from readmap.errors import BackendError, ReadmapError
+
+#: The value that stands for a cluster of this machine.
+LOCAL = "local"
+
+#: How often a task is tried again that fails by what may pass, as a disk that is full.
+RETRIES = 3
+
+#: Seconds to wait for a scheduler, and for its first worker.
+PATIENCE = 60
+
+Result = TypeVar("Result")
+
+
+def expect_dask() -> None:
+    """Raise BackendError where Dask is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise BackendError(f"Dask is not installed: pip install 'readmap[dask]' ({error})") from None
+
+
+@contextlib.contextmanager
+def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[Any]:
+    """A client of the cluster at an address, a scheduler's or a file's that it has written; or of one of this machine,
+    with a worker a GPU, or one for the CPU, which share the threads.
+
+    Raises BackendError where Dask or the cluster is not there.
+    """
+    expect_dask()
+    from distributed import Client
+
+    with contextlib.ExitStack() as opened:
+        where: Any = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
+        if address == LOCAL:
+            where = {"address": opened.enter_context(_local(device_names(device, gpus), threads))}
+        try:
+            client = opened.enter_context(Client(**where, timeout=PATIENCE, set_as_default=False))
+        except (OSError, ValueError) as error:
+            raise BackendError(f"--dask {address}: no scheduler of Dask is there: {error}") from None
+        yield client
+
+
+def _local(devices: Sequence[str], threads: int) -> Any:
+    """A cluster of this machine, a process for each device."""
+    from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
+
+    fixed = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    if len(devices) == 1:
+        options = {"n_workers": 1, "threads_per_worker": threads, "processes": True, "memory_limit": 0}
+        return LocalCluster(**fixed, **options)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    numbers = visible.split(",") if visible else [name.partition(":")[2] for name in devices]
+    spec = {
+        place: {
+            "cls": Nanny,
+            "options": {
+                "nthreads": max(threads // len(devices), 1),
+                "memory_limit": 0,
+                "host": "127.0.0.1",
+                "env": {"CUDA_VISIBLE_DEVICES": numbers[int(name.partition(":")[2])] if visible else numbers[place]},
+            },
+        }
+        for place, name in enumerate(devices)
+    }
+    return SpecCluster(workers=spec, scheduler={"cls": Scheduler, "options": fixed})
+
+
+class Tasks:
+    """Tasks of one job on a cluster."""
+
+    def __init__(self, client: Any) -> None:
+        """Raises BackendError where the cluster has no workers, or some of another readmap."""
+        from readmap.dask.worker import OneTask
+
+        self._client, self._name = client, secrets.token_hex(4)
+        try:
+            client.wait_for_workers(1, PATIENCE)
+        except TimeoutError:
+            raise BackendError(f"the cluster at {client.scheduler.address} has no workers") from None
+        client.register_plugin(OneTask())
+
+    @property
+    def workers(self) -> int:
+        """How many there are now."""
+        return len(self.addresses)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the workers are, in a lasting order."""
+        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def submit(self, what: str, number: int, task: Callable[..., Any], *arguments: Any, **preferred: Any) -> Any:
+        """A future of a task that is called so on the dashboard. preferred: as Client.submit has it."""
+        from readmap.dask.worker import RESOURCE
+
+        fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -number}
+        return self._client.submit(task, *arguments, key=f"readmap-{what}-{number}-{self._name}", **fixed, **preferred)
+
+    def results(self, futures: Sequence[Any], come: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
+        """The results in the order of the futures; come: called with each as it comes.
+
+        Raises the first error in that order, whichever comes first, and BackendError where the cluster fails.
+        """
+        from distributed import as_completed
+
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        known: dict[int, Any] = {}
+        following = 0
+        for future in as_completed(futures):
+            number = numbers[future.key]
+            known[number] = _outcome(future)
+            future.release()
+            if isinstance(known[number], BaseException):
+                self._client.cancel(futures[number + 1 :])
+            else:
+                come(known[number])
+            while following in known:
+                outcome = known.pop(following)
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                yield outcome
+                following += 1
+
+
+def _outcome(future: Any) -> Any:
+    """What a task has returned, or the error by which it has ended."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        return BackendError(
+            f"the task {future.key} has ended several workers, the last one {error.last_worker.address}"
+        )
+    except CancelledError:
+        return BackendError(f"the task {future.key} was cancelled, or the cluster has ended")
+    except (ReadmapError, OSError, MemoryError) as error:
+        return error

@@ -1,0 +1,95 @@
+"""Parts that tasks have written -> one file: text behind text, or blocks behind blocks without inflating them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from readmap.bam.file_index import FileIndex, IndexFormat
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, by_package
+from readmap.formats.faults import NamedFile
+from readmap.formats.output import ByteSink, Output, open_output
+from readmap.formats.samtools_output import INDEX_ENDINGS
+
+#: Bytes that are copied at a time.
+COPIED_BYTES = 8 << 20
+
+
+class Joined:
+    """An output that parts make; one that has not been committed is to be aborted.
+
+    name: what messages call it.
+    """
+
+    def __init__(self, output: Output, level: int | None) -> None:
+        """output: committed and aborted with this one. level: of the blocks that it is made of; None for none."""
+        self.name = output.name
+        self._output, self._level = output, level
+        self._text = 0
+        self._block_sizes: list[int] = []
+        self._block_starts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        self._is_finished = False
+        self._buffer = bytearray(COPIED_BYTES)
+
+    def begin(self, header: bytes) -> None:
+        """Write the header; raises as Output.write does."""
+        if self._level is None:
+            self._output.write(header)
+            return
+        blocks = by_package([np.frombuffer(header, np.uint8)], self._level)
+        for data in blocks.data:
+            self._output.write(data)
+        self._count(blocks.sizes, len(header))
+
+    def add(self, path: Path, block_sizes: Sequence[int] = (), size: int = 0) -> None:
+        """Write a part behind those before, and remove its file.
+
+        block_sizes, size: the bytes of each of its blocks and of its text, where an index is made.
+        """
+        self._count(block_sizes, size)
+        view = memoryview(self._buffer)
+        with NamedFile(str(path)) as file:
+            left = os.fstat(file.fileno()).st_size - (0 if self._level is None else len(END_OF_FILE))
+            while left > 0 and (count := file.readinto(view[: min(left, COPIED_BYTES)])):
+                self._output.write(view[:count])
+                left -= count
+        path.unlink()
+
+    def index(self, index: FileIndex) -> bytes:
+        """The file of an index that has heard of all parts."""
+        starts = np.concatenate([np.empty(0, np.int64), *self._block_starts])
+        return index.write(self._block_sizes, starts)
+
+    def finish(self) -> None:
+        """Write what ends blocks; raises as Output.finish does."""
+        if self._level is not None and not self._is_finished:
+            self._output.write(END_OF_FILE)
+        self._is_finished = True
+        self._output.finish()
+
+    def commit(self) -> None:
+        """Give the file its name; an index of what it replaces goes. Raises as Output.commit does."""
+        self.finish()
+        for ending in INDEX_ENDINGS:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.name + ending)
+        self._output.commit()
+
+    def abort(self) -> None:
+        """As Output.abort."""
+        self._output.abort()
+
+    def _count(self, block_sizes: Sequence[int], size: int) -> None:
+        self._block_sizes += block_sizes
+        self._block_starts.append(self._text + BLOCK_BYTES * np.arange(len(block_sizes)))
+        self._text += size
+
+
+def open_index(path: str, form: IndexFormat) -> ByteSink:
+    """The file of the index of an output."""
+    plain = open_output(f"{path}.{form}")
+    return BgzfOutput(plain, 1) if form is IndexFormat.CSI else plain

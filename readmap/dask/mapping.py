@@ -1,0 +1,161 @@
+"""The tasks that map: what the first reads show, and the records of a shard."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Backend
+from readmap.backend.cpu import CpuBackend
+from readmap.backend.machine import available_memory
+from readmap.bam.codecs import choose_codec
+from readmap.bam.sorted_output import SortedOutput
+from readmap.dask.job import RECORDS, Job
+from readmap.dask.runs import RunSides
+from readmap.dask.scratch import make_once
+from readmap.dask.worker import address, hold_index, tells_errors
+from readmap.duplicates.shards import ENDING, KeptFragments
+from readmap.errors import DataError
+from readmap.formats.compression import ByteSource
+from readmap.formats.output import ByteSink, commit_together, open_output
+from readmap.reads.alignment_reads import AlignmentReads, open_reads
+from readmap.reads.chunks import Layout
+from readmap.reads.inflating import inflaters_for
+from readmap.reads.shards import FilePart, Shard, parts_of
+from readmap.reads.split_table import SplitTable, read_table
+from readmap.reads.split_text import SplitText
+from readmap.search import stream
+from readmap.search.context import Context
+from readmap.search.learning import first_lanes, learn_from
+from readmap.search.learnt import Learnt
+from readmap.search.mapping import Mapping, MappingSummary
+
+#: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
+SORT_SHARE, SORT_MEMORY = 4, 2 << 30
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What there is of a shard.
+
+    Attributes:
+        summary: what was counted.
+        fragments: of the numbers of all shards' fragments, which are in order but may leave some out, the first one
+            that is its own, and the first one behind these.
+        samples: uint64, keys of its sorted records, as RunSides has them.
+    """
+
+    summary: MappingSummary
+    fragments: tuple[int, int]
+    samples: NDArray[np.uint64]
+
+
+@tells_errors
+def learn(job: Job) -> Learnt:
+    """What the first reads show, library by library."""
+    learnt = Learnt()
+    index, backend = hold_index(job.index, job.resources)
+    context = Context(index, backend, job.scoring, job.pairing)
+    with backend.own_stream():
+        for numbers in first_lanes([lane.group for lane in job.lanes]):
+            lanes = [job.lanes[number] for number in numbers]
+            groups, layouts = tuple(lane.group for lane in lanes), [lane.layout for lane in lanes]
+            paired = any(layout.paired for layout in layouts)
+            mapping = Mapping([context], replace(job.style, read_groups=groups, order=None), paired, learnt=learnt)
+            learn_from(
+                _whole(job, [file for lane in lanes for file in lane.files], backend), layouts, mapping, [backend]
+            )
+            learnt = mapping.learnt
+    return learnt
+
+
+def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]:
+    sources = list[ByteSource]()
+    with contextlib.ExitStack() as opened:
+        for file in files:
+            source = open_reads(file, backend.threads, False, inflaters_for(backend))
+            if isinstance(source, AlignmentReads):
+                source.close()
+                source.drop()
+                raise DataError(f"{source.name} is BAM or CRAM: expected FASTQ or FASTA")
+            sources.append(opened.enter_context(source))
+        opened.pop_all()
+    return sources
+
+
+@tells_errors
+def map_shard(job: Job, number: int, learnt: Learnt) -> Mapped:
+    """The records of a shard, in its folder."""
+    return make_once(job.shard(number), functools.partial(_map, job, number, learnt))
+
+
+def _map(job: Job, number: int, learnt: Learnt, folder: Path) -> Mapped:
+    index, backend = hold_index(job.index, job.resources)
+    parts = _parts(job, number, backend)
+    first = _fragments_before([part.first for part in parts], job.layouts)
+    last = _fragments_before([part.last for part in parts], job.layouts)
+    context = Context(index, backend, job.scoring, job.pairing, job.reporting)
+    with backend.own_stream(), contextlib.ExitStack() as opened:
+        kept = None
+        if job.rules:
+            kept = KeptFragments(job.rules, backend, first)
+            kept.begin(job.groups, job.contig_lengths)
+        sides = RunSides(len(job.contig_lengths))
+        sinks = [opened.enter_context(_sink(job, name, folder, backend, sides)) for name in job.outputs]
+        paired = any(layout.paired for layout in job.layouts)
+        work = Mapping([context], job.style, paired, kept, learnt)
+        most = job.resources.batch_reads
+        stream.run(_opened(parts), sinks, work, [backend], layout=job.layouts, batch_reads=most)
+        if kept:
+            sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
+            kept.write(sinks[-1])
+        commit_together(sinks)
+        if job.is_sorted:
+            sides.write(folder)
+    summary = work.summary
+    summary.devices = {f"{backend.name} of {address()}": counts for counts in summary.devices.values()}
+    return Mapped(summary, (first, last), sides.samples())
+
+
+def _parts(job: Job, number: int, backend: Backend) -> list[FilePart]:
+    """What a shard has of each file."""
+    table, threads, inflaters = _table(job.table), backend.threads, inflaters_for(backend)
+    texts = [SplitText(file, table.find(file), threads, inflaters) for file in job.files]
+    return parts_of(Shard(number + 1, job.tasks), texts, job.layouts)
+
+
+@functools.lru_cache(1)
+def _table(path: str) -> SplitTable:
+    return read_table(path)
+
+
+def _opened(parts: Sequence[FilePart]) -> list[ByteSource]:
+    with contextlib.ExitStack() as opened:
+        sources: list[ByteSource] = [opened.enter_context(part.open()) for part in parts]
+        opened.pop_all()
+    return sources
+
+
+def _fragments_before(records: Sequence[int], layouts: Sequence[Layout]) -> int:
+    """Fragments in front of a place in each file, at most."""
+    begins = np.cumsum([0, *(layout.files for layout in layouts)])[:-1].tolist()
+    return sum(-(-records[begin] // layout.together) for begin, layout in zip(begins, layouts, strict=True))
+
+
+def _sink(job: Job, name: str, folder: Path, backend: Backend, sides: RunSides) -> ByteSink:
+    """The output of that name of a shard; records that are sorted have no header, and are not compressed."""
+    path, packing = str(folder / name), job.packing
+    if name == RECORDS and job.is_sorted:
+        available = available_memory()
+        memory = job.resources.sort_memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
+        return SortedOutput(open_output(path), memory, None, CpuBackend(backend.threads), observers=[sides])
+    if not packing.blocked[name]:
+        return open_output(path, backend.threads)
+    codec = choose_codec(packing.codec, packing.level, [backend])
+    return codec.open(open_output(path), backend.threads, packing.level)

@@ -1,0 +1,107 @@
+"""What a worker keeps between tasks and jobs: its device, and there the index that was searched last."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from distributed import WorkerPlugin, get_worker
+
+from readmap.backend import Backend, open_backend
+from readmap.dask.job import IndexPlace, Resources
+from readmap.errors import BackendError, ReadmapError
+from readmap.formats.array_folder import MANIFEST
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index
+from readmap.index.suffix_array import kernel_types
+from readmap.version import __version__
+
+#: Of which a worker has one, and a task takes one.
+RESOURCE = "readmap"
+
+ROOMS = ("bam", "common", "duplicates", "index", "reads", "search")
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_log = logging.getLogger("readmap")
+
+
+class OneTask(WorkerPlugin):
+    """Has a worker do one of readmap's tasks at a time, which takes all of its threads, and its device."""
+
+    name = "readmap"
+
+    def __init__(self) -> None:
+        self.version = __version__
+
+    async def setup(self, worker: Any) -> None:
+        """Of a worker that is there, or that comes. Raises BackendError where its readmap is another one."""
+        if self.version != __version__:
+            raise BackendError(f"{worker.address} has readmap {__version__}, and this is {self.version}")
+        await worker.set_resources(**{RESOURCE: 1})
+
+
+def tells_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Result | ReadmapError]:
+    """A task that returns an error of data or of usage instead of raising it, since it would come again however often
+    the task were tried."""
+
+    @functools.wraps(task)
+    def told(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result | ReadmapError:
+        try:
+            return task(*arguments, **named)
+        except BackendError:
+            raise
+        except ReadmapError as error:
+            return error
+
+    return told
+
+
+@dataclass(frozen=True)
+class _Held:
+    """An index on a device; key: by which it is known."""
+
+    key: tuple[Any, ...]
+    index: DeviceIndex
+
+
+_backends: dict[tuple[str, int, int | None], Backend] = {}
+_held: _Held | None = None
+
+
+def address() -> str:
+    """Where this worker is."""
+    return str(get_worker().address)
+
+
+def hold_backend(resources: Resources) -> Backend:
+    """This worker's device, opened once; raises what open_backend does."""
+    key = resources.device, resources.threads or get_worker().state.nthreads, resources.gpu_memory
+    if key not in _backends:
+        _backends[key] = open_backend(*key)
+    return _backends[key]
+
+
+def hold_index(place: IndexPlace, resources: Resources) -> tuple[DeviceIndex, Backend]:
+    """An index on this worker's device, where it stays until another one is asked for; the calling thread uses the
+    device.
+
+    Raises what Index.open and Index.to_device raise.
+    """
+    global _held
+    backend, manifest = hold_backend(resources), (Path(place.path) / MANIFEST)
+    written = manifest.stat() if manifest.exists() else None
+    key = place, backend, written and (written.st_mtime_ns, written.st_size, written.st_ino)
+    if _held is None or _held.key != key:
+        _held = None  # a device has room for one
+        backend.release_memory()
+        index = Index.open(place.path, place.check, place.alternates)
+        backend.prepare(kernel_types(index.suffixes), ROOMS, _log.info)
+        _held = _Held(key, index.to_device(backend))
+        backend.synchronize()
+    return _held.index, backend
