@@ -84,14 +84,21 @@ def markdup(context: typer.Context, options: Options) -> None:
             outputs[1].write(duplicates.metrics(report.command_line).encode())
         named = {"alignments": printable(options.alignments), "output": printable(sink.name)}
         told: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
-        told |= duplicates_for_programs(duplicates) | quality.write(sink.name, duplicates, report.command_line)
+        told |= duplicates_for_programs(duplicates.libraries) | quality.write(
+            sink.name, duplicates, report.command_line
+        )
         report.finish(named | told, [*outputs, *quality.outputs])
         if lost := duplicates.table.lost:
             report.say(
                 f"warning: of {counted(lost, 'read')} the mate is mapped, but not there, or not beside it: "
                 "it cannot be a duplicate"
             )
-        for line in [f"{records:,} records", *duplicates_in_words(duplicates), *quality.lines(), report.cost()]:
+        for line in [
+            f"{records:,} records",
+            *duplicates_in_words(duplicates.libraries),
+            *quality.lines(),
+            report.cost(),
+        ]:
             report.say(line)
 
 

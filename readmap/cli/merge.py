@@ -92,10 +92,12 @@ def merge(context: typer.Context, options: Options) -> None:
             outputs[1].write(duplicates.metrics(report.command_line).encode())
         named = {"shards": [*map(printable, options.shards)], "output": printable(sink.name)}
         told: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
-        told |= duplicates_for_programs(duplicates) | quality.write(sink.name, duplicates, report.command_line)
+        told |= duplicates_for_programs(duplicates.libraries) | quality.write(
+            sink.name, duplicates, report.command_line
+        )
         report.finish(named | told, [*outputs, *quality.outputs])
         merged = f"{records:,} records of {counted(len(shards), 'shard')}"
-        for line in [merged, *duplicates_in_words(duplicates), *quality.lines(), report.cost()]:
+        for line in [merged, *duplicates_in_words(duplicates.libraries), *quality.lines(), report.cost()]:
             report.say(line)
 
 

@@ -91,7 +91,7 @@ def search(
         tasks=tasks,
     )
     with searched(client, job, wanted, progress) as found:
-        commit_together([*found.outputs.values()])
+        commit_together(found.outputs)
         return found.summary
 
 

@@ -18,7 +18,7 @@ LOCAL = "local"
 RETRIES = 3
 
 #: Seconds to wait for a scheduler, and for its first worker.
-PATIENCE = 60
+PATIENCE = 30
 
 Result = TypeVar("Result")
 
@@ -118,7 +118,7 @@ class Tasks:
         numbers = {future.key: number for number, future in enumerate(futures)}
         known: dict[int, Any] = {}
         following = 0
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=self._client.loop):
             number = numbers[future.key]
             known[number] = _outcome(future)
             future.release()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from readmap.backend.machine import available_processors
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.joining import Joined, open_index
+from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.reads.split_table import SplitTable, expect_as_many, read_table
@@ -51,12 +54,14 @@ class Wanted:
 
 @dataclass
 class Found:
-    """What was found: the outputs, which are to be committed, what was counted, and the duplicates of each library."""
+    """What was found: the outputs, which are to be committed, what was counted, in how many tasks, how many workers
+    there are, and the duplicates of each library."""
 
-    outputs: dict[str, Pending]
+    outputs: list[Pending]
     summary: MappingSummary
     tasks: int
-    libraries: list[Any] | None = None
+    workers: int
+    libraries: list[LibraryMetrics] | None = None
 
 
 class _Outputs:
@@ -77,9 +82,9 @@ class _Outputs:
             self.others["metrics"] = opened.enter_context(open_output(wanted.metrics))
 
     @property
-    def named(self) -> dict[str, Pending]:
-        """All of them, in the order in which they are committed."""
-        return {**self.joined, **self.others}
+    def all(self) -> list[Pending]:
+        """In the order in which they are committed."""
+        return [*self.joined.values(), *self.others.values()]
 
 
 @contextlib.contextmanager
@@ -101,7 +106,7 @@ class _Run:
 
     def __init__(self, tasks: Tasks, job: Job, wanted: Wanted, outputs: _Outputs, show: Progress) -> None:
         self._tasks, self._job, self._wanted, self._outputs, self._show = tasks, job, wanted, outputs, show
-        self._summary, self._reads = MappingSummary(), 0
+        self._summary, self._reads, self._began = MappingSummary(), 0, 0.0
 
     def __call__(self) -> Found:
         from readmap.dask.mapping import learn, map_shard
@@ -114,6 +119,7 @@ class _Run:
             (learnt,) = self._tasks.results([learning])
         job, records = self._job, self._outputs.joined[RECORDS]
         records.begin(self._wanted.header)
+        self._began = time.perf_counter()
         shards = [self._tasks.submit("map", number, map_shard, job, number, learnt) for number in range(job.tasks)]
         mapped = []
         for number, shard in enumerate(self._tasks.results(shards, self._count)):
@@ -125,7 +131,7 @@ class _Run:
         self._summary.bases_per_variant = learnt.bases_per_variant
         self._summary.libraries = {name: sizes for name, sizes in learnt.libraries.items() if sizes is not None}
         libraries = self._merge(mapped) if job.is_sorted else None
-        return Found(self._outputs.named, self._summary, job.tasks, libraries)
+        return Found(self._outputs.all, self._summary, job.tasks, self._tasks.workers, libraries)
 
     def _split(self) -> None:
         """Have a table, and as many tasks as it takes."""
@@ -135,7 +141,9 @@ class _Run:
             def progress(records: int, read: int, size: int) -> None:
                 self._show(f"finding where reads begin: {records:,} reads", read / size if size else None)
 
-            table = SplitTable("the table", split_files(job.files, _threads(), progress, self._summary.warnings.append))
+            table = SplitTable(
+                "the table", split_files(job.files, available_processors(), progress, self._summary.warnings.append)
+            )
             path = f"{job.folder}/reads.split"
             Path(path).write_bytes(table.to_bytes())
         else:
@@ -155,14 +163,14 @@ class _Run:
         summary.add(own)
         summary.work.add(own.work)
         summary.warnings += own.warnings
-        summary.seconds += own.seconds
+        summary.seconds = time.perf_counter() - self._began
         for name, counts in own.devices.items():
             known = summary.devices.setdefault(name, dict.fromkeys(counts, 0.0))
             summary.devices[name] = {what: known[what] + count for what, count in counts.items()}
         done = f"{summary.reads:,} of {self._reads:,} reads, {self._tasks.workers} workers"
         self._show(done, summary.reads / max(self._reads, 1))
 
-    def _merge(self, mapped: list[Any]) -> list[Any] | None:
+    def _merge(self, mapped: list[Any]) -> list[LibraryMetrics] | None:
         """Merge the sorted shards, range by range; the metrics of each library where duplicates are marked."""
         from readmap.dask.merging import mark, merge_range
         from readmap.dask.runs import borders_of, ranges
@@ -188,9 +196,3 @@ class _Run:
         if self._wanted.form:
             self._outputs.others["index"].write(joined.index(index))
         return libraries
-
-
-def _threads() -> int:
-    from readmap.backend.machine import available_processors
-
-    return available_processors()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from readmap.cli.common.options import flag, number, option
 from readmap.cli.common.wording import percent
-from readmap.duplicates.marker import OPTICAL_DISTANCE, Duplicates, Rules
+from readmap.duplicates.marker import OPTICAL_DISTANCE, Rules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.words import counted
 
@@ -38,17 +39,17 @@ class DuplicateOptions:
         return Rules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
 
-def duplicates_in_words(duplicates: Duplicates | None) -> list[str]:
+def duplicates_in_words(libraries: Sequence[LibraryMetrics] | None) -> list[str]:
     """Those of each library; nothing where none are looked for."""
-    return [_in_words(library) for library in duplicates.libraries] if duplicates else []
+    return [_in_words(library) for library in libraries or ()]
 
 
-def duplicates_for_programs(duplicates: Duplicates | None) -> dict[str, Any]:
+def duplicates_for_programs(libraries: Sequence[LibraryMetrics] | None) -> dict[str, Any]:
     """The same, with the libraries' sizes."""
-    if duplicates is None:
+    if libraries is None:
         return {}
     told = []
-    for one in duplicates.libraries:
+    for one in libraries:
         counts = asdict(one)
         told.append({"library": counts.pop("name"), **counts, "share": round(one.share, 6), "library_size": one.size})
     return {"duplicates": told}

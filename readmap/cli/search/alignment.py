@@ -13,6 +13,7 @@ from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
@@ -32,7 +33,10 @@ BINS = (0, 1, 10, 20, 30, 40, 50, 60)
 
 
 class AlignmentMode:
-    """Reads to alignments; not frozen: `start` sets the summary that is reported."""
+    """Reads to alignments; not frozen: `start` sets the summary that is reported, or `take`.
+
+    style, scoring, pairing, reporting: as a search takes them, but for what the files of reads tell.
+    """
 
     structure = Structure.ARRAY
     prefix_table = True
@@ -51,16 +55,17 @@ class AlignmentMode:
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
         unmapped, barcodes = output.unmapped is not None, options.tags.barcode_name
-        self._style = Style(form, groups, barcodes=barcodes, order=output.order, unmapped=unmapped)
-        self._scoring, self._pairing = options.scoring.scoring(), options.pairs.pairing()
-        self._reporting = options.records.reporting()
+        self.style = Style(form, groups, barcodes=barcodes, order=output.order, unmapped=unmapped)
+        self.scoring, self.pairing = options.scoring.scoring(), options.pairs.pairing()
+        self.reporting = options.records.reporting()
         self._summary = MappingSummary()
         self._duplicates, self._survey, self._learnt = duplicates, survey, learnt
         self._marked = None if options.duplicates.for_merge else duplicates
+        self._libraries: Sequence[LibraryMetrics] | None = None
 
     def header(self, contigs: Sequence[Contig], command_line: str, lines: Sequence[str]) -> bytes:
         """The header of SAM or BAM."""
-        style = self._style
+        style = self.style
         groups = dict.fromkeys(group.line.decode() for group in style.read_groups if group.line)
         found = read_groups([*groups, *lines])
         if self._duplicates:
@@ -73,25 +78,33 @@ class AlignmentMode:
         self, indexes: Sequence[DeviceIndex], backends: Sequence[Backend], program: str, comments: bool, paired: bool
     ) -> Mapping:
         """The work on batches of reads, whose comments are tags, and which may be mates."""
-        style = replace(self._style, program=program, comments=comments)
+        style = replace(self.style, program=program, comments=comments)
         contexts = [
-            Context(index, backend, self._scoring, self._pairing, self._reporting)
+            Context(index, backend, self.scoring, self.pairing, self.reporting)
             for index, backend in zip(indexes, backends, strict=True)
         ]
         work = Mapping(contexts, style, paired, self._duplicates, self._learnt)
         self._summary = work.summary
         return work
 
+    @property
+    def _marked_libraries(self) -> Sequence[LibraryMetrics] | None:
+        return self._marked.libraries if self._marked else self._libraries
+
     def progress(self) -> str:
         """Counts so far, in words."""
         return f"{percent(self._summary.mapped, self._summary.reads)} mapped"
 
-    def lines(self, backends: Sequence[Backend]) -> list[str]:
-        """The summary in words."""
+    def take(self, summary: MappingSummary, libraries: Sequence[LibraryMetrics] | None) -> None:
+        """What others have counted, which did the work, and the duplicates of each library."""
+        self._summary, self._libraries = summary, libraries
+
+    def lines(self, devices: str) -> list[str]:
+        """The summary in words; devices: what did the work."""
         summary = self._summary
         lines = [
             f"{summary.reads:,} reads, {summary.mapped:,} mapped ({percent(summary.mapped, summary.reads)}), "
-            f"{speed(summary, backends)}",
+            f"{speed(summary, devices)}",
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
         ]
@@ -104,9 +117,9 @@ class AlignmentMode:
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
             lines.append(f"{others} alignments beside the primary ones")
-        lines += duplicates_in_words(self._marked)
+        lines += duplicates_in_words(self._marked_libraries)
         if summary.too_short:
-            lines.append(f"{summary.too_short:,} reads are too short to reach the score {self._scoring.min_score} (-T)")
+            lines.append(f"{summary.too_short:,} reads are too short to reach the score {self.scoring.min_score} (-T)")
         if summary.replaced:
             lines.append(f"{summary.replaced:,} ambiguous letters of the reads are written as N")
         return lines
@@ -115,7 +128,7 @@ class AlignmentMode:
         """The summary for programs."""
         summary = self._summary
         return {
-            "scoring": asdict(self._scoring),
+            "scoring": asdict(self.scoring),
             "counts": {
                 "reads": summary.reads,
                 "mapped": summary.mapped,
@@ -131,7 +144,7 @@ class AlignmentMode:
             "mapq_histogram": summary.mapqs.tolist(),
             "bases_a_difference": summary.bases_per_variant,
             "insert_sizes": _sizes_for_programs(summary),
-            **duplicates_for_programs(self._marked),
+            **duplicates_for_programs(self._marked_libraries),
         }
 
 

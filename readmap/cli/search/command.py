@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from readmap.backend import Backend
 from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
-from readmap.cli.common.wording import printable
+from readmap.cli.common.wording import devices_in_words, printable
 from readmap.cli.search.alignment import AlignmentMode
+from readmap.cli.search.cluster import ClusterSearch
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import check_files
@@ -24,9 +26,11 @@ from readmap.cli.search.options import Options
 from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.speed import rate
+from readmap.dask.searching import searched
 from readmap.duplicates.marker import Duplicates
 from readmap.duplicates.shards import KeptFragments
 from readmap.formats.header import program_name
+from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -72,18 +76,13 @@ def run(
     lanes = lanes_of(options.lanes)
     layouts, header = check_files(options, lanes), options.output.header_lines()
     path = folder.find(options.index)
-    refuse_inside(
-        path,
-        {
-            "-o": options.output.path,
-            "--unmapped": options.output.unmapped,
-            "--metrics": options.duplicates.metrics,
-            "--report": options.quality.page,
-            "--multiqc": options.quality.multiqc,
-            "--json": options.report.json,
-        },
-    )
+    _refuse_inside(path, options)
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
+    if options.cluster.dask is not None:
+        pairs_only(any(layout.paired for layout in layouts))
+        found = ClusterSearch(options, lanes, layouts, index, path, _learnt(options, lanes, index))
+        _run_on_cluster(session, found, header)
+        return
     rules, backends = options.duplicates.rules(), options.resources.open_backends()
     backend = backends[0]  # that of what is sorted, compressed or counted on a device
     kept = KeptFragments(rules, backend) if options.duplicates.for_merge else None
@@ -139,15 +138,56 @@ def run(
         named |= {"codec": compression.used} if compression.used else {}
         named |= options.shards.for_programs(reads.parts)
         told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
-        report.finish(named | _record(summary, index, backends, loading) | told, [*sinks, *quality.outputs])
+        report.finish(
+            named | _record(summary, index, backends[0].name, backends[0].threads, loading) | told,
+            [*sinks, *quality.outputs],
+        )
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [
-            *(mode.lines(backends) if summary.reads else ["no reads"]),
+            *(mode.lines(devices_in_words(backends)) if summary.reads else ["no reads"]),
             *quality.lines(),
             *warnings,
             report.cost(),
         ]:
             report.say(line)
+
+
+def _run_on_cluster(session: Session, search: ClusterSearch, header: Sequence[str]) -> None:
+    """Have a cluster do it; header: lines of the options."""
+    options, index = search.options, search.index
+    mode = AlignmentMode(options, search.lanes)
+    with Report(session, options.report) as report, contextlib.ExitStack() as opened:
+        job = search.job(mode, header, report.command_line)
+        wanted = search.wanted(job, mode.header(index.reference.contigs, report.command_line, header))
+        client = opened.enter_context(search.connected())
+        tell(search.path, index, options.index, options.ignore_alternates, report)
+        report.say(f"the cluster's dashboard is {client.dashboard_link}")
+        with report.progress() as show:
+            found = opened.enter_context(searched(client, job, wanted, show))
+        summary, cluster = found.summary, f"{counted(found.workers, 'worker')} of Dask"
+        mode.take(summary, found.libraries)
+        files = files_of(search.lanes, options.reads)
+        named: dict[str, Any] = {"index": printable(str(search.path)), "reads": [*map(printable, files)]}
+        paths = {"output": wanted.output, "unmapped": wanted.unmapped, "metrics": wanted.metrics}
+        named |= {name: printable(written) for name, written in paths.items() if written is not None}
+        named |= {"cluster": {"address": options.cluster.dask, "workers": found.workers, "tasks": found.tasks}}
+        report.finish(named | _record(summary, index, cluster, None, None) | mode.record(), found.outputs)
+        warnings = [f"warning: {warning}" for warning in summary.warnings]
+        for line in [*(mode.lines(cluster) if summary.reads else ["no reads"]), *warnings, report.cost()]:
+            report.say(line)
+
+
+def _refuse_inside(path: Path, options: Options) -> None:
+    """Raise UsageError where an output is inside the index."""
+    outputs = {
+        "-o": options.output.path,
+        "--unmapped": options.output.unmapped,
+        "--metrics": options.duplicates.metrics,
+        "--report": options.quality.page,
+        "--multiqc": options.quality.multiqc,
+        "--json": options.report.json,
+    }
+    refuse_inside(path, outputs)
 
 
 def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> Learnt | None:
@@ -173,15 +213,17 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
     return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]
 
 
-def _record(summary: stream.RunSummary, index: Index, backends: Sequence[Backend], loading: float) -> dict[str, Any]:
-    """The record for programs but for the parts of one mode."""
+def _record(
+    summary: stream.RunSummary, index: Index, device: str, threads: int | None, loading: float | None
+) -> dict[str, Any]:
+    """The record for programs but for the parts of one mode; of a cluster some are not known."""
     reference = index.reference
     return {
-        "device": backends[0].name,
+        "device": device,
         "devices": {
             name: {what: round(count, 4) for what, count in own.items()} for name, own in summary.devices.items()
         },
-        "threads": backends[0].threads,
+        "threads": threads,
         "reference": {
             "source": printable(index.source),
             "contigs": len(reference.contigs),
@@ -191,7 +233,7 @@ def _record(summary: stream.RunSummary, index: Index, backends: Sequence[Backend
         },
         "reads_per_second": round(rate(summary), 1),
         "seconds": {
-            "load_index": round(loading, 4),
+            "load_index": None if loading is None else round(loading, 4),
             "search": round(summary.seconds, 4),
             **{f"waiting_{what}": round(seconds, 4) for what, seconds in summary.waiting.items()},
         },

@@ -6,7 +6,7 @@ import typer
 
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.order import SortOrder
-from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.conflicts import Conflict, refuse
 from readmap.cli.common.options import names_of
 from readmap.cli.common.output import COMPRESSED
 from readmap.cli.search.kinds import BINARY, TABLES, Kind, kind_by_ending
@@ -18,6 +18,7 @@ from readmap.cli.search.options import (
     TagOptions,
 )
 from readmap.cli.search.scores import ScoringOptions
+from readmap.dask.cluster import LOCAL
 
 
 def refuse_conflicts(context: typer.Context, options: Options) -> None:
@@ -27,6 +28,7 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
     is_table = exact.count_only or kind in TABLES
     is_compressed = kind is Kind.BAM or (output.path or "").lower().endswith(COMPRESSED)
     lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
+    is_clustered = options.cluster.dask is not None
     conflicts = (
         (
             ["named_reads", "interleaved", "smart_pairing", "collate"],
@@ -42,7 +44,11 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             "only with --split TABLE, which readmap split makes: without it no record is found in the middle of a "
             "file, and of gzip, bgzip's alone can be inflated from there",
         ),
-        (["table"], options.shards.given_shard is None, "only with --shard I/N, which says what to take by it"),
+        (
+            ["table"],
+            options.shards.given_shard is None and not is_clustered,
+            "only with --shard I/N, which says what to take by it, or --dask",
+        ),
         (["collate"], options.shards.given_shard, "not with --shard, which takes FASTQ or FASTA"),
         (["lane", "sheet"], is_exact, "not with --exact, which takes one file"),
         (names_of(ExactOptions), not is_exact, "only with --exact"),
@@ -122,8 +128,26 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
         ),
         (["sort"], is_exact, "not with --exact; write BAM (-o out.bam) and sort that with samtools sort"),
         (["sort"], kind not in BINARY, "name the output -o out.bam or -o out.cram; SAM is not sorted"),
+        *_of_cluster(options),
     )
     refuse(context, conflicts)
+
+
+def _of_cluster(options: Options) -> list[Conflict]:
+    """Those that --dask is in."""
+    cluster, output = options.cluster, options.output
+    is_clustered = cluster.dask is not None
+    return [
+        (["tasks"], not is_clustered, "only with --dask"),
+        (["dask"], options.exact.is_exact, "not with --exact, which one machine does"),
+        (["dask"], output.path in (None, "-"), "name the output by -o, beside which workers write"),
+        (["given_shard", "for_merge"], is_clustered, "not with --dask, which makes shards and merges them"),
+        (["collate", "keep_tags", "replace_rg"], is_clustered, "not with --dask, which takes FASTQ or FASTA"),
+        (["page", "multiqc"], is_clustered, "not with --dask: readmap markdup makes it of what is written"),
+        (["sort_order"], is_clustered and output.order is SortOrder.QUERYNAME, "not with --dask: only by coordinate"),
+        (["path", "kind_name"], is_clustered and output.kind is Kind.CRAM, "not with --dask: write BAM"),
+        (["gpus"], is_clustered and cluster.dask != LOCAL, "only with --dask local: a worker has one GPU"),
+    ]
 
 
 def refuse_for_single(context: typer.Context, paired: bool) -> None:

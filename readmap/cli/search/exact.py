@@ -56,15 +56,15 @@ class ExactMode:
         summary = self._summary
         return f"{percent(summary.found, summary.reads)} found, {counted(summary.occurrences, 'occurrence')}"
 
-    def lines(self, backends: Sequence[Backend]) -> list[str]:
-        """The summary in words."""
+    def lines(self, devices: str) -> list[str]:
+        """The summary in words; devices: what did the work."""
         summary = self._summary
         plain = "" if self.prefix_table else " without its table of first bases"
         strand = "" if self._parameters.strand is Strand.BOTH else f", {self._parameters.strand} strand only"
         lines = [
             f"{counted(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
             f"{summary.unique:,} of them once; {counted(summary.occurrences, 'occurrence')}{strand}",
-            f"{speed(summary, backends)}, by the {WORDS[self.structure]}{plain}",
+            f"{speed(summary, devices)}, by the {WORDS[self.structure]}{plain}",
         ]
         if summary.ambiguous:
             verb = "occurs" if summary.ambiguous == 1 else "occur"

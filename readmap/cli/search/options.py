@@ -22,6 +22,7 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
+from readmap.cli.search.cluster import ClusterOptions
 from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
@@ -344,6 +345,7 @@ class Options:
     )
     lanes: LaneOptions
     shards: ShardOptions
+    cluster: ClusterOptions
     pairs: PairOptions
     index: str | None = option(
         "-x --index",

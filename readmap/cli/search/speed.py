@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from readmap.backend import Backend
-from readmap.cli.common.wording import devices_in_words
 from readmap.search.stream import RunSummary
 
 
@@ -14,6 +10,6 @@ def rate(summary: RunSummary) -> float:
     return summary.reads / max(summary.seconds, 1e-9)
 
 
-def speed(summary: RunSummary, backends: Sequence[Backend]) -> str:
-    """The speed of a search and its devices, in words."""
-    return f"{rate(summary):,.0f} reads/s on {devices_in_words(backends)}"
+def speed(summary: RunSummary, devices: str) -> str:
+    """The speed of a search and what did it, in words."""
+    return f"{rate(summary):,.0f} reads/s on {devices}"
