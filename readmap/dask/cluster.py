@@ -14,6 +14,9 @@ from readmap.errors import BackendError, ReadmapError
 #: The value that stands for a cluster of this machine.
 LOCAL = "local"
 
+#: How long a cluster of this machine waits for a worker that has ended to be there again, before it does without.
+LOST_WORKER = "distributed.deploy.lost-worker-timeout"
+
 #: How often a task is tried again that fails by what may pass, as a disk that is full.
 RETRIES = 3
 
@@ -39,11 +42,13 @@ def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[A
     Raises BackendError where Dask or the cluster is not there.
     """
     expect_dask()
+    import dask
     from distributed import Client
 
     with contextlib.ExitStack() as opened:
         where: Any = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
         if address == LOCAL:
+            opened.enter_context(dask.config.set({LOST_WORKER: "1 hour"}))
             where = {"address": opened.enter_context(_local(device_names(device, gpus), threads))}
         try:
             client = opened.enter_context(Client(**where, timeout=PATIENCE, set_as_default=False))

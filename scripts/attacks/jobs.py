@@ -129,7 +129,7 @@ class JobFolders:
         """size: a measure of the work, about in milliseconds."""
         self.base, self.expected, self.seconds = base, dict[str, Contents](), dict[str, float]()
         self.before: dict[str, Contents] = {}
-        _write_inputs(base, size)
+        write_inputs(base, size)
         began = time.monotonic()
         subprocess.run([*READMAP, "info", "ref.fa", "-q"], cwd=base, env=environment(base), check=True)
         starting = time.monotonic() - began
@@ -269,7 +269,7 @@ def _members(session: int) -> list[int]:
     return found
 
 
-def _write_inputs(base: Path, size: int) -> None:
+def write_inputs(base: Path, size: int) -> None:
     """Inputs of a size, indexes of them, and others that are to be replaced."""
     base.mkdir(parents=True)
     draw = Random("jobs")
