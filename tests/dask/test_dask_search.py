@@ -136,7 +136,7 @@ def test_sorted_and_marked(client: Any, words: list[str], monkeypatch: pytest.Mo
     assert contents("out.bam") == contents("one.bam")
     known = [json.loads(Path(name).read_text()) for name in ("out.json", "one.json")]
     same = ("counts", "mapq_histogram", "insert_sizes", "bases_a_difference", *(["duplicates"] if words else []))
-    assert [[one[name] for name in same] for one in known][0] == [known[1][name] for name in same]
+    assert [known[0][name] for name in same] == [known[1][name] for name in same]
     assert known[0]["cluster"]["tasks"] == TASKS
     for name in CONTIGS:  # the index finds what there is
         pair = [pysam.AlignmentFile(path) for path in ("out.bam", "one.bam")]
