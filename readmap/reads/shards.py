@@ -42,10 +42,11 @@ class FilePart:
         return self.text.records(self.first, self.last)
 
 
-def parts_of(shard: Shard, texts: Sequence[SplitText], layouts: Sequence[Layout]) -> list[FilePart]:
+def parts_of(shard: Shard, texts: Sequence[SplitText], layouts: Sequence[Layout], multiple: int = 1) -> list[FilePart]:
     """What the shard has of each file, which may be nothing; all shards, one behind the other, are all reads.
 
-    texts: of the files of all lanes. layouts: of each lane. Shards have as many pairs and single reads, or one more.
+    texts: of the files of all lanes. layouts: of each lane. multiple: of so many records, 1 or even, shards begin in
+    each file, as those before a table's marks; with 1 they have as many pairs and single reads, or one more.
     Raises DataError where two files of mates have not as many records, and as SplitText does.
     """
     lanes, following = [], iter(texts)
@@ -58,7 +59,8 @@ def parts_of(shard: Shard, texts: Sequence[SplitText], layouts: Sequence[Layout]
     parts = []
     for lane, layout, pairs in lanes:
         own = [min(max(bound - before, 0), pairs) * layout.together for bound in bounds]
-        cuts = [min(record, lane[0].file.records) for record in own]
+        whole = lane[0].file.records
+        cuts = [whole if record >= whole else record - record % multiple for record in own]
         if layout is Layout.ADJACENT:
             cuts = [lane[0].cut_beside_mates(record) for record in cuts]
         parts += [FilePart(text, *cuts) for text in lane]

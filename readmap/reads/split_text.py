@@ -71,6 +71,8 @@ class SplitText:
             return file.text if record else 0
         mark = file.mark_before(record)
         number, begin = file.marks[mark].tolist()
+        if number == record:
+            return int(begin)
         end = int(file.marks[mark + 1, 1]) if mark + 1 < len(file.marks) else file.text
         with self._range(begin, end) as source:
             for starts in record_starts(source, number):

@@ -21,9 +21,12 @@ from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts
 from readmap.reads.split_table import SplitFile, identify
 
-#: Text from one mark to the next, and from one point to the next. What lies between a point and a shard's begin is
-#: inflated in vain, some 50 ms; the window of a point of gzip that is not blocked has 10 KB in the table.
+#: Text from one point to the next. What lies between a point and a shard's begin is inflated in vain, some 50 ms; the
+#: window of a point of gzip that is not blocked has 10 KB in the table.
 SPACING = 16 << 20
+
+#: Records from one mark to the next, which has 16 bytes in the table.
+MARKED_RECORDS = 1 << 10
 
 #: Threads that inflate one file; more take another one meanwhile.
 FILE_THREADS = 4
@@ -79,7 +82,7 @@ class _Survey:
         self.records = self.read = 0
         self.doubt: UnmarkedEnd | None = None
         self._path = path
-        self._marks: list[tuple[int, int]] = []
+        self._marks: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
 
     def run(self, threads: int, stop: threading.Event) -> SplitFile:
         """What is found; raises _Stopped where that is asked for meanwhile."""
@@ -99,17 +102,13 @@ class _Survey:
                 except UnmarkedEnd as error:
                     self.doubt = error
                 text = source.delivered
-        marks: NDArray[np.int64] = np.array(self._marks, np.int64).reshape(-1, 2)
         kept = points.found if start.startswith(GZIP_MAGIC) else None
-        return SplitFile(name, identity, self.records, text, marks, kept)
+        return SplitFile(name, identity, self.records, text, np.concatenate(self._marks), kept)
 
     def _add(self, starts: Starts) -> None:
         """Keep marks of the next records."""
-        due = self._marks[-1][1] + SPACING if self._marks else 0
-        while len(starts) and starts[-1] >= due:
-            record = int(np.searchsorted(starts, due))
-            self._marks.append((self.records + record, int(starts[record])))
-            due = int(starts[record]) + SPACING
+        marked = np.arange(-self.records % MARKED_RECORDS, len(starts), MARKED_RECORDS)
+        self._marks.append(np.column_stack([self.records + marked, starts[marked]]))
         self.records += len(starts)
 
 

@@ -102,6 +102,7 @@ WRITERS: dict[str, Callable[[bytes], bytes]] = {
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "PART_BYTES", 80_000)
     monkeypatch.setattr(splitting, "SPACING", 30_000)
+    monkeypatch.setattr(splitting, "MARKED_RECORDS", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 20_000)
     monkeypatch.setattr(record_starts, "SOME_RECORDS", 17)
 
@@ -115,10 +116,14 @@ def split(*paths: Path, threads: int = 2) -> tuple[SplitFile, ...]:
 
 
 def parts(
-    shard: Shard, paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[Layout] = (Layout.SINGLE,)
+    shard: Shard,
+    paths: Sequence[Path],
+    files: Sequence[SplitFile],
+    layouts: Sequence[Layout] = (Layout.SINGLE,),
+    multiple: int = 1,
 ) -> list[FilePart]:
     texts = [SplitText(str(path), file, 2, HOST_INFLATERS) for path, file in zip(paths, files, strict=True)]
-    return parts_of(shard, texts, layouts)
+    return parts_of(shard, texts, layouts, multiple)
 
 
 def read_all(source: ByteSource) -> bytes:
@@ -136,6 +141,21 @@ def released(chunks: Iterator[Chunk]) -> None:
 
 def names(text: bytes) -> list[bytes]:
     return [line for line in text.split(b"\n") if line.startswith((b"@read", b">r", b"@a"))]
+
+
+@pytest.mark.parametrize("layouts", [[Layout.SINGLE, Layout.SINGLE], [Layout.TWO_FILES], [Layout.INTERLEAVED] * 2])
+def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[Layout]) -> None:
+    paths = [tmp_path / "1", tmp_path / "2"]
+    for path in paths:
+        path.write_bytes(fastq(1234))
+    files, whole = split(*paths), [0, 0]
+    for number in range(1, 8):
+        for at, part in enumerate(parts(Shard(number, 7), paths, files, layouts, multiple=100)):
+            assert part.first == whole[at]
+            assert part.first % 100 == 0 or part.first == 1234
+            assert read_all(part.open()).count(b"\n") == 4 * (part.last - part.first)
+            whole[at] = part.last
+    assert whole == [1234, 1234]
 
 
 @pytest.mark.parametrize("writer", WRITERS)
