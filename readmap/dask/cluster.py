@@ -14,6 +14,9 @@ from readmap.errors import BackendError, ReadmapError
 #: The value that stands for a cluster of this machine.
 LOCAL = "local"
 
+#: Where a cluster of this machine listens, and the variable that shows CUDA some GPUs.
+LOOPBACK, VISIBLE = "127.0.0.1", "CUDA_VISIBLE_DEVICES"
+
 #: How long a cluster of this machine waits for a worker that has ended to be there again, before it does without.
 LOST_WORKER = "distributed.deploy.lost-worker-timeout"
 
@@ -49,7 +52,7 @@ def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[A
         where: Any = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
         if address == LOCAL:
             opened.enter_context(dask.config.set({LOST_WORKER: "1 hour"}))
-            where = {"address": opened.enter_context(_local(device_names(device, gpus), threads))}
+            where = {"address": opened.enter_context(_local(device, gpus, threads))}
         try:
             client = opened.enter_context(Client(**where, timeout=PATIENCE, set_as_default=False))
         except (OSError, ValueError) as error:
@@ -57,29 +60,26 @@ def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[A
         yield client
 
 
-def _local(devices: Sequence[str], threads: int) -> Any:
-    """A cluster of this machine, a process for each device."""
+def _local(device: str, gpus: Gpus, threads: int) -> Any:
+    """A cluster of this machine, a process for each GPU, or one for a device that is named, or the CPU."""
     from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
 
-    fixed = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    if len(devices) == 1:
-        options = {"n_workers": 1, "threads_per_worker": threads, "processes": True, "memory_limit": 0}
-        return LocalCluster(**fixed, **options)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    numbers = visible.split(",") if visible else [name.partition(":")[2] for name in devices]
-    spec = {
-        place: {
-            "cls": Nanny,
-            "options": {
-                "nthreads": max(threads // len(devices), 1),
-                "memory_limit": 0,
-                "host": "127.0.0.1",
-                "env": {"CUDA_VISIBLE_DEVICES": numbers[int(name.partition(":")[2])] if visible else numbers[place]},
-            },
-        }
-        for place, name in enumerate(devices)
+    fixed = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
+    found = device_names(device, gpus)
+    if found == [device]:
+        return LocalCluster(**fixed, n_workers=1, threads_per_worker=threads, processes=True, memory_limit=0)
+    common = {"nthreads": max(threads // len(found), 1), "memory_limit": 0, "host": LOOPBACK}
+    workers = {
+        place: {"cls": Nanny, "options": common | {"env": {VISIBLE: gpu}}} for place, gpu in enumerate(gpus_of(found))
     }
-    return SpecCluster(workers=spec, scheduler={"cls": Scheduler, "options": fixed})
+    return SpecCluster(workers=workers, scheduler={"cls": Scheduler, "options": fixed})
+
+
+def gpus_of(devices: Sequence[str]) -> list[str]:
+    """What shows each of some devices to a process alone, as CUDA has it; devices: as cuda:N, N of those shown here."""
+    shown = os.environ.get(VISIBLE)
+    numbers = [int(name.partition(":")[2]) for name in devices]
+    return [shown.split(",")[number].strip() if shown else str(number) for number in numbers]
 
 
 class Tasks:

@@ -127,7 +127,7 @@ def _parts(job: Job, number: int, backend: Backend) -> list[FilePart]:
     """What a shard has of each file."""
     table, threads, inflaters = _table(job.table), backend.threads, inflaters_for(backend)
     texts = [SplitText(file, table.find(file), threads, inflaters) for file in job.files]
-    return parts_of(Shard(number + 1, job.tasks), texts, job.layouts)
+    return parts_of(Shard(number + 1, job.tasks), texts, job.layouts, job.multiple)
 
 
 @functools.lru_cache(1)

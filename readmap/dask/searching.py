@@ -18,12 +18,16 @@ from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.reads.split_table import SplitTable, expect_as_many, read_table
-from readmap.reads.splitting import split_files
+from readmap.reads.splitting import MARKED_RECORDS, split_files
 from readmap.search.learnt import Learnt
 from readmap.search.mapping import MappingSummary
 
 #: Reads of a task, about; of how many workers there are the number of tasks does not depend, nor do blocks of BAM.
 TASK_READS = 1_000_000
+
+
+#: Marks of the table in a shard, where it begins at one: its begin has not to be looked for then.
+LEAST_MARKS = 16
 
 
 class Progress(Protocol):
@@ -155,7 +159,8 @@ class _Run:
                 expect_as_many(lane.files, own)
             self._reads += sum(file.records for file in own)
         tasks = self._wanted.tasks or max(-(-self._reads // TASK_READS), 1)
-        self._job = replace(job, table=str(Path(path).absolute()), tasks=tasks)
+        multiple = MARKED_RECORDS if self._reads // tasks >= LEAST_MARKS * MARKED_RECORDS else 1
+        self._job = replace(job, table=str(Path(path).absolute()), tasks=tasks, multiple=multiple)
 
     def _count(self, shard: Any) -> None:
         """Count a shard, as it comes."""

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import signal
-from collections.abc import Iterator
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,14 @@ from examples import Read, draw_pairs, fasta, fastq, small_genome
 
 import readmap.dask
 from readmap.cli import main
-from readmap.dask.cluster import LOST_WORKER
+from readmap.dask.cluster import expect_dask, gpus_of
 from readmap.duplicates.marker import Rules
 from readmap.errors import BackendError, DataError, UsageError
-
-pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
 
 DRAW = random.Random(61)
 CONTIGS = small_genome(DRAW)
 GROUPS = [rf"@RG\tID:{name}\tSM:s\tLB:{name}" for name in "ab"]
-WORKERS, TASKS = 2, 9
+TASKS = 9
 
 failure = failures(lambda *arguments: main([*map(str, arguments)]))
 
@@ -55,25 +53,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / f"{lane}_{mate + 1}.fq").write_bytes(fastq([pair[mate] for pair in own]))
     (folder / "single.fq").write_bytes(fastq([mate for pair in pairs for mate in pair]))
     return folder
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    import dask
-    from distributed import LocalCluster
-
-    options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with dask.config.set({LOST_WORKER: "1 hour"}), LocalCluster(n_workers=WORKERS, **options) as made:
-        yield made
-
-
-@pytest.fixture
-def client(cluster: Any) -> Iterator[Any]:
-    from distributed import Client
-
-    with Client(cluster) as made:
-        made.wait_for_workers(WORKERS, 60)
-        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +115,7 @@ def test_sorted_and_marked(client: Any, words: list[str], monkeypatch: pytest.Mo
     assert contents("out.bam") == contents("one.bam")
     known = [json.loads(Path(name).read_text()) for name in ("out.json", "one.json")]
     same = ("counts", "mapq_histogram", "insert_sizes", "bases_a_difference", *(["duplicates"] if words else []))
-    assert [known[0][name] for name in same] == [known[1][name] for name in same]
+    assert {name: known[0][name] for name in same} == {name: known[1][name] for name in same}
     assert known[0]["cluster"]["tasks"] == TASKS
     for name in CONTIGS:  # the index finds what there is
         pair = [pysam.AlignmentFile(path) for path in ("out.bam", "one.bam")]
@@ -226,10 +205,35 @@ def test_wrong_arguments(client: Any) -> None:
 
 
 def test_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from readmap.dask.cluster import expect_dask
-
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(BackendError, match=r"pip install 'readmap\[dask\]'"):
         expect_dask()
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"), [(None, ["0", "2"]), ("4,5,7", ["4", "7"]), ("GPU-a, GPU-b, GPU-c", ["GPU-a", "GPU-c"])]
+)
+def test_each_worker_sees_its_gpu(monkeypatch: pytest.MonkeyPatch, shown: str | None, expected: list[str]) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    assert gpus_of(["cuda:0", "cuda:2"]) == expected
+
+
+@pytest.mark.gpu
+def test_gpus_of_this_machine() -> None:
+    """A worker a GPU; where there is one, one."""
+    from readmap.backend import cuda_available
+
+    if (reason := cuda_available()) is not None:
+        pytest.skip(f"no CUDA: {reason}")
+    words = ["a_1.fq", "a_2.fq", "-x", "ref.fa", "-q"]
+    assert main(["search", *words, "--dask", "local", "--gpus", "all", "--tasks", "20", "-o", "out.bam"]) == 0
+    search("one.bam", "a_1.fq", "a_2.fq")
+    assert contents("out.bam") == contents("one.bam")
+
+
+def test_this_machine() -> None:
+    search("out.bam", "a_1.fq", "a_2.fq", "--dask", "local", "--tasks", "3", "-t", "1")
+    search("one.bam", "a_1.fq", "a_2.fq")
+    assert contents("out.bam") == contents("one.bam")
