@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside
+from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside, refuse_same_outputs
 from readmap.cli.common.options import argument, command, flag, no_check_option, option
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import Report, ReportOptions, Show
@@ -15,6 +15,7 @@ from readmap.cli.common.wording import printable
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
 from readmap.cli.search.cluster import ClusterOptions
+from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts
 from readmap.cli.search.files import check_files
 from readmap.cli.search.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.loading import load, tell
@@ -65,21 +66,14 @@ def learn(context: typer.Context, options: Options) -> None:
 
     No more reads are read than that takes. What shards write is together what one search of all reads writes.
     """
-    named_lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
-    named = ["named_reads", "interleaved", "smart_pairing", "collate"]
-    conflicts = (
-        (named, named_lanes or sheet, "not with --lane or --sheet, which name files of reads"),
-        (["lane"], sheet, "not with --sheet, which names lanes too"),
-        (["sample"], not sheet, "only with --sheet"),
-        (["interleaved"], options.pairs.smart_pairing, "not with --smart-pairing, which finds mates by their names"),
-    )
-    refuse(context, conflicts)
+    refuse(context, [*lane_conflicts(options.lanes), *pair_conflicts(options.pairs)])
     given = _search_options(options)
     lanes = lanes_of(options.lanes)
     check_files(given, lanes)
     path = folder.find(options.index)
     outputs = {"-o": options.path, "--json": options.report.json}
     refuse_inputs(outputs, files_of(lanes, options.named_reads), "reads")
+    refuse_same_outputs(outputs, {})
     refuse_inside(path, outputs)
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
     backends = options.resources.open_backends()

@@ -13,6 +13,7 @@ from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
 from readmap.cli.common.wording import in_bytes, printable
+from readmap.cli.search.conflicts import lane_conflicts
 from readmap.cli.search.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
@@ -46,7 +47,7 @@ def split(context: typer.Context, options: Options) -> None:
 
     The files are inflated once, and stay as they are.
 
-    The table has a record's place about every 16 MiB of text, and what inflating gzip from there needs.
+    The table has the place of one record in 1,024, and what inflating gzip needs to begin there.
     """
     lanes = lanes_of(options.lanes)
     files = files_of(lanes, options.named_reads)
@@ -82,14 +83,7 @@ def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[La
 
 
 def _refuse_conflicts(context: typer.Context, options: Options, lanes: list[Lane], files: list[str]) -> None:
-    refuse(
-        context,
-        [
-            (["named_reads"], lanes, "not with --lane or --sheet, which name files of reads"),
-            (["lane"], options.lanes.sheet is not None, "not with --sheet, which names lanes too"),
-            (["sample"], options.lanes.sheet is None, "only with --sheet"),
-        ],
-    )
+    refuse(context, lane_conflicts(options.lanes))
     if not files:
         raise UsageError("no reads: name their files, or --lane, or --sheet (readmap split --help says more)")
     if "-" in files:

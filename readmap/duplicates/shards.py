@@ -7,9 +7,10 @@ merge                all fragments -> duplicates; then the records, marked on th
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,6 @@ from readmap.reads.alignment_reads import AlignmentReads
 
 #: Of the file beside a shard; and the format of such files.
 ENDING, FORMAT = ".fragments", 1
-
 
 #: Of the arrays in a file: dtypes, and the sizes of their rows.
 _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
@@ -79,58 +79,57 @@ class _Stream(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Shard:
-    """What decides about the fragments of a shard.
+class Fragments:
+    """What decides about the fragments of a shard: rows, barcodes and counters, as FragmentTable has them."""
 
-    Attributes:
-        path: of the shard. barcode_tag: by which its fragments were told apart, None for none.
-        rows, barcodes, counters: as FragmentTable has them.
-    """
-
-    path: str
     rows: NDArray[np.int64]
     barcodes: NDArray[np.uint64]
     counters: NDArray[np.int64]
-    barcode_tag: str | None
 
 
-def read_fragments(path: str) -> Shard:
+def read_fragments(path: str) -> Fragments:
     """What is beside a shard; raises DataError where it is no such file, and OSError."""
+    with _held(path) as held:
+        found = Fragments(held["rows"], held["barcodes"], held["counters"])
+        known = [(array.dtype, array.shape[1:]) for array in (found.rows, found.barcodes, found.counters)]
+        if known != _KNOWN or len(found.barcodes) != (len(found.rows) if str(held["barcode_tag"]) else 0):
+            raise ValueError(path)
+        return found
+
+
+@contextlib.contextmanager
+def _held(path: str) -> Iterator[Any]:
+    """The arrays beside a shard by their names, each read when it is asked for; raises as read_fragments does."""
     beside = path + ENDING
     try:
         with open(beside, "rb") as file, np.load(file, allow_pickle=False) as held:
             if int(held["format"]) != FORMAT:
                 raise DataError(f"{beside}: expected format {FORMAT}, found {int(held['format'])}")
-            shard = Shard(
-                path,
-                held["rows"],
-                held["barcodes"],
-                held["counters"],
-                str(held["barcode_tag"]) or None,
-            )
+            yield held
     except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
         raise DataError(f"{beside}: expected what readmap search --for-merge has written") from None
-    known = [(array.dtype, array.shape[1:]) for array in (shard.rows, shard.barcodes, shard.counters)]
-    barcodes = len(shard.rows) if shard.barcode_tag else 0
-    if known != _KNOWN or len(shard.barcodes) != barcodes:
-        raise DataError(f"{beside}: expected what readmap search --for-merge has written")
-    return shard
 
 
-def expect_one_run(shards: Sequence[Shard], headers: Sequence[Sequence[str]]) -> None:
-    """Raise UsageError where shards are not of one run: their headers are the same but for @PG."""
+def expect_one_run(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
+    """Raise UsageError where shards are not of one run: their headers are the same but for @PG.
+
+    barcode_tag: by which fragments are told apart, as the search of each had it.
+    """
     first = _without_programs(headers[0])
-    for shard, header in zip(shards, headers, strict=True):
+    for path, header in zip(shards, headers, strict=True):
         if _without_programs(header) != first:
-            raise UsageError(f"{shard.path} has another header than {shards[0].path}: expected shards of one run")
-        if shard.barcode_tag != shards[0].barcode_tag:
-            found = f"{shard.barcode_tag or 'none'}, and {shards[0].barcode_tag or 'none'} with {shards[0].path}"
-            raise UsageError(f"{shard.path} was searched with --barcode-tag {found}")
+            raise UsageError(f"{path} has another header than {shards[0]}: expected shards of one run")
+        with _held(path) as held:
+            found = str(held["barcode_tag"]) or None
+        if found != barcode_tag:
+            raise UsageError(
+                f"--barcode-tag {barcode_tag or 'is not given'}: {path} was searched with {found or 'none'}"
+            )
 
 
 def merge_shard(
+    path: str,
     reads: AlignmentReads,
-    shard: Shard,
     output: SortedOutput,
     duplicates: Duplicates,
     backend: Backend,
@@ -139,18 +138,20 @@ def merge_shard(
     """Give the records of a shard to an output that sorts, and its fragments to those whose duplicates it marks; how
     many records there are.
 
+    path: of the shard, whose records are read. progress: called with the records so far.
     Raises DataError where a record is none of the shard, and what reading and writing raise.
     """
+    fragments, seen = read_fragments(path), 0
     try:
-        first, seen = duplicates.table.restore(shard.rows, shard.barcodes, shard.counters), 0
+        first = duplicates.table.restore(fragments.rows, fragments.barcodes, fragments.counters)
     except ValueError:
-        raise DataError(f"{shard.path}{ENDING}: expected the fragments of {shard.path}") from None
+        raise DataError(f"{path}{ENDING}: expected the fragments of {path}") from None
     for records in reads.records(backend.chunk_bytes):
         if len(records) == 0:
             continue  # the first one is broken: what follows is the error
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data, ends = backend.upload([records.bytes[begin:end].copy()]), backend.to_device(records.starts[1:] - begin)
-        run, wrong = hold_sorted(data, ends, len(reads.contigs), len(shard.rows), backend)
+        run, wrong = hold_sorted(data, ends, len(reads.contigs), len(fragments.rows), backend)
         if wrong is not None:
             expected = (
                 "expected records in order, with their fragments' numbers as the tag ZF, as --for-merge writes them"
@@ -159,7 +160,7 @@ def merge_shard(
         number_fragments(run, first, backend)
         hold_run(run, output, backend)
         seen += len(records)
-        progress(len(records))
+        progress(seen)
     return seen
 
 

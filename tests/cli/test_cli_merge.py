@@ -131,14 +131,16 @@ def test_order_of_shards_decides_ties_alone() -> None:
     ("arguments", "code", "message"),
     [
         (["0.bam", "0.bam"], 2, "0.bam is named twice among the shards"),
-        (["0.bam", "--barcode-tag", "RX"], 2, "--barcode-tag RX: the shards were searched with none"),
-        (["all_1.fq"], 1, "all_1.fq.fragments: No such file or directory"),
+        (["0.bam", "--barcode-tag", "RX"], 2, "--barcode-tag RX: 0.bam was searched with none"),
+        (["all_1.fq"], 1, "all_1.fq: expected BAM or CRAM, found neither"),
+        (["0.bam", "alone.bam"], 1, "alone.bam.fragments: No such file or directory"),
         (["0.bam", "-o", "0.bam"], 2, "-o 0.bam is a file of the shards"),
         (["0.bam", "-o", "out.sam"], 2, "-o out.sam: expected a name that ends with .bam"),
     ],
 )
 def test_wrong_arguments(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str) -> None:
     search("0", "--for-merge")
+    shutil.copy("0.bam", "alone.bam")
     given = arguments if "-o" in arguments else [*arguments, "-o", "out.bam"]
     assert failure(capfd, "merge", *given, "--device", "cpu", code=code) == message
 

@@ -12,6 +12,7 @@ from readmap.cli.common.output import COMPRESSED
 from readmap.cli.search.kinds import BINARY, TABLES, Kind, kind_by_ending
 from readmap.cli.search.options import (
     ExactOptions,
+    LaneOptions,
     Options,
     PairOptions,
     RecordOptions,
@@ -19,6 +20,24 @@ from readmap.cli.search.options import (
 )
 from readmap.cli.search.scores import ScoringOptions
 from readmap.dask.cluster import LOCAL
+
+#: Of reads that are named by themselves, and how mates lie in them.
+NAMED = ("named_reads", "interleaved", "smart_pairing", "collate")
+
+
+def lane_conflicts(lanes: LaneOptions) -> list[Conflict]:
+    """What contradicts lanes."""
+    sheet = lanes.sheet is not None
+    return [
+        (NAMED, lanes.lane or sheet, "not with --lane or --sheet, which name files of reads"),
+        (["lane"], sheet, "not with --sheet, which names lanes too"),
+        (["sample"], not sheet, "only with --sheet"),
+    ]
+
+
+def pair_conflicts(pairs: PairOptions) -> list[Conflict]:
+    """What contradicts how mates lie."""
+    return [(["interleaved"], pairs.smart_pairing, "not with --smart-pairing, which finds mates by their names")]
 
 
 def refuse_conflicts(context: typer.Context, options: Options) -> None:
@@ -30,14 +49,9 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
     lanes, sheet = bool(options.lanes.lane), options.lanes.sheet is not None
     is_clustered = options.cluster.dask is not None
     conflicts = (
-        (
-            ["named_reads", "interleaved", "smart_pairing", "collate"],
-            lanes or sheet,
-            "not with --lane or --sheet, which name files of reads",
-        ),
+        *lane_conflicts(options.lanes),
+        *pair_conflicts(options.pairs),
         (["read_groups"], lanes or sheet, "not with --lane or --sheet, which give each lane its own read group"),
-        (["lane"], sheet, "not with --sheet, which names lanes too"),
-        (["sample"], not sheet, "only with --sheet"),
         (
             ["given_shard"],
             options.shards.table is None,
@@ -68,7 +82,6 @@ def refuse_conflicts(context: typer.Context, options: Options) -> None:
             options.records.all_places or options.records.max_secondary is not None,
             "not with -a or --max-secondary, which give other places records of their own",
         ),
-        (["interleaved"], options.pairs.smart_pairing, "not with --smart-pairing, which finds mates by their names"),
         (["replace_rg"], output.read_group is None, "only with -R"),
         (
             ["path"],
