@@ -110,7 +110,7 @@ class Mapping:
         self.summary = MappingSummary()
         self._contexts = contexts
         self._first = contexts[0].backend
-        self._pairing, self._sample = contexts[0].pairing, Sample()
+        self._pairing = contexts[0].pairing
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()
         self._pairs_may_come = pairs_may_come
@@ -168,11 +168,9 @@ class Mapping:
     def _begin(self, library: str) -> None:
         """What comes next is of another library."""
         variants = self.summary.bases_per_variant
-        if variants is not None:
-            self._sample = Sample(variants)
         # Another thread that finds the library known is to find, too, that more is being learnt.
         self._learning = _Learning(library, is_for_pairs=variants is not None)
-        self._known[library] = self._sample
+        self._known[library] = Sample() if variants is None else Sample(variants)
 
     def _observe(self, arrival: Arrival, sample: Sample) -> tuple[_Held, Observed]:
         """A batch that is searched, to be held, and what it shows."""
