@@ -34,7 +34,8 @@ from readmap.search.context import Context
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.parameters import Pairing, Reporting, Scoring
 from readmap.search.records import Style
-from readmap.search.stream import Work, run
+from readmap.search.stream import run
+from readmap.search.work import Work
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from readmap.index.occurrences import Occurrences, find_occurrences, total_occur
 from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
-from readmap.search import stream
 from readmap.search.arrivals import Arrival
 from readmap.search.turns import Turn
+from readmap.search.work import RunSummary
 from readmap.search.writer import Block
 from readmap.strand import Strand
 
@@ -78,7 +78,7 @@ class Parameters:
 
 
 @dataclass
-class ExactSummary(stream.RunSummary):
+class ExactSummary(RunSummary):
     """What a search counted.
 
     Attributes:

@@ -12,7 +12,6 @@ from readmap.bam.order import SortedRecords, SortOrder, sort_records
 from readmap.duplicates.fragments import Described
 from readmap.duplicates.marker import Duplicates
 from readmap.reads.parsing import Reads
-from readmap.search import stream
 from readmap.search.alignments import Alignments, count_alignments
 from readmap.search.arrivals import Arrival
 from readmap.search.batch import Batch
@@ -26,6 +25,7 @@ from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
 from readmap.search.windows import count_windows
+from readmap.search.work import DoesNotFit, RunSummary
 from readmap.search.writer import Block
 
 #: The outputs of the blocks: records, and reads without a place.
@@ -33,7 +33,7 @@ RECORDS, UNMAPPED_READS = range(2)
 
 
 @dataclass
-class MappingSummary(stream.RunSummary, Counters):
+class MappingSummary(RunSummary, Counters):
     """What a search counted, and what it learnt of the sample.
 
     Attributes:
@@ -227,7 +227,7 @@ class Mapping:
             elif rest.reads.count > together:
                 rests = rest.halves()
             else:
-                raise stream.DoesNotFit from error
+                raise DoesNotFit from error
             backend.release_memory()
         except self._errors as error:
             rest = arrival.part(done, count).elsewhere(error)

@@ -17,8 +17,9 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.search import stream
 from readmap.search.arrivals import Arrival
-from readmap.search.stream import Block, RunSummary
 from readmap.search.turns import Turn
+from readmap.search.work import RunSummary
+from readmap.search.writer import Block
 
 Pair = tuple[Read, Read]
 

@@ -25,6 +25,7 @@ from readmap.search.context import Context
 from readmap.search.mapping import Mapping
 from readmap.search.parameters import Reporting
 from readmap.search.records import Style
+from readmap.search.work import RunSummary
 
 GENERATOR = random.Random(20)
 CONTIGS = small_genome(GENERATOR)
@@ -124,7 +125,7 @@ WORKS: dict[str, tuple[Make, Layout]] = {
 
 def searched(
     name: str, index: Index, backends: Sequence[Backend], files: list[Path], out: Path
-) -> tuple[bytes, stream.RunSummary]:
+) -> tuple[bytes, RunSummary]:
     """What a work wrote and counted."""
     make, layout = WORKS[name]
     work = make(index, backends)
@@ -134,7 +135,7 @@ def searched(
     return out.read_bytes(), work.summary
 
 
-def counts(summary: stream.RunSummary) -> dict[str, Any]:
+def counts(summary: RunSummary) -> dict[str, Any]:
     """But for times, and for what depends on which device takes what."""
     counted = dataclasses.asdict(summary)
     counted = {name: counted[name] for name in counted.keys() - {"seconds", "waiting", "devices", "warnings", "work"}}

@@ -16,8 +16,9 @@ from examples import Full, draw_reads, fastq, index_of, map_files, refuse, small
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.index.device import DeviceIndex
-from readmap.search import mapping, sample, stream
+from readmap.search import mapping, sample
 from readmap.search.turns import Displaced, Stopped, Turn, Turns, only_turn
+from readmap.search.work import DoesNotFit
 
 DRAW = random.Random(91)
 GENOME = small_genome(DRAW)
@@ -184,7 +185,7 @@ def test_a_read_that_does_not_fit_alone_is_an_error(
         return bytes(backend.to_host(reads.bytes[begin : begin + first_bases])).decode()
 
     refuse(monkeypatch, backend, mapping, "search_reads", is_the_one)
-    with pytest.raises(stream.DoesNotFit) as raised:
+    with pytest.raises(DoesNotFit) as raised:
         map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=1)
     assert isinstance(raised.value.__cause__, Full)
     assert (tmp_path / "out.sam").read_bytes() == world.first_records(200)

@@ -39,6 +39,7 @@ from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
 from readmap.search.exact import Format
 from readmap.search.learnt import Learnt, read_learnt
+from readmap.search.work import RunSummary
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -214,7 +215,7 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
 
 
 def _record(
-    summary: stream.RunSummary, index: Index, device: str, threads: int | None, loading: float | None
+    summary: RunSummary, index: Index, device: str, threads: int | None, loading: float | None
 ) -> dict[str, Any]:
     """The record for programs but for the parts of one mode; of a cluster some are not known."""
     reference = index.reference

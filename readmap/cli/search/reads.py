@@ -16,7 +16,7 @@ from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
 from readmap.reads.shards import FilePart
 from readmap.search.mapping import MappingSummary
-from readmap.search.stream import RunSummary
+from readmap.search.work import RunSummary
 
 #: Lines of a header of the reads that are kept: what has been done to them, and what is known of them.
 KEPT_LINES = ("@PG", "@CO")

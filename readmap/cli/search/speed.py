@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readmap.search.stream import RunSummary
+from readmap.search.work import RunSummary
 
 
 def rate(summary: RunSummary) -> float:
