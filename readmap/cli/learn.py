@@ -14,7 +14,6 @@ from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.wording import printable
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
-from readmap.cli.search.cluster import ClusterOptions
 from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts
 from readmap.cli.search.files import check_files
 from readmap.cli.search.lanes import Lane, files_of, lanes_of
@@ -143,7 +142,7 @@ def _search_options(options: Options) -> search.Options:
         tags=search.TagOptions(),
         exact=search.ExactOptions(),
         shards=ShardOptions(),
-        cluster=ClusterOptions(),
+        cluster=search.ClusterOptions(),
         scoring=options.scoring,
         resources=options.resources,
         report=options.report,

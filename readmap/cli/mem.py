@@ -13,7 +13,6 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
-from readmap.cli.search.cluster import ClusterOptions
 from readmap.cli.search.kinds import Kind
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.cli.search.shards import ShardOptions
@@ -161,7 +160,7 @@ def _search_options(options: Options) -> search.Options:
         named_reads=[options.first, *([second] if second is not None else [])],
         lanes=search.LaneOptions(),
         shards=ShardOptions(),
-        cluster=ClusterOptions(),
+        cluster=search.ClusterOptions(),
         pairs=search.PairOptions(
             smart_pairing=applied.smart_pairing,
             insert_size=applied.insert_size,

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from readmap.dask.job import Lane as Lane
     from readmap.dask.scanning import scan as scan
 
+#: The value that stands for a cluster of this machine.
+LOCAL = "local"
+
+#: Reads of a task, about; of how many workers there are the number of tasks does not depend, nor do blocks of BAM.
+TASK_READS = 1_000_000
+
 _HOMES = {"search": "readmap.dask.api", "Lane": "readmap.dask.job", "scan": "readmap.dask.scanning"}
 
 __all__ = sorted(_HOMES)

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from readmap.backend import Gpus, device_names
+from readmap.dask import LOCAL
 from readmap.errors import BackendError, ReadmapError
-
-#: The value that stands for a cluster of this machine.
-LOCAL = "local"
 
 #: Where a cluster of this machine listens, and the variable that shows CUDA some GPUs.
 LOOPBACK, VISIBLE = "127.0.0.1", "CUDA_VISIBLE_DEVICES"

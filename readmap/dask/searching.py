@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from readmap.backend.machine import available_processors
 from readmap.bam.file_index import FileIndex, IndexFormat
+from readmap.dask import TASK_READS
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.joining import Joined, open_index
@@ -21,10 +22,6 @@ from readmap.reads.split_table import SplitTable, expect_as_many, read_table
 from readmap.reads.splitting import MARKED_RECORDS, split_files
 from readmap.search.learnt import Learnt
 from readmap.search.mapping import MappingSummary
-
-#: Reads of a task, about; of how many workers there are the number of tasks does not depend, nor do blocks of BAM.
-TASK_READS = 1_000_000
-
 
 #: Marks of the table in a shard, where it begins at one: its begin has not to be looked for then.
 LEAST_MARKS = 16

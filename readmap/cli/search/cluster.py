@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from readmap.bam.file_index import format_for
-from readmap.cli.common.options import number, option, parse_size
+from readmap.cli.common.options import parse_size
 from readmap.cli.common.output import COMPRESSED
-from readmap.dask.cluster import LOCAL, connected
+from readmap.cli.common.report import Report, Session
+from readmap.cli.common.wording import printable
+from readmap.cli.search.alignment import AlignmentMode
+from readmap.cli.search.lanes import Lane as GivenLane
+from readmap.cli.search.lanes import files_of
+from readmap.cli.search.loading import tell
+from readmap.cli.search.options import Options
+from readmap.cli.search.record import record_of
+from readmap.dask.cluster import connected
 from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, Resources, anywhere
-from readmap.dask.searching import TASK_READS, Wanted
+from readmap.dask.searching import Wanted, searched
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.header import program_name, read_groups
 from readmap.formats.sam import Form
+from readmap.formats.words import counted
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
 from readmap.search.learnt import Learnt
-
-if TYPE_CHECKING:
-    from readmap.cli.search.alignment import AlignmentMode
-    from readmap.cli.search.lanes import Lane as GivenLane
-    from readmap.cli.search.options import Options
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions:
-    """The workers that map."""
-
-    panel: ClassVar = "Cluster"
-
-    dask: str | None = option(
-        "--dask",
-        "Map by the workers of Dask, a shard of the reads a task: the address of a scheduler, as tcp://node1:8786, the "
-        f"file that it has written, or {LOCAL} for workers of this machine, one a GPU (--gpus). Same output.",
-        "ADDRESS",
-    )
-    tasks: int | None = number("--tasks", f"Shards of the reads (default: of {TASK_READS:,} reads).", 1, 1 << 20)
 
 
 @dataclass(frozen=True)
@@ -112,3 +102,28 @@ class ClusterSearch:
         options = self.options
         device, workers = options.resources.device, options.resources.workers
         return connected(options.cluster.dask or "", device, options.resources.chosen_gpus, workers)
+
+
+def run_on_cluster(session: Session, search: ClusterSearch, header: Sequence[str]) -> None:
+    """Have a cluster do it; header: lines of the options."""
+    options, index = search.options, search.index
+    mode = AlignmentMode(options, search.lanes)
+    with Report(session, options.report) as report, contextlib.ExitStack() as opened:
+        job = search.job(mode, header, report.command_line)
+        wanted = search.wanted(job, mode.header(index.reference.contigs, report.command_line, header))
+        client = opened.enter_context(search.connected())
+        tell(search.path, index, options.index, options.ignore_alternates, report)
+        report.say(f"the cluster's dashboard is {client.dashboard_link}")
+        with report.progress() as show:
+            found = opened.enter_context(searched(client, job, wanted, show))
+        summary, cluster = found.summary, f"{counted(found.workers, 'worker')} of Dask"
+        mode.take(summary, found.libraries)
+        files = files_of(search.lanes, options.reads)
+        named: dict[str, Any] = {"index": printable(str(search.path)), "reads": [*map(printable, files)]}
+        paths = {"output": wanted.output, "unmapped": wanted.unmapped, "metrics": wanted.metrics}
+        named |= {name: printable(written) for name, written in paths.items() if written is not None}
+        named |= {"cluster": {"address": options.cluster.dask, "workers": found.workers, "tasks": found.tasks}}
+        report.finish(named | record_of(summary, index, cluster, None, None) | mode.record(), found.outputs)
+        warnings = [f"warning: {warning}" for warning in summary.warnings]
+        for line in [*(mode.lines(cluster) if summary.reads else ["no reads"]), *warnings, report.cost()]:
+            report.say(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
 from readmap.cli.common.wording import devices_in_words, printable
 from readmap.cli.search.alignment import AlignmentMode
-from readmap.cli.search.cluster import ClusterSearch
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
 from readmap.cli.search.files import check_files
@@ -25,12 +23,11 @@ from readmap.cli.search.loading import load, tell
 from readmap.cli.search.options import Options
 from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
 from readmap.cli.search.reads import open_all
+from readmap.cli.search.record import record_of
 from readmap.cli.search.speed import rate
-from readmap.dask.searching import searched
 from readmap.duplicates.marker import Duplicates
 from readmap.duplicates.shards import KeptFragments
 from readmap.formats.header import program_name
-from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -39,7 +36,6 @@ from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
 from readmap.search.exact import Format
 from readmap.search.learnt import Learnt, read_learnt
-from readmap.search.work import RunSummary
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -81,8 +77,11 @@ def run(
     index = Index.open(path, not options.no_check, not options.ignore_alternates)
     if options.cluster.dask is not None:
         pairs_only(any(layout.paired for layout in layouts))
-        found = ClusterSearch(options, lanes, layouts, index, path, _learnt(options, lanes, index))
-        _run_on_cluster(session, found, header)
+        from readmap.cli.search.cluster import ClusterSearch, run_on_cluster  # few searches have one
+
+        run_on_cluster(
+            session, ClusterSearch(options, lanes, layouts, index, path, _learnt(options, lanes, index)), header
+        )
         return
     rules, backends = options.duplicates.rules(), options.resources.open_backends()
     backend = backends[0]  # that of what is sorted, compressed or counted on a device
@@ -140,7 +139,7 @@ def run(
         named |= options.shards.for_programs(reads.parts)
         told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
         report.finish(
-            named | _record(summary, index, backends[0].name, backends[0].threads, loading) | told,
+            named | record_of(summary, index, backends[0].name, backends[0].threads, loading) | told,
             [*sinks, *quality.outputs],
         )
         warnings = [f"warning: {warning}" for warning in summary.warnings]
@@ -150,31 +149,6 @@ def run(
             *warnings,
             report.cost(),
         ]:
-            report.say(line)
-
-
-def _run_on_cluster(session: Session, search: ClusterSearch, header: Sequence[str]) -> None:
-    """Have a cluster do it; header: lines of the options."""
-    options, index = search.options, search.index
-    mode = AlignmentMode(options, search.lanes)
-    with Report(session, options.report) as report, contextlib.ExitStack() as opened:
-        job = search.job(mode, header, report.command_line)
-        wanted = search.wanted(job, mode.header(index.reference.contigs, report.command_line, header))
-        client = opened.enter_context(search.connected())
-        tell(search.path, index, options.index, options.ignore_alternates, report)
-        report.say(f"the cluster's dashboard is {client.dashboard_link}")
-        with report.progress() as show:
-            found = opened.enter_context(searched(client, job, wanted, show))
-        summary, cluster = found.summary, f"{counted(found.workers, 'worker')} of Dask"
-        mode.take(summary, found.libraries)
-        files = files_of(search.lanes, options.reads)
-        named: dict[str, Any] = {"index": printable(str(search.path)), "reads": [*map(printable, files)]}
-        paths = {"output": wanted.output, "unmapped": wanted.unmapped, "metrics": wanted.metrics}
-        named |= {name: printable(written) for name, written in paths.items() if written is not None}
-        named |= {"cluster": {"address": options.cluster.dask, "workers": found.workers, "tasks": found.tasks}}
-        report.finish(named | _record(summary, index, cluster, None, None) | mode.record(), found.outputs)
-        warnings = [f"warning: {warning}" for warning in summary.warnings]
-        for line in [*(mode.lines(cluster) if summary.reads else ["no reads"]), *warnings, report.cost()]:
             report.say(line)
 
 
@@ -212,30 +186,3 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
         "qc": is_surveyed,
     }
     return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]
-
-
-def _record(
-    summary: RunSummary, index: Index, device: str, threads: int | None, loading: float | None
-) -> dict[str, Any]:
-    """The record for programs but for the parts of one mode; of a cluster some are not known."""
-    reference = index.reference
-    return {
-        "device": device,
-        "devices": {
-            name: {what: round(count, 4) for what, count in own.items()} for name, own in summary.devices.items()
-        },
-        "threads": threads,
-        "reference": {
-            "source": printable(index.source),
-            "contigs": len(reference.contigs),
-            "alternates": int(reference.alternates.sum()),
-            "bases": reference.bases,
-            "checksum": reference_checksum(reference.contigs),
-        },
-        "reads_per_second": round(rate(summary), 1),
-        "seconds": {
-            "load_index": None if loading is None else round(loading, 4),
-            "search": round(summary.seconds, 4),
-            **{f"waiting_{what}": round(seconds, 4) for what, seconds in summary.waiting.items()},
-        },
-    }

@@ -19,7 +19,7 @@ from readmap.cli.search.options import (
     TagOptions,
 )
 from readmap.cli.search.scores import ScoringOptions
-from readmap.dask.cluster import LOCAL
+from readmap.dask import LOCAL
 
 #: Of reads that are named by themselves, and how mates lie in them.
 NAMED = ("named_reads", "interleaved", "smart_pairing", "collate")

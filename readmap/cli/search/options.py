@@ -22,10 +22,10 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
-from readmap.cli.search.cluster import ClusterOptions
 from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
+from readmap.dask import LOCAL, TASK_READS
 from readmap.duplicates.shards import ENDING
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
@@ -331,6 +331,21 @@ class Resources(resources.SharedResources):
     batch_reads: int | None = number(
         "--batch-reads", "Most reads to search together (default: by their bytes). The output is the same.", 1, 1 << 31
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """The workers that map."""
+
+    panel: ClassVar = "Cluster"
+
+    dask: str | None = option(
+        "--dask",
+        "Map by the workers of Dask, a shard of the reads a task: the address of a scheduler, as tcp://node1:8786, the "
+        f"file that it has written, or {LOCAL} for workers of this machine, one a GPU (--gpus). Same output.",
+        "ADDRESS",
+    )
+    tasks: int | None = number("--tasks", f"Shards of the reads (default: of {TASK_READS:,} reads).", 1, 1 << 20)
 
 
 @dataclass(frozen=True, kw_only=True)
