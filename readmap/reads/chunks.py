@@ -178,9 +178,9 @@ def read_chunks(
     `buffers` times for each of the files that are read together, and again for larger ones: the first are small, and
     a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk.
     batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how many read or inflate a
-    file. warn: called where blocked gzip has no end-of-file block behind its last record; without it, and within a
-    record, that is an error. The iterator waits while all buffers, at least 2 a file, are in chunks that have not been
-    released.
+    file, and find its records. warn: called where blocked gzip has no end-of-file block behind its last record; without
+    it, and within a record, that is an error. The iterator waits while all buffers, at least 2 a file, are in chunks
+    that have not been released.
     Raises DataError, after the chunks of all records before that place, where a file is neither FASTQ nor FASTA, its
     last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
     from reading.
@@ -195,7 +195,7 @@ def read_chunks(
                 sources = [stack.enter_context(open_bytes(path, threads, HOST_INFLATERS)) for path in named]
                 starts = [read_start(source) for source in sources]
                 if any(starts):
-                    for chunk in _Cutter(sources, starts, one, pool, batch_reads, warn).chunks():
+                    for chunk in _Cutter(sources, starts, one, pool, batch_reads, threads, warn).chunks():
                         yield chunk if is_one else replace(chunk, lane=lane)
 
 
@@ -209,6 +209,7 @@ class _Cutter:
         layout: Layout,
         pool: BufferPool,
         batch_reads: int | None,
+        threads: int,
         warn: Callable[[str], None] | None,
     ) -> None:
         """starts: the first bytes of each source, already read; none of one that is empty."""
@@ -228,7 +229,7 @@ class _Cutter:
                 records = PieceSource(source.name, two_line_records(source, start))
                 records.first_record = source.first_record
                 source, start = records, b""
-            self._files.append(RecordFile(source, start, self._format.value, pool, is_fasta))
+            self._files.append(RecordFile(source, start, self._format.value, pool, is_fasta, threads))
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks, then the error where there is one."""

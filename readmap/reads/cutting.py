@@ -1,4 +1,4 @@
-"""Text -> where its records end: by a kernel on the host, or without a compiler by NumPy, in twice the time."""
+"""Text -> where its records end: by kernels on the host, or without a compiler by NumPy, in twice the time."""
 
 from __future__ import annotations
 
@@ -8,35 +8,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Kernel
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
 from readmap.formats.lines import line_ends
 
-_CUT = Kernel("reads/cut", "cut_records")
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+
+_COUNT, _CUT = Kernel("reads/cut", "count_lines", grouped=True), Kernel("reads/cut", "cut_records", grouped=True)
+NONE_WRONG = constant("reads/cut.cu", "NONE_WRONG")
+
+#: Text of a block, and threads from which on blocks are worth it: their lines are counted first, which one thread
+#: saves.
+BLOCK_BYTES, MANY_THREADS = 1 << 20, 4
 
 
-def find_records(data: NDArray[np.uint8], lines: int, checks: bool) -> tuple[NDArray[np.int64], bool]:
+def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> tuple[Offsets, bool]:
     """The offset of the last newline of each record, int64 [records], and whether one behind them is none.
 
     data: uint8 [nbytes]. lines: of a record, 4 or 2. checks: the records are FASTQ's: a header, bases, '+' and as many
     qualities, a line each; from one that is not on, none are found.
     """
-    backend = host_backend(_CUT.module, 1)
+    backend = host_backend(_CUT.module, threads)
     if backend is None:
         return _without_compiler(data, lines, checks)
-    ends, found = np.empty(len(data) // lines, np.int64), np.empty(2, np.int64)
-    backend.launch(_CUT, 1, text=data, ends=ends, found=found, size=len(data), lines=lines, checks=checks)
+    block_bytes = BLOCK_BYTES if threads >= MANY_THREADS else max(len(data), 1)
+    blocks, text = -(-len(data) // block_bytes), {"text": data, "size": len(data), "block_bytes": block_bytes}
+    before = np.zeros(blocks + 1, np.int64)
+    if blocks > 1:
+        backend.launch(_COUNT, blocks, counts=before[1:], **text)
+        np.cumsum(before, out=before)
+    ends, found, wrong = np.empty(len(data) // lines, np.int64), np.empty(blocks, np.int64), np.empty(blocks, np.int64)
+    given = {"before": before[:-1], "lines": lines, "checks": checks}
+    backend.launch(_CUT, blocks, ends=ends, found=found, wrong=wrong, **given, **text)
+    right = min(int(wrong.min(initial=NONE_WRONG)), int(found.max(initial=0)))
     # A copy: the array was made for lines without a letter, and most of its pages were never touched.
-    return ends[: found[0]].copy(), bool(found[1])
+    return ends[:right].copy(), bool((wrong < NONE_WRONG).any())
 
 
-def _without_compiler(data: NDArray[np.uint8], lines: int, checks: bool) -> tuple[NDArray[np.int64], bool]:
+def _without_compiler(data: Bytes, lines: int, checks: bool) -> tuple[Offsets, bool]:
     ends = line_ends(data)
     ends = ends[: len(ends) // lines * lines].reshape(-1, lines)
     count = _count_regular(data, ends) if checks else len(ends)
     return ends[:count, -1], count < len(ends)
 
 
-def _count_regular(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
+def _count_regular(data: Bytes, ends: Offsets) -> int:
     """How many records from the first on are FASTQ's. ends: int64 [records, 4], the newlines of all lines of each."""
     if not len(ends):
         return 0

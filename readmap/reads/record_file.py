@@ -28,9 +28,17 @@ class RecordFile:
     """
 
     def __init__(
-        self, source: ByteSource, start: bytes, lines_a_record: int, pool: BufferPool, is_normalised: bool
+        self,
+        source: ByteSource,
+        start: bytes,
+        lines_a_record: int,
+        pool: BufferPool,
+        is_normalised: bool,
+        threads: int = 1,
     ) -> None:
-        """start: the first bytes of the source, already read. is_normalised: whether no record has other lines."""
+        """start: the first bytes of the source, already read. is_normalised: whether no record has other lines.
+        threads: that find its records.
+        """
         self.name = source.name
         self.taken = source.first_record
         self.error: DataError | OSError | None = None
@@ -38,7 +46,7 @@ class RecordFile:
         self._source = source
         self._lines_a_record = lines_a_record
         self._is_normalised = is_normalised
-        self._pool = pool
+        self._pool, self._threads = pool, threads
         self._buffer: Buffer | None = None
         self._data: Bytes = np.frombuffer(start, np.uint8)
         self._begin, self._filled = 0, len(start)
@@ -116,7 +124,7 @@ class RecordFile:
             self._data[self._filled] = NEWLINE
             self._filled += 1
         data = self._data[: self._filled]
-        self._ends, is_irregular = find_records(data, self._lines_a_record, not self._is_normalised)
+        self._ends, is_irregular = find_records(data, self._lines_a_record, not self._is_normalised, self._threads)
         tail = data[self._end(self.records) :]
         is_cut = self._is_at_end and end_of_text(tail) > 0
         if is_irregular or (is_cut and not self._is_normalised):

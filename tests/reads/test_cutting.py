@@ -9,7 +9,7 @@ import pytest
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
 from readmap.reads import cutting
-from readmap.reads.cutting import find_records
+from readmap.reads.cutting import BLOCK_BYTES, MANY_THREADS, find_records
 
 
 @pytest.fixture(params=["kernel", "no compiler"])
@@ -69,6 +69,31 @@ def test_any_text(way: None, lines: int, checks: bool) -> None:
         data = draw.choice([text, text[:place], text[:place] + draw.choice([b"\n", b"A", b"@"]) + text[place:]])
         ends, found = find_records(np.frombuffer(data, np.uint8), lines, checks and lines == 4)
         assert (ends.tolist(), found) == expected(data, lines, checks and lines == 4)
+
+
+@pytest.mark.parametrize("lines", [2, 4])
+@pytest.mark.parametrize("longest", [3, 700, 3 * BLOCK_BYTES])
+def test_text_of_several_blocks(lines: int, longest: int) -> None:
+    """Records within blocks, over their borders and over whole blocks, and a wrong one among them."""
+    draw = random.Random(f"{lines}{longest}")
+    for _ in range(3):
+        text = bytearray()
+        while len(text) < 3 * BLOCK_BYTES:
+            size = draw.randrange(longest)
+            text += b"@r\n%s\n+\n%s\n" % (b"A" * size, b"I" * size)
+        place = draw.randrange(len(text))
+        for data in (bytes(text), bytes(text[:place]), bytes(text[:place] + b"\n" + text[place:])):
+            ends, found = find_records(np.frombuffer(data, np.uint8), lines, lines == 4, threads=MANY_THREADS)
+            assert (ends.tolist(), found) == expected(data, lines, lines == 4)
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+def test_a_record_that_ends_at_a_border(shift: int) -> None:
+    bases = (BLOCK_BYTES - len("@r\n\n+\n\n") + shift) // 2
+    first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (BLOCK_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
+    for data in (first, first + b"@s\nC\n+\nI\n", first + b"@s\nC\n+\n"):
+        ends, found = find_records(np.frombuffer(data, np.uint8), 4, checks=True, threads=MANY_THREADS)
+        assert (ends.tolist(), found) == expected(data, 4, True)
 
 
 def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
