@@ -7,85 +7,48 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.common import Options, Row, figure, readmap, run
-from benchmarks.index import digest
+from benchmarks.common import Options, Row, figure, readmap
+from benchmarks.human import HUMAN, bases, genome, pairs
+from benchmarks.index import digest, touch
 from benchmarks.reads import search
+from benchmarks.scale import USUAL, first, repeated
 
-LETTERS = np.frombuffer(b"ACGT", np.uint8)
+LETTERS = {"nucleotides": b"ACGT", "amino acids": b"ARNDCQEGHILKMFPSTWYV"}
 
-#: Of the reference: the part that is copies of families, their members' bases, and the bases in which copies differ.
-COPIED, MEMBERS, UNIT, DIFFERENT = 0.3, 2_000, 1_000, 0.1
+#: Residues of a protein of the database, and of the query.
+PROTEIN, QUERY = 500, 5_000
 
-#: Pairs: bases of a mate, of a fragment, and the part of the bases that differ.
-MATE, FRAGMENT, ERRORS = 150, 400, 0.003
-
-#: Pairs whose records are compared before anything is timed.
-CHECKED = 50_000
-
-#: How much quicker two GPUs are, and the sizes for which that is asked.
-BARS = {"search to SAM": 1.85, "sorted, duplicates marked": 1.7, "compare": 1.9, "suffix array": 1.4}
-HUMAN, LONG = 3_100_000_000, 30_000_000
+#: How much quicker two GPUs are: in sorting suffixes, in a search to SAM and one to BAM, and in a comparison, where the
+#: sequences are LONG.
+BARS = {"index": 1.4, "sam": 1.85, "bam": 1.7, "compare": 1.9, "scan": None}
+LONG = 30_000_000
 
 
 def benchmark_gpus(options: Options) -> tuple[Row, Row]:
-    """The index, searches and a comparison; first what several GPUs write is what one does."""
-    counts, inputs = (1, options.gpus), make_inputs(options)
-    reference, few, many, two = inputs.reference, inputs.few, inputs.many, inputs.two
-    rows = [
-        row
-        for name, measured in (
-            ("suffix array", lambda gpus: index_row(options, reference, gpus)),
-            ("search to SAM", lambda gpus: search_row(options, few, many, "/dev/null", gpus)),
-            ("sorted, duplicates marked", lambda gpus: search_row(options, few, many, "out.bam", gpus)),
-            ("compare", lambda gpus: compare_row(options, two, gpus)),
-        )
-        for row in in_turn(name, counts, measured)
-    ]
+    """The index, searches, a comparison and a scan; what several GPUs write is what one does."""
+    counts, rows = (1, options.gpus), list[Row]()
+    wanted = {name: measured for name, measured in MEASURED.items() if name in options.only}
+    for name, measured in wanted.items():
+        rows += in_turn(name, counts, lambda gpus, measured=measured: measured(options, gpus))
     told = [row.pop("told") for row in rows if "told" in row][-1]
-    asked = options.gpus == 2
-    sizes = {"suffix array": options.bases >= HUMAN, "compare": options.long >= LONG}
+    asked = dict.fromkeys(BARS, options.gpus == 2)
+    asked["index"] &= bases(options) >= HUMAN
+    asked["compare"] &= options.long >= LONG
     bars = [
         figure(
-            f"{name}, {options.gpus} GPUs / one", row["times"], "times", ">=", bar if sizes.get(name, asked) else None
+            f"{row['what']}, {options.gpus} GPUs / one",
+            row["times"],
+            "times",
+            ">=",
+            BARS[row["what"]] if asked[row["what"]] else None,
         )
-        for name, bar in BARS.items()
         for row in rows
-        if row["what"] == name and row["gpus"] == options.gpus
+        if row["gpus"] == options.gpus
     ]
     return {"commands": rows, "bars": bars}, told
-
-
-class Inputs(NamedTuple):
-    """Files: the reference; pairs that are checked, and those that are timed; two long sequences."""
-
-    reference: Path
-    few: list[Path]
-    many: list[Path]
-    two: list[Path]
-
-
-def make_inputs(options: Options) -> Inputs:
-    """Those of an earlier run, where they are in the work folder; else drawn."""
-    work, draw = options.work, np.random.default_rng(26)
-    few, reads = ([work / f"{name}.{mate}.fq" for mate in (1, 2)] for name in ("few", "reads"))
-    many, two = [path.with_suffix(".many") for path in reads], [work / f"{name}.fa" for name in ("one", "other")]
-    made = Inputs(work / "ref.fa", few, many, two)
-    if two[1].exists():
-        return made
-    letters = draw_reference(draw, options.bases)
-    write_contigs(made.reference, letters, contigs=10)
-    write_pairs(few, draw, letters, CHECKED)
-    write_pairs(reads, draw, letters, options.pairs)
-    for own, repeated in zip(reads, many, strict=True):
-        run(["cat", *[own] * options.repeat], work, repeated)
-    for path in two:
-        write_contigs(path, LETTERS[draw.integers(0, 4, options.long, np.uint8)], contigs=1)
-    return made
 
 
 def in_turn(name: str, counts: Sequence[int], measured: Callable[[int], tuple[Row, object, Row]]) -> list[Row]:
@@ -105,43 +68,81 @@ def in_turn(name: str, counts: Sequence[int], measured: Callable[[int], tuple[Ro
     return rows
 
 
-def index_row(options: Options, reference: Path, gpus: int) -> tuple[Row, object, Row]:
+def index_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
     """Seconds of the suffix array, of an index whose files are digested."""
-    target = options.work / "index.readmap"
+    reference, target = genome(options), options.work / "index.readmap"
     shutil.rmtree(target, ignore_errors=True)
     taken, told = readmap(options, "index", reference, "-o", target, "--device", "cuda", "--gpus", str(gpus))
     return {"seconds": told["seconds"]["sort_suffixes"], **taken}, digest(target), told
 
 
-def search_row(
-    options: Options, few: Sequence[Path], many: Sequence[Path], target: str, gpus: int
-) -> tuple[Row, object, Row]:
-    """Seconds of the steady state to SAM, of the command without its start to BAM; and the records of a few pairs."""
-    sorting = [] if target == "/dev/null" else ["--sort", "--markdup"]
-    checked = options.work / ("few.bam" if sorting else "few.sam")
-    more = [*sorting, "--codec", "libdeflate"] if sorting else []
-    search(options, few, checked, *more, "--gpus", str(gpus))
-    out = Path(target) if not sorting else options.work / target
-    taken, told = (
-        search(options, many, out, *sorting, "--gpus", str(gpus)) if sorting else to_nowhere(options, many, gpus)
-    )
-    seconds = taken["wall_seconds"] - told["seconds"]["load_index"] if sorting else told["seconds"]["search"]
-    return {"seconds": round(seconds, 4), **taken, "devices": told["devices"]}, records_of(checked), told
+def sam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
+    """Seconds of the steady state, of records that nobody keeps; and the records of a few pairs."""
+    few, many = make_reads(options)
+    checked = options.work / "few.sam"
+    search(options, few, checked, "--gpus", str(gpus))
+    words = (*many, "-x", options.work / "index.readmap", "-o", "/dev/null", "--device", "cuda", "--gpus", str(gpus))
+    taken, told = readmap(options, "search", *words)
+    return {"seconds": told["seconds"]["search"], **taken, **waits(told)}, records_of(checked), told
 
 
-def to_nowhere(options: Options, reads: Sequence[Path], gpus: int) -> tuple[Row, Row]:
-    """A search whose records nobody keeps."""
-    words = (*reads, "-x", options.work / "index.readmap", "-o", "/dev/null", "--device", "cuda", "--gpus", str(gpus))
-    return readmap(options, "search", *words)
+def bam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
+    """Seconds of the command without its start; and the records of a few pairs."""
+    few, many = make_reads(options)
+    checked, sorting = options.work / "few.bam", ("--sort", "--markdup", "--gpus", str(gpus))
+    search(options, few, checked, *sorting, "--codec", "libdeflate")
+    taken, told = search(options, many, options.work / "out.bam", *sorting)
+    seconds = round(taken["wall_seconds"] - told["seconds"]["load_index"], 4)
+    return {"seconds": seconds, **taken, **waits(told)}, records_of(checked), told
 
 
-def compare_row(options: Options, two: Sequence[Path], gpus: int) -> tuple[Row, object, Row]:
+def compare_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
     """Seconds of the score of two sequences."""
+    two = [options.work / f"{name}.fa" for name in ("one", "other")]
+    for number, path in enumerate(two):
+        write_sequences(path, "nucleotides", 1, options.long, number)
     target = options.work / "out.tsv"
     words = (*two, "--score-only", "--no-pruning", "-o", target, "--device", "cuda", "--gpus", str(gpus))
     taken, told = readmap(options, "compare", *words)
     seconds = told["counts"]["cells"] / told["gcups"] / 1e9
     return {"seconds": round(seconds, 4), "gcups": told["gcups"], **taken}, target.read_bytes(), told
+
+
+def scan_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
+    """Seconds of a database of proteins, once it is there."""
+    query, database = options.work / "query.fa", options.work / "proteins.fa"
+    write_sequences(query, "amino acids", 1, QUERY, 0)
+    write_sequences(database, "amino acids", options.proteins, PROTEIN, 1)
+    target = options.work / "hits.tsv"
+    words = (query, database, "-o", target, "--device", "cuda", "--gpus", str(gpus))
+    taken, told = readmap(options, "scan", *words)
+    seconds = told["counts"]["cells"] / told["gcups"] / 1e9
+    return {"seconds": round(seconds, 4), "gcups": told["gcups"], **taken}, target.read_bytes(), told
+
+
+MEASURED: dict[str, Callable[[Options, int], tuple[Row, object, Row]]] = {
+    "index": index_row,
+    "sam": sam_row,
+    "bam": bam_row,
+    "compare": compare_row,
+    "scan": scan_row,
+}
+
+
+def make_reads(options: Options) -> tuple[list[Path], list[Path]]:
+    """A few pairs of the usual set, and many; memory that outputs will take has been touched."""
+    reads = pairs(options, [USUAL])[USUAL]
+    few = [first(options.work, path) for path in reads]
+    many = [options.work / f"repeated.{number}.fq" for number, _ in enumerate(reads, 1)]
+    if not many[-1].exists():
+        many = repeated(options.work, reads, options.repeat)
+        touch(options, genome(options))
+    return few, many
+
+
+def waits(told: Row) -> Row:
+    """What limits a search."""
+    return {"devices": told["devices"], "stages": told["seconds"]}
 
 
 def records_of(path: Path) -> bytes:
@@ -155,41 +156,12 @@ def records_of(path: Path) -> bytes:
     return found.digest()
 
 
-def draw_reference(draw: np.random.Generator, bases: int) -> NDArray[np.uint8]:
-    """Letters of which some are copies of families, a little different."""
-    codes = draw.integers(0, 4, bases, np.uint8)
-    members = draw.integers(0, 4, (MEMBERS, UNIT), np.uint8)
-    starts = draw.integers(0, max(bases // UNIT - 1, 1), int(bases * COPIED / UNIT)) * UNIT
-    for begin in range(0, len(starts), 10_000):
-        own = starts[begin : begin + 10_000]
-        copies = members[draw.integers(0, MEMBERS, len(own))]
-        changed = draw.random(copies.shape, np.float32) < DIFFERENT
-        copies = np.where(changed, draw.integers(0, 4, copies.shape, np.uint8), copies)
-        codes[own[:, None] + np.arange(UNIT)] = copies
-    return LETTERS[codes]
-
-
-def write_contigs(path: Path, letters: NDArray[np.uint8], contigs: int) -> None:
-    """FASTA of contigs of one line."""
+def write_sequences(path: Path, alphabet: str, count: int, length: int, seed: int) -> None:
+    """FASTA of random sequences of one line each, kept from an earlier run."""
+    if path.exists():
+        return
+    draw, letters = np.random.default_rng([26, seed]), np.frombuffer(LETTERS[alphabet], np.uint8)
     with open(path, "wb") as file:
-        for number, part in enumerate(np.array_split(letters, contigs), 1):
-            file.write(b">contig%d\n" % number + part.tobytes() + b"\n")
-
-
-def write_pairs(paths: Sequence[Path], draw: np.random.Generator, letters: NDArray[np.uint8], count: int) -> None:
-    """FASTQ of pairs from anywhere, some bases of which differ."""
-    complement = np.zeros(256, np.uint8)
-    complement[LETTERS] = LETTERS[::-1]
-    starts = draw.integers(0, len(letters) - FRAGMENT, count)
-    names = np.char.add("@p", np.char.zfill(np.arange(count).astype("S9"), 9).astype(str)).astype("S11")
-    head = names.view(np.uint8).reshape(count, 11)
-    for mate, path in enumerate(paths):
-        places = starts[:, None] + (np.arange(MATE) if mate == 0 else np.arange(FRAGMENT - 1, FRAGMENT - MATE - 1, -1))
-        bases = letters[places] if mate == 0 else complement[letters[places]]
-        wrong = draw.random(bases.shape, np.float32) < ERRORS
-        bases[wrong] = LETTERS[draw.integers(0, 4, int(wrong.sum()), np.uint8)]
-        lines = np.empty((count, 11 + 1 + MATE + 3 + MATE + 1), np.uint8)
-        lines[:, :11], lines[:, 11], lines[:, 12 : 12 + MATE] = head, 10, bases
-        lines[:, 12 + MATE : 15 + MATE] = np.frombuffer(b"\n+\n", np.uint8)
-        lines[:, 15 + MATE : -1], lines[:, -1] = ord("I"), 10
-        lines.tofile(path)
+        for number in range(count):
+            sequence = letters[draw.integers(0, len(letters), length, np.uint8)]
+            file.write(b">sequence%d\n%b\n" % (number, sequence.tobytes()))
