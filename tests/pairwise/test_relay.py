@@ -173,8 +173,8 @@ def test_an_interrupted_comparison_goes_on_with_another_number(
 @pytest.mark.usefixtures("fine")
 def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Number for number, of the same steps, where none is left out."""
-    text, kept = random_bases(random.Random(8), 7000), {}
-    steps = grid.Steps(3072, 1536, 500)  # whole strips on every device
+    text, kept = random_bases(random.Random(8), 9000), {}
+    steps = grid.Steps(4096, 2048, 500)  # whole strips on every device
     monkeypatch.setattr(long_pairs, "_steps", lambda *_: steps)
     monkeypatch.setattr(checkpoint.Checkpoint, "finish", lambda *_: None)
     for count in (1, 2, 3):
