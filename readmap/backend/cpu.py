@@ -18,7 +18,7 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Packed, Types, in_memory, variant
+from readmap.backend.compilation.signatures import Types, by_address, variant
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
 
@@ -142,18 +142,11 @@ class CpuBackend(Backend):
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function, threads = _function(kernel, types), self._threads
-        # What takes a packed argument reads as many of its first bytes as its type has: of a number the lowest.
-        values, addresses = _rooms(len(arguments))
-        start = ctypes.addressof(values)
-        for i, argument in enumerate(arguments):
-            if type(argument) is Packed:
-                addresses[i] = ctypes.addressof(argument.memory)
-            else:
-                values[i], addresses[i] = in_memory(argument), start + 8 * i
+        given = by_address(arguments)
         first = 1 if kernel.grouped or kernel.by_block else SLICE
         launch = _Launch()
         try:
-            threads.begin(launch, function, addresses, count, first, 1 if kernel.in_order else count)
+            threads.begin(launch, function, given.addresses, count, first, 1 if kernel.in_order else count)
             while not threads.join(launch, PATIENCE):
                 pass  # where an interrupt is heard
         finally:
@@ -164,11 +157,6 @@ class CpuBackend(Backend):
     def _threads(self) -> _Threads:
         with _opening:
             return _Threads(self.threads - self.chunks_at_once)
-
-
-def _rooms(count: int) -> tuple[Any, Any]:
-    """Memory for so many numbers, and for their addresses."""
-    return (ctypes.c_int64 * count)(), (ctypes.c_void_p * count)()
 
 
 #: The memory of a launch of kernels/common/threads.cu.

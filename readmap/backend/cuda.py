@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import math
 import os
@@ -16,8 +15,9 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
-from readmap.backend.compilation.signatures import Packed, Types, variant
+from readmap.backend.compilation.signatures import Types, by_address, variant
 from readmap.backend.compilation.sources import modules
+from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
 from readmap.backend.staging import LEAST_BYTES, Staging
 
@@ -60,6 +60,7 @@ class CudaBackend(Backend):
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self._streams = threading.local()
+        self._driver = CudaDriver(cupy)
         self._staging = Staging(cupy, self.device, self.threads)
         self.device_errors = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
         self.memory_error = cupy.cuda.memory.OutOfMemoryError
@@ -90,7 +91,7 @@ class CudaBackend(Backend):
         if len(same) > 1:
             return self.to_device(np.full(shape, value, dtype))
         array = self.empty(shape, dtype)
-        array.data.memset_async(same.pop(), array.nbytes)  # CuPy's own fill would ask NVRTC for a kernel
+        self._driver.fill(array.data.ptr, same.pop(), array.nbytes)  # CuPy's own would ask NVRTC for a kernel
         return array
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -107,8 +108,8 @@ class CudaBackend(Backend):
         held, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
         if source.nbytes > LEAST_BYTES:
             self._staging.send(source, held)
-        else:
-            held.set(source)
+        elif source.nbytes:
+            self._driver.send(held.data.ptr, source.ctypes.data, source.nbytes)
         return held
 
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
@@ -136,10 +137,13 @@ class CudaBackend(Backend):
         return self.to_device(array)
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
-        if array.nbytes <= LEAST_BYTES or not array.flags.c_contiguous:
+        if not array.flags.c_contiguous:
             return self.xp.asnumpy(array)  # type: ignore[no-any-return]
         held = np.empty(array.shape, array.dtype)
-        self._staging.receive(held, array)
+        if array.nbytes > LEAST_BYTES:
+            self._staging.receive(held, array)
+        elif array.nbytes:
+            self._driver.fetch(held.ctypes.data, array.data.ptr, array.nbytes)
         return held
 
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
@@ -186,12 +190,8 @@ class CudaBackend(Backend):
         function = _function(self.device.id, kernel, types, self.architecture)
         block_items = 1 if kernel.by_block else BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
-        grid = min(-(-count // block_items), most)
-        function(
-            (grid,),
-            (BLOCK,),
-            (np.int64(0), np.int64(count), *(_value(argument) for argument in arguments)),
-        )
+        given = by_address((np.int64(0), np.int64(count), *arguments))
+        self._driver.launch(function.ptr, min(-(-count // block_items), most), BLOCK, given.addresses)
 
 
 @functools.cache
@@ -205,16 +205,10 @@ def _link(device: int, other: int) -> None:
             runtime.deviceEnablePeerAccess(other)
 
 
-def _value(argument: Any) -> Any:
-    """As CuPy takes it: a group as an array of one element, its bytes, which it hands over by value."""
-    if not isinstance(argument, Packed):
-        return argument
-    return np.frombuffer(argument.memory, f"V{ctypes.sizeof(argument.memory)}")
-
-
 @functools.cache
 def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> Any:
-    return _module(device, kernel.module, variant(kernel.module, types), architecture).get_function(kernel.name)
+    module = _module(device, kernel.module, variant(kernel.module, types), architecture)
+    return module.get_function(kernel.name).kernel
 
 
 @functools.cache

@@ -17,8 +17,9 @@ from readmap.formats.faults import NamedFile, naming
 from readmap.formats.gzip_data import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
 from readmap.formats.gzip_points import Points
 
-# Below this, handing slices of a read to threads costs more than it saves.
-PARALLEL_READ_BYTES = 8 << 20
+# Below this, handing slices of a read to threads costs more than it saves, and so do more threads: each waits for
+# Python's lock, which others want.
+PARALLEL_READ_BYTES, MOST_THREADS = 8 << 20, 8
 # What people take for FASTA and FASTQ.
 OTHER_FORMATS = {
     b"BAM\1": "BAM",
@@ -134,9 +135,9 @@ class PlainSource(ByteSource):
         self.name = name
         self._file = file
         self._head = head
-        self._threads = threads
+        self._threads = min(threads, MOST_THREADS)
         is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 and is_regular else None
+        self._pool = ThreadPoolExecutor(self._threads) if threads > 1 and is_regular else None
         self._size = _size_of(file)
 
     def readinto(self, target: memoryview) -> int:

@@ -12,7 +12,7 @@ import functools
 import operator
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -194,6 +194,26 @@ def in_memory(bound: Any) -> Any:
     if isinstance(bound, Packed):
         return bound.memory
     return bound.item() if isinstance(bound, np.generic) else address(bound)
+
+
+class ByAddress(NamedTuple):
+    """Bound arguments for a launch that takes the address of each; numbers: the memory of those that are numbers."""
+
+    addresses: Any
+    numbers: Any
+
+
+def by_address(arguments: Sequence[Any]) -> ByAddress:
+    """Where what takes an argument reads as many of its first bytes as its type has: of a number the lowest."""
+    count = len(arguments)
+    addresses, numbers = (ctypes.c_void_p * count)(), (ctypes.c_int64 * count)()
+    start = ctypes.addressof(numbers)
+    for i, argument in enumerate(arguments):
+        if type(argument) is Packed:
+            addresses[i] = ctypes.addressof(argument.memory)
+        else:
+            numbers[i], addresses[i] = in_memory(argument), start + 8 * i
+    return ByAddress(addresses, numbers)
 
 
 @functools.cache

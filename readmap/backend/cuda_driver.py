@@ -1,0 +1,55 @@
+"""NVIDIA's driver, called by itself: what it only takes note of is handed over without giving up Python's lock.
+
+A thread that gives up the lock has to wait for it, and to be woken, wherever others want it too. Where four threads
+launched some hundred kernels for each chunk of reads, on two GPUs, that took half of their time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_size_t, c_ubyte, c_uint, c_void_p
+from typing import Any
+
+from readmap.driver import LIBRARY
+
+#: The calling thread has no context yet (CUDA_ERROR_INVALID_CONTEXT).
+NO_CONTEXT = 201
+
+
+class CudaDriver:
+    """Functions of the driver on the calling thread's device; addresses and streams are CUDA's. All raise CuPy's error
+    where the driver tells of one."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cuda = cupy.cuda
+        noting, waiting = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
+        self._launch, self._fill = noting.cuLaunchKernel, noting.cuMemsetD8Async
+        self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
+        self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
+        self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
+        self._send.argtypes = self._fetch.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
+
+    def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
+        """Launch a kernel of so many blocks; arguments: the address of each, an array of ctypes."""
+        stream = self._cuda.get_current_stream().ptr
+        self._call(self._launch, function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
+
+    def fill(self, target: int, value: int, nbytes: int) -> None:
+        """Set so many bytes to one value."""
+        self._call(self._fill, target, value, nbytes, self._cuda.get_current_stream().ptr)
+
+    def send(self, target: int, source: int, nbytes: int) -> None:
+        """Copy from memory of the host that is not page-locked; it may change on return."""
+        self._call(self._send, target, source, nbytes, self._cuda.get_current_stream().ptr)
+
+    def fetch(self, target: int, source: int, nbytes: int) -> None:
+        """Copy to memory of the host that is not page-locked; the bytes are there on return."""
+        self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
+
+    def _call(self, function: Any, *arguments: Any) -> None:
+        status = function(*arguments)
+        if status == NO_CONTEXT:
+            self._cuda.runtime.free(0)  # gives the thread that of its device
+            status = function(*arguments)
+        if status:
+            raise self._cuda.driver.CUDADriverError(status)
