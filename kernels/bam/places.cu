@@ -26,20 +26,56 @@ HOST_DEVICE i32 bin_of(i64 begin, i64 end, i32 least_shift, i32 levels) {
     return 0;
 }
 
-// An item is a record; ends: where each ends, which all count from `origin` on. starts: where it begins, from the first
-// one's begin on. contigs: -1 where it has none; first and last: its windows of 2^least_shift bases.
+// What an index hears of: the first record of a contig, of a bin and of a window, one that reaches another window, and the
+// last of all records. Those without a contig are a contig of their own, with nothing else.
+enum Mark { CONTIG_BEGINS = 1, BIN_BEGINS = 2, WINDOW_BEGINS = 4, REACHES_ON = 8, LAST = 16 };
+
+// A marked record; start: where it begins, from the first one's begin on. mapped: those in front of it that are.
+struct MarkedPlace {
+    i64 start, mapped;
+    i32 number, contig, bin, first_window, last_window, mark, is_mapped, unused;
+};
+
+// An item is a record; ends: where each ends, which all count from `origin` on. contigs: -1 where it has none; first and
+// last: its windows of 2^least_shift bases.
 KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
-                        i32* starts OF(items), i32* contigs OF(items), i32* bins OF(items),
-                        i32* first_windows OF(items), i32* last_windows OF(items), i32* are_mapped OF(items),
-                        i32 least_shift, i32 levels) {
+                        i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
+                        i32* last_windows OF(items), i64* are_mapped OF(items), i32 least_shift, i32 levels) {
     FOR_EACH(item, begin, end) {
-        starts[item] = (i32)(item ? ends[item - 1] - origin : 0);
-        BamFields record = {bytes + starts[item]};
+        BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
         i64 place = maximum(record.position(), (i64)0), last = place + covered_bases(record) - 1;
         contigs[item] = (i32)record.contig();
         bins[item] = bin_of(place, last + 1, least_shift, levels);
         first_windows[item] = (i32)(place >> least_shift);
         last_windows[item] = (i32)(last >> least_shift);
         are_mapped[item] = !(record.flag() & UNMAPPED);
+    }
+}
+
+KERNEL void mark_places(i64 begin, i64 end, const i32* contigs OF(items), const i32* bins OF(items),
+                        const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items),
+                        i64 records) {
+    FOR_EACH(item, begin, end) {
+        bool is_placed = contigs[item] >= 0, begins = !item || contigs[item] != contigs[item - 1];
+        i32 mark = begins ? CONTIG_BEGINS : 0;
+        if (is_placed && (begins || bins[item] != bins[item - 1])) mark |= BIN_BEGINS;
+        if (is_placed && (begins || first_windows[item] != first_windows[item - 1])) mark |= WINDOW_BEGINS;
+        if (is_placed && first_windows[item] < last_windows[item]) mark |= REACHES_ON;
+        marks[item] = (u8)(item + 1 < records ? mark : mark | LAST);
+    }
+}
+
+// An item is one of the marked records. mapped_ends: the inclusive prefix sum of are_mapped.
+KERNEL void take_places(i64 begin, i64 end, const i32* numbers OF(items), const i64* ends OF(records), i64 origin,
+                        const i32* contigs OF(records), const i32* bins OF(records),
+                        const i32* first_windows OF(records), const i32* last_windows OF(records),
+                        const u8* marks OF(records), const i64* mapped_ends OF(records),
+                        MarkedPlace* places OF(items)) {
+    FOR_EACH(item, begin, end) {
+        i32 i = numbers[item];
+        i64 mapped = i ? mapped_ends[i - 1] : 0;
+        places[item] = {
+            i ? ends[i - 1] - origin : 0,   mapped, i, contigs[i], bins[i], first_windows[i], last_windows[i], marks[i],
+            (i32)(mapped_ends[i] - mapped), 0};
     }
 }

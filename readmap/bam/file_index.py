@@ -10,16 +10,23 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.base import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.cpu import CpuBackend
+from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.formats.bgzf import BLOCK_BYTES
 
-_FIND = Kernel("bam/places", "find_places")
-_COLUMNS = ("contigs", "bins", "first_windows", "last_windows", "are_mapped", "starts")
+_FIND, _MARK, _TAKE = (Kernel("bam/places", f"{what}_places") for what in ("find", "mark", "take"))
+_COLUMNS = ("contigs", "bins", "first_windows", "last_windows")
+_PLACE = row_dtype("bam/places.cu", "MarkedPlace")
+_CONTIG_BEGINS, _BIN_BEGINS, _WINDOW_BEGINS, _REACHES_ON = (
+    constant("bam/places.cu", name) for name in ("CONTIG_BEGINS", "BIN_BEGINS", "WINDOW_BEGINS", "REACHES_ON")
+)
 
 Places = NDArray[np.int64]
 
@@ -121,23 +128,41 @@ class FileIndex:
 
         backend: on which they lie; None for the host.
         """
-        backend, count, size = backend or self._backend, len(ends), len(records)
-        found = backend.empty((len(_COLUMNS), count), np.int32)
-        given = {"bytes": records, "ends": ends, "origin": origin, "least_shift": LEAST_SHIFT, "levels": self._levels}
-        backend.launch(_FIND, count, **given, **dict(zip(_COLUMNS, found, strict=True)))
-        contigs, bins, firsts, lasts, are_mapped, begins = backend.to_host(found)
-        starts = begins.astype(np.int64)
-        inner_ends = np.append(starts[1:], size)
-        placed = slice(int(np.searchsorted(contigs == -1, True)))  # those without a contig are the last ones
-        contigs, starts, inner_ends = contigs[placed], starts[placed], inner_ends[placed]
-        chunks = _chunks(contigs, bins[placed], starts, inner_ends)
-        windows, reached = self._reached(contigs, firsts[placed], lasts[placed], starts)
-        borders = np.flatnonzero(np.diff(contigs, prepend=-1, append=-1))
-        groups, behind = borders[:-1], borders[1:]
-        mapped = np.diff(np.concatenate([[0], np.cumsum(are_mapped[placed], dtype=np.int64)])[borders])
-        counts = np.stack([mapped, behind - groups - mapped], axis=1)
-        spans = np.stack([starts[groups], inner_ends[behind - 1]], axis=1)
-        return Seen(chunks, windows, reached, contigs[groups], spans, counts, count - len(contigs), size)
+        marked = self._marked(records, ends, origin, backend or self._backend)
+        count, placed = len(ends), marked[marked["contig"] >= 0]  # those without a contig are the last ones
+        behind = marked[len(placed) : len(placed) + 1]
+        if not len(behind):
+            behind = np.zeros(1, _PLACE)
+            behind["start"], behind["number"] = len(records), count
+            behind["mapped"] = (placed["mapped"] + placed["is_mapped"])[-1:].sum()
+        rows = np.concatenate([placed, behind])
+        rows["mark"][-1] = ANY_MARK  # there all that began ends
+
+        def begun(mark: int) -> Any:
+            return rows[(rows["mark"] & mark) > 0]
+
+        contigs, bins = begun(_CONTIG_BEGINS), begun(_BIN_BEGINS)
+        chunks = _Chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
+        spans = np.stack([contigs["start"][:-1], contigs["start"][1:]], axis=1)
+        mapped, own = np.diff(contigs["mapped"]), np.diff(contigs["number"])
+        counts = np.stack([mapped, own - mapped], axis=1)
+        windows, reached = self._reached(begun(_WINDOW_BEGINS)[:-1], begun(_REACHES_ON)[:-1])
+        unplaced = count - int(behind["number"][0])
+        return Seen(chunks, windows, reached, contigs["contig"][:-1], spans, counts, unplaced, len(records))
+
+    def _marked(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
+        """The records where something begins that an index tells of, and the last one: _PLACE [marked], in order."""
+        count = len(ends)
+        columns = dict(zip(_COLUMNS, backend.empty((len(_COLUMNS), count), np.int32), strict=True))
+        are_mapped, marks, where = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
+        shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
+        backend.launch(_FIND, count, bytes=records, ends=ends, **columns, are_mapped=are_mapped, **shape, **where)
+        backend.launch(_MARK, count, **columns, marks=marks, records=count)
+        numbers, mapped_ends = list_marked(marks, ANY_MARK, backend), backend.prefix_sums(are_mapped)
+        places = backend.empty((len(numbers), _PLACE.itemsize // 8), np.int64)
+        given = {"numbers": numbers, "ends": ends, "marks": marks, "mapped_ends": mapped_ends, "places": places}
+        backend.launch(_TAKE, len(numbers), **columns, **given, **where)
+        return backend.to_host(places).view(_PLACE)[:, 0]
 
     def add(self, seen: Seen) -> None:
         """Hear of the next records."""
@@ -189,24 +214,17 @@ class FileIndex:
             parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
         return b"".join([*parts, struct.pack("<Q", self._unplaced)])
 
-    def _reached(
-        self, contigs: NDArray[np.int32], firsts: NDArray[np.int32], lasts: NDArray[np.int32], begins: Places
-    ) -> tuple[Places, Places]:
-        """Windows that records reach, from the first to the last one of each, and where those begin.
-
-        Of records that begin in one window there is one.
-        """
-        first_windows = firsts + self._window_starts[contigs]
-        new = np.flatnonzero(np.diff(first_windows, prepend=-1))
-        windows, reached = [first_windows[new]], [begins[new]]
-        longer = np.flatnonzero(lasts > firsts)
-        step = 1
+    def _reached(self, first: NDArray[Any], longer: NDArray[Any]) -> tuple[Places, Places]:
+        """Windows that records reach, and where those begin; first: in each window; longer: that reach further ones."""
+        windows = [first["first_window"] + self._window_starts[first["contig"]]]
+        reached, step = [first["start"]], 1
         while len(longer):
-            last_windows = self._window_starts[contigs[longer] + 1] - 1
-            windows.append(np.minimum(first_windows[longer] + step, last_windows))
-            reached.append(begins[longer])
+            own = self._window_starts[longer["contig"]]
+            last_windows = self._window_starts[longer["contig"] + 1] - 1
+            windows.append(np.minimum(longer["first_window"] + own + step, last_windows))
+            reached.append(longer["start"])
             step += 1
-            longer = longer[lasts[longer] >= firsts[longer] + step]
+            longer = longer[longer["last_window"] >= longer["first_window"] + step]
         return np.concatenate(windows), np.concatenate(reached)
 
     def _joined(self) -> _Chunks:
