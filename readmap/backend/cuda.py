@@ -140,14 +140,14 @@ class CudaBackend(Backend):
         if not array.flags.c_contiguous:
             return self.xp.asnumpy(array)  # type: ignore[no-any-return]
         held = np.empty(array.shape, array.dtype)
-        self.receive(held, array)
+        if array.nbytes > LEAST_BYTES:
+            self._staging.receive(held, array)
+        elif array.nbytes:
+            self._driver.fetch(held.ctypes.data, array.data.ptr, array.nbytes)
         return held
 
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
-        if array.nbytes > LEAST_BYTES:
-            self._staging.receive(target, array)
-        elif array.nbytes:
-            self._driver.fetch(target.ctypes.data, array.data.ptr, array.nbytes)
+        self._staging.receive(target, array)
 
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)

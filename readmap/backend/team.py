@@ -114,10 +114,14 @@ class Team:
         self.first.synchronize()
         return whole
 
-    def receive(self, whole: np.ndarray[Any, Any], parts: Sequence[Array]) -> None:
-        """Copy them, behind each other, into an array of the host; each device sends its own part."""
+    def to_host(self, parts: Sequence[Array]) -> np.ndarray[Any, Any]:
+        """The same as NumPy's; each device sends its own part."""
+        if len(parts) == 1:
+            return self.first.to_host(parts[0])
+        whole = np.empty(sum(map(len, parts)), parts[0].dtype)
         targets = np.split(whole, np.cumsum([len(part) for part in parts[:-1]]))
         self.each(lambda backend, part, target: backend.receive(target, part), self.backends, parts, targets)
+        return whole
 
     def release_memory(self) -> None:
         """Give back what freed arrays still keep."""

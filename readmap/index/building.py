@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from readmap.backend import Array, Gpus
-from readmap.backend.pages import given_ahead
+from readmap.backend import Gpus
 from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.formats.array_folder import PendingFolder
@@ -125,19 +121,6 @@ def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Te
     return _Plan(references, plan, fixed + reference.nbytes + table + building)
 
 
-def _sort(plan: _Plan, team: Team, report: Callable[[float], None]) -> tuple[list[Array], np.ndarray[Any, Any]]:
-    """The suffixes in order, a part on each device, and all of them on the host."""
-    suffixes = plan.suffixes
-    if team.first.memory() is None and len(team) == 1:  # the host's memory has them already
-        (order,) = build_suffix_array(plan.references, suffixes, team, report)
-        return [order], order
-    with given_ahead(suffixes.suffixes, suffixes.dtype) as whole:
-        parts = build_suffix_array(plan.references, suffixes, team, report)
-        team.release_memory()
-        team.receive(whole, parts)
-        return parts, whole
-
-
 def _build(
     reference: Reference,
     source: str,
@@ -155,7 +138,11 @@ def _build(
         # The file has its room on the disk before the suffixes are in order.
         sink = output.array("suffix_array", plan.suffixes.dtype, (count,))
     tell("sort suffixes", 0, count)
-    parts, suffixes = _sort(plan, team, lambda share: tell("sort suffixes", int(share * count), count))
+    parts = build_suffix_array(
+        plan.references, plan.suffixes, team, lambda share: tell("sort suffixes", int(share * count), count)
+    )
+    team.release_memory()
+    suffixes = team.to_host(parts)
     if sink:
         sink.write(0, suffixes)
     order, backend = team.gather(parts), team.first

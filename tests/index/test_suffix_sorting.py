@@ -33,8 +33,7 @@ def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = n
     assert not shares or shares[-1] == 1
     assert [len(part) for part in parts] == [part.suffixes for part in plan.parts]
     assert all(part.dtype == dtype for part in parts)
-    order = np.empty(sum(map(len, parts)), dtype)
-    team.receive(order, parts)
+    order = team.to_host(parts)
     assert np.array_equal(team.first.to_host(team.gather(parts)), order)
     return order
 
