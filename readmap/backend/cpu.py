@@ -171,11 +171,12 @@ class _Threads:
     def __init__(self, count: int) -> None:
         """count: beside those that launch."""
         library = _library("common/threads", ())
+        noting = ctypes.PyDLL(library._name)  # what does not wait keeps the interpreter's lock
         library.open_threads.restype = ctypes.c_void_p
         handle = library.open_threads(ctypes.c_int64(count))
         if not handle:
             raise MemoryError
-        begin, join, end, close = library.begin_launch, library.join_launch, library.end_launch, library.close_threads
+        begin, join, end, close = noting.begin_launch, library.join_launch, noting.end_launch, library.close_threads
         number, address = ctypes.c_int64, ctypes.c_void_p
         begin.argtypes = [address, address, address, address, number, number, number]
         join.argtypes, join.restype = [address, address, number], ctypes.c_bool

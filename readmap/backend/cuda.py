@@ -15,10 +15,12 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
+from readmap.backend.compilation.parameters import address
 from readmap.backend.compilation.signatures import Types, by_address, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
+from readmap.backend.pages import page_locked
 from readmap.backend.staging import LEAST_BYTES, Staging
 
 #: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
@@ -38,7 +40,7 @@ class CudaBackend(Backend):
     traced_lanes = 1
     most_table_bases = 15
     scratch_bytes = 1 << 30
-    chunk_bytes = 256 << 20
+    chunk_bytes = 512 << 20
     chunks_at_once = 2
     host_bytes = 384 << 20
 
@@ -95,8 +97,7 @@ class CudaBackend(Backend):
         return array
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        memory = self.xp.cuda.alloc_pinned_memory(size)
-        return np.frombuffer(memory, np.uint8, size)
+        return page_locked(size, self.xp.cuda.runtime)
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
@@ -109,7 +110,7 @@ class CudaBackend(Backend):
         if source.nbytes > LEAST_BYTES:
             self._staging.send(source, held)
         elif source.nbytes:
-            self._driver.send(held.data.ptr, source.ctypes.data, source.nbytes)
+            self._driver.send(held.data.ptr, address(source), source.nbytes)
         return held
 
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
@@ -117,7 +118,8 @@ class CudaBackend(Backend):
         end = 0
         for part in parts:
             begin, end = end, end + len(part)
-            held[begin:end].set(part)
+            self._driver.send(held.data.ptr + begin, address(part), len(part))
+        self._driver.wait()
         return held
 
     def _put(self, target: Array, source: Array) -> None:
@@ -143,7 +145,7 @@ class CudaBackend(Backend):
         if array.nbytes > LEAST_BYTES:
             self._staging.receive(held, array)
         elif array.nbytes:
-            self._driver.fetch(held.ctypes.data, array.data.ptr, array.nbytes)
+            self._driver.fetch(address(held), array.data.ptr, array.nbytes)
         return held
 
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
@@ -151,7 +153,8 @@ class CudaBackend(Backend):
 
     def download(self, array: Array, pool: BufferPool) -> Buffer:
         buffer = pool.take(array.nbytes)
-        array.get(out=buffer.data[: array.nbytes])
+        self._driver.fetch(address(buffer.data), array.data.ptr, array.nbytes)
+        self._driver.wait()
         return buffer
 
     def memory(self) -> tuple[int, int]:
@@ -184,7 +187,7 @@ class CudaBackend(Backend):
         threading.Thread(target=load, name="readmap-load", daemon=True).start()
 
     def synchronize(self) -> None:
-        self.xp.cuda.get_current_stream().synchronize()
+        self._driver.wait()
 
     def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)

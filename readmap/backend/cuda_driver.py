@@ -25,8 +25,10 @@ class CudaDriver:
         noting, waiting = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
         self._launch, self._fill = noting.cuLaunchKernel, noting.cuMemsetD8Async
         self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
+        self._wait = waiting.cuStreamSynchronize
         self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
         self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
+        self._wait.argtypes = [c_void_p]
         self._send.argtypes = self._fetch.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
 
     def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
@@ -38,12 +40,16 @@ class CudaDriver:
         """Set so many bytes to one value."""
         self._call(self._fill, target, value, nbytes, self._cuda.get_current_stream().ptr)
 
+    def wait(self) -> None:
+        """Wait for all that the stream was given."""
+        self._call(self._wait, self._cuda.get_current_stream().ptr)
+
     def send(self, target: int, source: int, nbytes: int) -> None:
-        """Copy from memory of the host that is not page-locked; it may change on return."""
+        """Copy from the host; memory that is not page-locked may change on return."""
         self._call(self._send, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def fetch(self, target: int, source: int, nbytes: int) -> None:
-        """Copy to memory of the host that is not page-locked; the bytes are there on return."""
+        """Copy to the host; in memory that is not page-locked the bytes are there on return."""
         self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def _call(self, function: Any, *arguments: Any) -> None:

@@ -183,12 +183,16 @@ class FileIndex:
         text of each begins; None where all but the last one are whole.
         """
         blocks = np.concatenate([[0], np.cumsum(block_sizes, dtype=np.int64)])
+        are_whole = block_starts is None
         starts = BLOCK_BYTES * np.arange(len(block_sizes)) if block_starts is None else block_starts
         starts = np.append(starts, self._end)
 
         def virtual(places: Places) -> Places:
             """Where bytes lie in the compressed file; what is behind all data is at the block that ends it."""
-            found = np.searchsorted(starts, places, "right") - 1
+            if are_whole:  # a search would take most of the time of all
+                found = np.where(places == self._end, len(block_sizes), places // BLOCK_BYTES)
+            else:
+                found = np.searchsorted(starts, places, "right") - 1
             return blocks[found] << 16 | places - starts[found]
 
         chunks = self._joined()
@@ -289,31 +293,26 @@ class FileIndex:
 
 
 def _raise_near(chunks: _Chunks, levels: int) -> None:
-    """Let the chunks of a bin that lie near each other go to the bin above, if that has some; then join what meets."""
-    for level in range(levels, 0, -1):
-        order = np.lexsort((chunks.begins, chunks.bins, chunks.contigs))
-        _reorder(chunks, order)
-        names = chunks.contigs.astype(np.int64) << 32 | chunks.bins
-        firsts = np.flatnonzero(np.diff(names, prepend=-1))
-        counts = np.diff(np.append(firsts, len(names)))
-        lasts = firsts + counts - 1
-        bins = chunks.bins[firsts].astype(np.int64)
-        above = (names[firsts] >> 32 << 32) | ((bins - 1) >> 3)
-        near = (chunks.ends[lasts] >> 16) - (chunks.begins[firsts] >> 16) < NEAR
-        is_level = (bins >= ((1 << 3 * level) - 1) // 7) & (bins < ((1 << 3 * (level + 1)) - 1) // 7)
-        goes = is_level & near & np.isin(above, names[firsts])
-        chunks.bins = np.where(np.repeat(goes, counts), np.repeat((bins - 1) >> 3, counts), chunks.bins).astype(
-            np.int32
-        )
-    _reorder(chunks, np.lexsort((chunks.begins, chunks.bins, chunks.contigs)))
+    """Let the chunks of a bin that lie near each other go to the bin above, if that has some; then join what meets.
+
+    They come in the order of the file, and are given by bins, those of a bin in that order.
+    """
     names = chunks.contigs.astype(np.int64) << 32 | chunks.bins
-    apart = (np.diff(names, prepend=-1) != 0) | (np.append([0], chunks.ends[:-1]) >> 16 < chunks.begins >> 16)
+    for level in range(levels, 0, -1):
+        order = np.argsort(names, kind="stable")
+        found = names[order]
+        firsts = np.flatnonzero(np.diff(found, prepend=-1))
+        counts = np.diff(np.append(firsts, len(found)))
+        bins = found[firsts] & 0xFFFFFFFF
+        above = found[firsts] - bins + ((bins - 1) >> 3)
+        near = (chunks.ends[order[firsts + counts - 1]] >> 16) - (chunks.begins[order[firsts]] >> 16) < NEAR
+        is_level = (bins >= ((1 << 3 * level) - 1) // 7) & (bins < ((1 << 3 * (level + 1)) - 1) // 7)
+        has_some = found[np.minimum(np.searchsorted(found, above), len(found) - 1)] == above
+        names[order] = np.repeat(np.where(is_level & near & has_some, above, found[firsts]), counts)
+    order = np.argsort(names, kind="stable")
+    names, begins, ends = names[order], chunks.begins[order], chunks.ends[order]
+    apart = (np.diff(names, prepend=-1) != 0) | (np.append([0], ends[:-1]) >> 16 < begins >> 16)
     firsts = np.flatnonzero(apart)
     lasts = np.append(firsts[1:], len(names)) - 1
-    chunks.contigs, chunks.bins = chunks.contigs[firsts], chunks.bins[firsts]
-    chunks.begins, chunks.ends = chunks.begins[firsts], chunks.ends[lasts]
-
-
-def _reorder(chunks: _Chunks, order: NDArray[np.int64]) -> None:
-    chunks.contigs, chunks.bins = chunks.contigs[order], chunks.bins[order]
-    chunks.begins, chunks.ends = chunks.begins[order], chunks.ends[order]
+    chunks.contigs, chunks.bins = (names[firsts] >> 32).astype(np.int32), names[firsts].astype(np.int32)
+    chunks.begins, chunks.ends = begins[firsts], ends[lasts]

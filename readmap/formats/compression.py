@@ -19,7 +19,7 @@ from readmap.formats.gzip_points import Points
 
 # Below this, handing slices of a read to threads costs more than it saves, and so do more threads: each waits for
 # Python's lock, which others want.
-PARALLEL_READ_BYTES, MOST_THREADS = 8 << 20, 8
+PARALLEL_READ_BYTES, MOST_THREADS = 8 << 20, 4
 # What people take for FASTA and FASTQ.
 OTHER_FORMATS = {
     b"BAM\1": "BAM",

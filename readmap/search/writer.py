@@ -18,7 +18,7 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.output import ByteSink
 
 #: Bytes that are written while the next ones come from the device, and buffers for them.
-OUTPUT_BYTES, OUTPUT_BUFFERS = 32 << 20, 4
+OUTPUT_BYTES, OUTPUT_BUFFERS = 64 << 20, 4
 
 #: Blocks on the device that outputs have not done with.
 LENT_BLOCKS = 2
