@@ -1,4 +1,4 @@
-// The marked ones of some bytes, in order: their number in every block, a prefix sum, and a list.
+// The marked ones of some bytes, in order: their number in every block, a prefix sum, and a list; or how many there are.
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1024;
@@ -13,6 +13,19 @@ KERNEL void count_marked(i64 begin, i64 end, const u8* marks OF(size), i64* coun
             count += count_ones(group_ballot(i < last && (marks[i] & mask)));
         }
         if (group_lane() == 0) counts[block] = count;
+    }
+}
+
+// The same, added up.
+KERNEL void add_marked(i64 begin, i64 end, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
+    FOR_EACH_GROUP(block, begin, end) {
+        i64 last = minimum((block + 1) * BLOCK, size);
+        i32 count = 0;
+        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+            i64 i = first + group_lane();
+            count += count_ones(group_ballot(i < last && (marks[i] & mask)));
+        }
+        if (group_lane() == 0) atomic_add(total, (u64)count);
     }
 }
 

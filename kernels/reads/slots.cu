@@ -3,9 +3,10 @@
 
 const i64 BLOCK = 1024;
 
-// An item is a block of records. keys: their lengths. differing: the bits of the lengths that are not those of the first.
+// An item is a block of records. keys: their lengths. told: the bits of the lengths that are not those of the first one, 0 for
+// all before, and that length.
 KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),
-                        u32* differing OF(1), i64 size) {
+                        u32* told OF(2), i64 size) {
     FOR_EACH_GROUP(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK, size);
         u32 own = 0;
@@ -14,7 +15,8 @@ KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* ke
             records[record] = (u32)record;
             own |= (u32)(lengths[record] ^ lengths[0]);
         }
-        if (own) atomic_or(differing, own);
+        if (own) atomic_or(&told[0], own);
+        if (block == 0 && group_lane() == 0) told[1] = (u32)lengths[0];
     }
 }
 

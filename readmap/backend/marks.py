@@ -10,15 +10,26 @@ from readmap.backend.compilation.declarations import constant
 #: The mask of all bits.
 ANY_MARK = 255
 
-_COUNT = Kernel("common/marks", "count_marked", grouped=True)
+_ADD, _COUNT = (Kernel("common/marks", f"{what}_marked", grouped=True) for what in ("add", "count"))
 _LIST = Kernel("common/marks", "list_marked", grouped=True)
 _BLOCK = constant("common/marks.cu", "BLOCK")
 
 
 def count_marked(marks: Array, mask: int, backend: Backend) -> int:
     """How many of the uint8 marks have a bit of the mask."""
-    few = len(marks) <= backend.few
-    return int(np.count_nonzero(marks & mask)) if few else _ends(marks, mask, backend)[1]
+    if len(marks) <= backend.few:
+        return int(np.count_nonzero(marks & mask))
+    total = backend.full(1, 0, np.uint64)
+    add_marked(marks, mask, total, backend)
+    return int(backend.to_host(total)[0])
+
+
+def add_marked(marks: Array, mask: int, total: Array, backend: Backend) -> None:
+    """Add to a total, uint64 [1] on the device, how many there are; the host does not wait for it."""
+    if len(marks) <= backend.few:
+        total += np.uint64(np.count_nonzero(marks & mask))
+        return
+    backend.launch(_ADD, -(-len(marks) // _BLOCK), marks=marks, total=total, size=len(marks), mask=mask)
 
 
 def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> Array:

@@ -103,7 +103,7 @@ class _Room:
         self._starts = backend.to_device(numbers * BLOCK_BYTES + self._data.data.ptr)
         self._member_starts = backend.to_device(numbers * np.uint64(self._stride) + self._members.data.ptr)
         self._header = backend.to_device(np.frombuffer(HEADER_BEGIN, np.uint8))
-        self._stream = backend.xp.cuda.Stream(non_blocking=True)
+        self._stream, self._coming = backend.xp.cuda.Stream(non_blocking=True), list[Array]()
         backend.synchronize()
 
     @property
@@ -118,9 +118,10 @@ class _Room:
         with self._backend.device, self._stream:
             if isinstance(part, np.ndarray):
                 target.set(part)
+                self._stream.synchronize()
             else:
                 target.data.copy_from_device_async(part.data, part.nbytes)
-            self._stream.synchronize()
+                self._coming.append(part)  # until it has been copied its memory is nobody else's
         self._filled += len(part)
         return len(part)
 
@@ -154,6 +155,7 @@ class _Room:
         )
         if backend.to_host(self._statuses[:count]).any():
             raise BackendError("nvCOMP could not compress a block: --codec libdeflate does without it")
+        self._coming.clear()
         ends, total = blocks_of(held, self._members[: count * self._stride], made, self._header, self._blocks, backend)
         return ends, self._blocks[:total]
 

@@ -114,14 +114,9 @@ class FileIndex:
         self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
         self._backend = CpuBackend(1)
-        # Places are those of the uncompressed bytes until `write`.
-        self._chunks: list[_Chunks] = []
-        starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
-        self._windows, self._window_starts = np.full(starts[-1], NOWHERE, np.int64), starts
-        # Of each contig: where its records begin and end, and how many are mapped and are not.
-        self._meta = np.zeros((len(lengths), 4), np.int64)
-        self._meta[:, 0] = NOWHERE
-        self._unplaced = 0
+        self._window_starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
+        # With the place of the first byte, of all that are not compressed.
+        self._heard: list[tuple[Seen, int]] = []
 
     def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
         """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
@@ -166,14 +161,7 @@ class FileIndex:
 
     def add(self, seen: Seen) -> None:
         """Hear of the next records."""
-        chunks, end = seen.chunks, self._end
-        self._chunks.append(_Chunks(chunks.contigs, chunks.bins, chunks.begins + end, chunks.ends + end))
-        np.minimum.at(self._windows, seen.windows, seen.reached + end)
-        rows = seen.contigs
-        self._meta[rows, 0] = np.minimum(self._meta[rows, 0], seen.spans[:, 0] + end)
-        self._meta[rows, 1] = seen.spans[:, 1] + end
-        self._meta[rows, 2:] += seen.counts
-        self._unplaced += seen.unplaced
+        self._heard.append((seen, self._end))
         self._end += seen.size
 
     def write(self, block_sizes: Sequence[int], block_starts: Places | None = None) -> bytes:
@@ -199,10 +187,10 @@ class FileIndex:
         if len(chunks.bins):
             chunks.begins, chunks.ends = virtual(chunks.begins), virtual(chunks.ends)
             _raise_near(chunks, self._levels)
-        meta = self._meta.copy()
-        used = self._meta[:, 0] != NOWHERE
+        meta = self._meta()
+        used = meta[:, 0] != NOWHERE
+        windows = self._filled_windows(used)
         meta[used, :2] = virtual(meta[used, :2])
-        windows = self._filled_windows()
         reached = windows != NOWHERE
         windows[reached] = virtual(windows[reached])
         parts = [self._head(len(self._lengths))]
@@ -216,7 +204,7 @@ class FileIndex:
             own = windows[begin:end]
             own = own[: int(np.count_nonzero(own != NOWHERE))]
             parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
-        return b"".join([*parts, struct.pack("<Q", self._unplaced)])
+        return b"".join([*parts, struct.pack("<Q", sum(seen.unplaced for seen, _ in self._heard))])
 
     def _reached(self, first: NDArray[Any], longer: NDArray[Any]) -> tuple[Places, Places]:
         """Windows that records reach, and where those begin; first: in each window; longer: that reach further ones."""
@@ -233,17 +221,36 @@ class FileIndex:
 
     def _joined(self) -> _Chunks:
         """All chunks; one that a piece of records ends goes on in the next one."""
-        columns = [(part.contigs, part.bins, part.begins, part.ends) for part in self._chunks]
+        columns = [
+            (seen.chunks.contigs, seen.chunks.bins, seen.chunks.begins + begin, seen.chunks.ends + begin)
+            for seen, begin in self._heard
+        ]
         if not columns:
             none = np.empty(0, np.int32)
             return _Chunks(none, none, np.empty(0, np.int64), np.empty(0, np.int64))
         contigs, bins, begins, ends = (np.concatenate(column) for column in zip(*columns, strict=True))
         return _chunks(contigs, bins, begins, ends)
 
-    def _filled_windows(self) -> Places:
-        """The first record of each window; one that none reaches has what the next one has, if any is behind it."""
-        windows = self._windows.copy()
-        for contig in np.flatnonzero(self._meta[:, 0] != NOWHERE):
+    def _meta(self) -> Places:
+        """Of each contig, int64 [contigs, 4]: where its records begin and end, and how many are mapped and are not."""
+        meta = np.zeros((len(self._lengths), 4), np.int64)
+        meta[:, 0] = NOWHERE
+        for seen, begin in self._heard:
+            rows = seen.contigs
+            meta[rows, 0] = np.minimum(meta[rows, 0], seen.spans[:, 0] + begin)
+            meta[rows, 1] = seen.spans[:, 1] + begin
+            meta[rows, 2:] += seen.counts
+        return meta
+
+    def _filled_windows(self, used: NDArray[np.bool_]) -> Places:
+        """The first record of each window; one that none reaches has what the next one has, if any is behind it.
+
+        used: the contigs that have records.
+        """
+        windows = np.full(self._window_starts[-1], NOWHERE, np.int64)
+        for seen, begin in self._heard:
+            np.minimum.at(windows, seen.windows, seen.reached + begin)
+        for contig in np.flatnonzero(used):
             own = windows[self._window_starts[contig] : self._window_starts[contig + 1]]
             own[:] = np.minimum.accumulate(own[::-1])[::-1]
         return windows

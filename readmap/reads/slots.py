@@ -16,6 +16,9 @@ _BEGIN, _LAY = Kernel("reads/slots", "begin_order", grouped=True), Kernel("reads
 _TELL = Kernel("reads/slots", "tell_steps")
 _BLOCK = constant("reads/slots.cu", "BLOCK")
 
+#: Of a word.
+BASES = 32
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -69,11 +72,11 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     """
     count = len(lengths)
     keys, records = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
-    differing = backend.full(1, 0, np.uint32)
-    given = {"lengths": lengths, "keys": keys, "records": records, "differing": differing, "size": count}
+    told = backend.full(2, 0, np.uint32)
+    given = {"lengths": lengths, "keys": keys, "records": records, "told": told, "size": count}
     backend.launch(_BEGIN, -(-count // _BLOCK), **given)
-    bits = int(backend.to_host(differing)[0]).bit_length()
-    if bits:
+    differing, first = backend.to_host(told).tolist()
+    if bits := differing.bit_length():
         scratch = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
         keys, records = sort_pairs(keys, records, *scratch, bits, backend)
     order, slot_of = records.view(np.int32), backend.empty(count, np.int32)
@@ -82,8 +85,13 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     made = {"lengths": by_slot, "slot_of": slot_of, "steps": marks, "sizes": sizes}
     shape = {"size": count, "lane_bits": backend.lane_bits, "planes": planes, "pads": pads}
     backend.launch(_LAY, count, keys=keys, order=order, **made, **shape)
-    block_offsets, words = backend.ends(sizes)
-    return Slots(order, slot_of, by_slot, _steps(marks, by_slot, backend), block_offsets, words)
+    if differing:
+        block_offsets, words = backend.ends(sizes)
+        return Slots(order, slot_of, by_slot, _steps(marks, by_slot, backend), block_offsets, words)
+    # Of one length, as most reads are, the host knows the rest.
+    steps = Steps(np.zeros(1, np.int32), np.full(1, first, np.int32), count)
+    words = (len(sizes) - 1) * (planes * (-(-first // BASES) + pads) << backend.lane_bits)
+    return Slots(order, slot_of, by_slot, steps, backend.prefix_sums(sizes), words)
 
 
 def _steps(marks: Array, lengths: Array, backend: Backend) -> Steps:

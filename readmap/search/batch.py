@@ -19,6 +19,9 @@ WINDOWS = constant("search/windows.cuh", "WINDOWS")
 WINDOW = row_dtype("search/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
 
+#: What is counted on the device: of the work, and the reads that look-ups leave.
+TOTALS = ("left", "settled_beside", "windows", "rescued")
+
 _COPY = Kernel("search/windows", "copy_windows")
 
 
@@ -114,6 +117,7 @@ class Batch:
     """Reads with the windows and placements that stages fill in place.
 
     pieces: the look-ups, until nothing asks for them any more.
+    totals: uint64 [TOTALS] on the device, counts that `take_totals` adds to the work.
     It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
     """
 
@@ -123,6 +127,7 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: Work
+    totals: Array
     pieces: PieceTable | None = None
 
     def launch(self, kernel: Kernel, items: int, context: Context, **arguments: Any) -> None:
@@ -150,7 +155,20 @@ class Batch:
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
-        return cls(reads, queries, *tables, _counters(reads, queries, context), Work())
+        totals = backend.full(len(TOTALS), 0, np.uint64)
+        return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), totals)
+
+    def total(self, name: str) -> Array:
+        """One of the totals, uint64 [1]."""
+        place = TOTALS.index(name)
+        return self.totals[place : place + 1]
+
+    def take_totals(self, backend: Backend) -> None:
+        """Add what has been counted on the device to the work; from now on it is counted anew."""
+        counted = dict(zip(TOTALS, backend.to_host(self.totals).tolist(), strict=True))
+        self.totals = backend.full(len(TOTALS), 0, np.uint64)
+        self.work.settled -= counted.pop("left")
+        self.work.add(Work(**counted))
 
     def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""

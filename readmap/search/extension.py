@@ -143,16 +143,22 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
     """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
     backend, begin, lanes = context.backend, 0, context.backend.traced_lanes
 
+    def bytes_of(longest: int) -> int:
+        return longest * band.width * lanes
+
     def longest(part: int) -> int:
         return int(backend.to_host(lengths[begin + part - 1 : begin + part])[0])
 
     while begin < len(traced):
-        # The longest read of a part decides its scratch; parts shrink where reads are long.
+        # The longest read of a part decides its scratch, which is asked for where the batch's would take too much;
+        # parts shrink where reads are long.
         part = min(len(traced) - begin, TRACED_TOGETHER)
-        item_bytes = longest(part) * band.width * lanes
+        item_bytes = bytes_of(batch.queries.longest)
+        if -(-part // lanes) * item_bytes > backend.scratch_bytes:
+            item_bytes = bytes_of(longest(part))
         while part > lanes and -(-part // lanes) * item_bytes > backend.scratch_bytes:
             part //= 2
-            item_bytes = longest(part) * band.width * lanes
+            item_bytes = bytes_of(longest(part))
         items = -(-part // lanes)
         batch.launch(
             Kernel("search/extension", f"trace_{band.name}", grouped=True),

@@ -244,7 +244,9 @@ class Mapping:
         for part, alignments in align_reads(batch, context):
             blocks, described = self._format(part, alignments, context)
             count_alignments(alignments, part.counters, context)
-            batch.work.windows = batch.work.windows or count_windows(batch, context)
+            if not batch.work.windows:
+                count_windows(batch, context)
+                batch.take_totals(context.backend)
             yield part, blocks, described
 
     def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
@@ -261,8 +263,6 @@ class Mapping:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(Block(unmapped, UNMAPPED_READS))
-        if len(self._contexts) > 1:
-            backend.synchronize()  # so that what fails does so before anything is counted
         return blocks, described
 
     def _sort(

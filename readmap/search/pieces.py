@@ -6,7 +6,7 @@ import numpy as np
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_MARK, count_marked, list_marked
+from readmap.backend.marks import ANY_MARK, add_marked, list_marked
 from readmap.search.batch import Batch, PieceTable
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -47,7 +47,8 @@ def settle_reads(batch: Batch, context: Context) -> None:
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
     batch.pieces, batch.placements.left = table, backend.copy(batch.placements.unsettled)
-    batch.work.settled = batch.reads.count - count_marked(batch.placements.left, ANY_MARK, backend)
+    batch.work.settled = batch.reads.count  # but for those that are left
+    add_marked(batch.placements.left, ANY_MARK, batch.total("left"), backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PieceTable:

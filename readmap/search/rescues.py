@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_MARK, count_marked, list_marked
+from readmap.backend.marks import ANY_MARK, add_marked, list_marked
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -64,4 +64,4 @@ def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     backend, slots = context.backend, rescues.slots
     rescued = backend.empty(len(slots), np.uint8)
     batch.launch(_MARK, len(slots), context, selected=slots, window_counts=rescues.window_counts, rescued=rescued)
-    batch.work.rescued += count_marked(rescued, ANY_MARK, backend)
+    add_marked(rescued, ANY_MARK, batch.total("rescued"), backend)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
@@ -25,9 +23,7 @@ def add_diagonals(slots: Array, diagonals: Diagonals, most: int, batch: Batch, c
     batch.launch(_ADD, len(slots), context, selected=slots, found=diagonals, most=most)
 
 
-def count_windows(batch: Batch, context: Context) -> int:
-    """The windows of all reads."""
-    backend, reads = context.backend, batch.reads.count
-    total = backend.full(1, 0, np.uint64)
+def count_windows(batch: Batch, context: Context) -> None:
+    """Add the windows of all reads to the batch's totals."""
+    reads, total = batch.reads.count, batch.total("windows")
     batch.launch(_COUNT, -(-reads // _COUNTED_TOGETHER), context, counts=batch.windows.counts, total=total, reads=reads)
-    return int(backend.to_host(total)[0])

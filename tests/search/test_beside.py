@@ -51,7 +51,9 @@ def repeats(generator: random.Random, differing: Sequence[int] = ()) -> tuple[st
 
 def searched(reads: Sequence[Read], context: Context) -> Batch:
     paired = replace(reads_of(fastq(reads), context.backend), paired=True)
-    return search_reads(paired, context)
+    batch = search_reads(paired, context)
+    batch.take_totals(context.backend)
+    return batch
 
 
 def place_of(batch: Batch, record: int, context: Context) -> int:
@@ -143,6 +145,8 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     at_once, later = search_reads(texts, known), search_reads(texts, replace(known, sample=Sample()))
     assert later.work.beside == 0
     later = search_again(later, known)
+    for batch in (at_once, later):
+        batch.take_totals(backend)
     assert later.work.beside == at_once.work.beside > later.work.settled_beside == at_once.work.settled_beside > 20
     host = backend.to_host
     for table in ("windows", "placements"):
