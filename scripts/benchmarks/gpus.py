@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Options, Row, figure, readmap
+from benchmarks.common import Options, Row, figure, readmap, run
 from benchmarks.human import HUMAN, bases, genome, pairs
 from benchmarks.index import digest, touch
 from benchmarks.reads import search
-from benchmarks.scale import USUAL, first, repeated
+from benchmarks.scale import USUAL, first
 
 LETTERS = {"nucleotides": b"ACGT", "amino acids": b"ARNDCQEGHILKMFPSTWYV"}
 
@@ -25,6 +25,9 @@ PROTEIN, QUERY = 500, 5_000
 #: sequences are LONG.
 BARS = {"index": 1.4, "sam": 1.85, "bam": 1.7, "compare": 1.9, "scan": None}
 LONG = 30_000_000
+
+#: What start and end take is told by a run of fewer reads.
+SHORTER = 4
 
 
 def benchmark_gpus(options: Options) -> tuple[Row, Row]:
@@ -77,18 +80,23 @@ def index_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
 
 
 def sam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the steady state, of records that nobody keeps; and the records of a few pairs."""
-    few, many = make_reads(options)
-    checked = options.work / "few.sam"
+    """Seconds of the steady state: by how much more reads take longer, whose records nobody keeps; and the records of a
+    few pairs."""
+    few, some, many = make_reads(options)
+    checked, last = options.work / "few.sam", ("--device", "cuda", "--gpus", str(gpus))
     search(options, few, checked, "--gpus", str(gpus))
-    words = (*many, "-x", options.work / "index.readmap", "-o", "/dev/null", "--device", "cuda", "--gpus", str(gpus))
-    taken, told = readmap(options, "search", *words)
-    return {"seconds": told["seconds"]["search"], **taken, **waits(told)}, records_of(checked), told
+    (_, short), (taken, told) = (
+        readmap(options, "search", *reads, "-x", options.work / "index.readmap", "-o", "/dev/null", *last)
+        for reads in (some, many)
+    )
+    seconds = round(told["seconds"]["search"] - short["seconds"]["search"], 4)
+    rate = round((told["counts"]["reads"] - short["counts"]["reads"]) / seconds)
+    return {"seconds": seconds, "steady_reads_a_second": rate, **taken, **waits(told)}, records_of(checked), told
 
 
 def bam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
     """Seconds of the command without its start; and the records of a few pairs."""
-    few, many = make_reads(options)
+    few, _, many = make_reads(options)
     checked, sorting = options.work / "few.bam", ("--sort", "--markdup", "--gpus", str(gpus))
     search(options, few, checked, *sorting, "--codec", "libdeflate")
     taken, told = search(options, many, options.work / "out.bam", *sorting)
@@ -129,15 +137,17 @@ MEASURED: dict[str, Callable[[Options, int], tuple[Row, object, Row]]] = {
 }
 
 
-def make_reads(options: Options) -> tuple[list[Path], list[Path]]:
-    """A few pairs of the usual set, and many; memory that outputs will take has been touched."""
+def make_reads(options: Options) -> tuple[list[Path], list[Path], list[Path]]:
+    """A few pairs of the usual set, a quarter of many, and many; memory that outputs will take has been touched."""
     reads = pairs(options, [USUAL])[USUAL]
     few = [first(options.work, path) for path in reads]
-    many = [options.work / f"repeated.{number}.fq" for number, _ in enumerate(reads, 1)]
-    if not many[-1].exists():
-        many = repeated(options.work, reads, options.repeat)
-        touch(options, genome(options))
-    return few, many
+    some, many = ([options.work / f"{name}.{path.name}" for path in reads] for name in ("some", "many"))
+    for targets, times in ((some, options.repeat // SHORTER), (many, options.repeat)):
+        if not targets[-1].exists():
+            for path, target in zip(reads, targets, strict=True):
+                run(["cat", *[path] * times], options.work, target)
+            touch(options, genome(options))
+    return few, some, many
 
 
 def waits(told: Row) -> Row:
