@@ -7,6 +7,7 @@ pieces    | a piece |  one behind the other, gathered from the runs
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,9 +82,9 @@ class Ordered:
 class DeviceRuns:
     """Runs that are held on a device, and the threads that bring their records in order."""
 
-    def __init__(self, backend: Backend, contigs: int, most: int, reserved: int) -> None:
-        """contigs: of the header. most: bytes of the runs that are held. reserved: bytes of the device's memory that
-        others need."""
+    def __init__(self, backend: Backend, contigs: int, most: int | None, reserved: int) -> None:
+        """contigs: of the header. most: bytes of the runs that are held; None for what the device has. reserved: bytes
+        of its memory that others need."""
         self.backend = backend
         self._contigs, self._most, self._reserved = contigs, most, reserved
         self._room: int | None = None
@@ -176,7 +177,8 @@ class DeviceRuns:
     def _free_room(self) -> int:
         """What is held at most; the rest is for runs that come while these are brought to the host."""
         memory = self.backend.memory()
-        return self._most if memory is None else min(self._most, max(memory[0] - self._reserved, 0) // 4 * 3)
+        free = sys.maxsize if memory is None else max(memory[0] - self._reserved, 0) // 4 * 3
+        return free if self._most is None else min(self._most, free)
 
 
 def _nothing() -> None:

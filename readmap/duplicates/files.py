@@ -85,7 +85,7 @@ def open_marked(
     header, then of the records that are written.
     """
     available, threads = available_memory(), backend.threads
-    memory = memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
+    of_host = memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
     lengths = [length for _, length in reads.contigs]
     groups = read_groups(reads.header)
     duplicates.begin(groups, lengths)
@@ -98,7 +98,7 @@ def open_marked(
         if backend.memory() is not None:
             held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * backend.chunk_bytes)
         output = SortedOutput(
-            bam, memory, index, CpuBackend(threads), bam.buffer, held, duplicates, [survey] if survey else []
+            bam, of_host, index, CpuBackend(threads), bam.buffer, held, duplicates, [survey] if survey else []
         )
         opened.pop_all()
     with output:

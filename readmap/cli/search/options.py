@@ -126,8 +126,8 @@ class OutputOptions:
     )
     sort_memory: str | None = size(
         "--sort-memory",
-        "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
-        "beside the output.",
+        "Memory to sort in, as 8G or 500M (default: a quarter of what is available, and of a GPU what it has left); "
+        "more goes to $TMPDIR, else beside the output.",
     )
     level: int | None = number(
         "--level", "How small BAM and .gz become, 1 (the quickest, the default) to 12, as libdeflate counts.", 1, 12
@@ -180,9 +180,12 @@ class OutputOptions:
         if not self.sort:
             return None
         available = available_memory()
-        return parse_size("--sort-memory", self.sort_memory) or (
-            SORT_MEMORY if available is None else available // SORT_SHARE
-        )
+        return self.given_bytes_to_sort or (SORT_MEMORY if available is None else available // SORT_SHARE)
+
+    @property
+    def given_bytes_to_sort(self) -> int | None:
+        """What a user says of it: a device holds no more than that either."""
+        return parse_size("--sort-memory", self.sort_memory)
 
     @property
     def shares_terminal(self) -> bool:

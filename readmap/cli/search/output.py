@@ -67,7 +67,9 @@ def open_outputs(
     output = options.output
     with contextlib.ExitStack() as stack:
         to_sort = output.bytes_to_sort, output.form, compression, output.order, marker, observers
-        outputs = {"output": stack.enter_context(open_sink(output.path, output.kind, reference, backend, *to_sort))}
+        on_device = output.given_bytes_to_sort
+        sink = open_sink(output.path, output.kind, reference, backend, *to_sort, on_device)
+        outputs = {"output": stack.enter_context(sink)}
         if output.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
         if options.duplicates.for_merge:
@@ -112,12 +114,14 @@ def open_sink(
     order: SortOrder | None = SortOrder.COORDINATE,
     marker: Marker | None = None,
     observers: Sequence[Observer] = (),
+    device_memory: int | None = None,
 ) -> ByteSink:
     """The output of a kind, sorted or compressed on its way where its name or the options say so.
 
     memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
     order: of what is sorted; that of names has no index, nor has what goes to a stream.
-    marker: knows which records are duplicates. observers: hear of those that are sorted.
+    marker: knows which records are duplicates. observers: hear of those that are sorted. device_memory: bytes of them
+    that a device holds at most; None for what it has room for.
     Raises UsageError where a contig is too long for it.
     """
     if kind not in BINARY:
@@ -138,7 +142,7 @@ def open_sink(
         opened.enter_context(output)
         sink = output
         if memory is not None:
-            held = _device_runs(backend, memory, len(reference.contigs)) if _holds_runs(backend, order) else None
+            held = _device_runs(backend, device_memory, len(reference.contigs)) if _holds_runs(backend, order) else None
             sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker, observers)
         opened.pop_all()
     return sink
@@ -154,8 +158,8 @@ def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
     return order is SortOrder.COORDINATE and backend.memory() is not None
 
 
-def _device_runs(backend: Backend, memory: int, contigs: int) -> DeviceRuns:
-    """What holds records there; memory: bytes of these."""
+def _device_runs(backend: Backend, memory: int | None, contigs: int) -> DeviceRuns:
+    """What holds records there; memory: bytes of these at most."""
     return DeviceRuns(backend, contigs, memory, working_bytes(backend))
 
 
