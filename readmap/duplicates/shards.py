@@ -12,6 +12,7 @@ import io
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from readmap.duplicates.marker import Duplicates, Rules
 from readmap.errors import DataError, UsageError
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
+from readmap.reads.shards import Shard
 
 #: Of the file beside a shard; and the format of such files.
 ENDING, FORMAT = ".fragments", 1
@@ -37,10 +39,10 @@ _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (n
 class KeptFragments(Duplicates):
     """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
 
-    def __init__(self, rules: Rules, backend: Backend, first: int = 0) -> None:
-        """first: the number of the first fragment."""
+    def __init__(self, rules: Rules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:
+        """first: the number of the first fragment. shard: the part of the reads; None where they are whole files."""
         super().__init__(rules, backend)
-        self._first = first
+        self._first, self._shard = first, shard
 
     def take(self, described: Described, run: SortedRecords) -> None:
         """As of all duplicates."""
@@ -57,6 +59,7 @@ class KeptFragments(Duplicates):
             rows, barcodes = (backend.to_host(array) for array in table.take(backend))
         arrays = {"rows": rows, "barcodes": barcodes, "counters": table.counters, "format": np.array(FORMAT)}
         arrays["barcode_tag"] = np.array(table.barcode_tag or "")
+        arrays["shard"] = np.array([self._shard.number, self._shard.count] if self._shard else [0, 0])
         with zipfile.ZipFile(_Stream(output), "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -111,20 +114,30 @@ def _held(path: str) -> Iterator[Any]:
 
 
 def expect_one_run(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
-    """Raise UsageError where shards are not of one run: their headers are the same but for @PG.
+    """Raise UsageError where shards are not those of one run: their headers are the same but for @PG, and all parts are
+    there, in their order.
 
     barcode_tag: by which fragments are told apart, as the search of each had it.
     """
-    first = _without_programs(headers[0])
+    first, parts = _without_programs(headers[0]), list[Shard]()
     for path, header in zip(shards, headers, strict=True):
         if _without_programs(header) != first:
             raise UsageError(f"{path} has another header than {shards[0]}: expected shards of one run")
         with _held(path) as held:
             found = str(held["barcode_tag"]) or None
+            parts.append(Shard(*map(int, held["shard"])))
         if found != barcode_tag:
             raise UsageError(
                 f"--barcode-tag {barcode_tag or 'is not given'}: {path} was searched with {found or 'none'}"
             )
+    if not any(part.count for part in parts):
+        return  # files of their own
+    wanted = [Shard(number, parts[0].count) for number in range(1, parts[0].count + 1)]
+    for path, part, expected in zip_longest(shards, parts, wanted):
+        if part != expected:
+            what = f"shard {expected.number} of {expected.count}" if expected else "no more shards"
+            of_path = f"{path}, shard {part.number} of {part.count}" if part and part.count else path or "none"
+            raise UsageError(f"expected all shards of one run in their order, here {what}, found {of_path}")
 
 
 def merge_shard(

@@ -157,6 +157,43 @@ def test_shards_of_other_runs(capfd: pytest.CaptureFixture[str]) -> None:
     assert found == f"all.bam, record 1: {expected}"
 
 
+@pytest.fixture
+def parts() -> None:
+    """1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is none."""
+    assert main(["split", "all_1.fq", "all_2.fq", "-o", "table", "-q"]) == 0
+    for shard, path in (("1/3", "1"), ("2/3", "2"), ("3/3", "3"), ("2/2", "2of2")):
+        part = ["--split", "table", "--shard", shard, "--learnt", "learnt.json", "-o", f"{path}.bam", "-q"]
+        fixed = ["-x", "ref.fa", "--device", "cpu", "--sort", "--for-merge", *part]
+        assert main(["search", "all_1.fq", "all_2.fq", *fixed]) == 0
+    search("0", "--for-merge")
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize(
+    ("shards", "wanted", "found"),
+    [
+        (["1", "2"], "shard 3 of 3", "none"),
+        (["2", "3"], "shard 1 of 3", "2.bam, shard 2 of 3"),
+        (["1", "3", "2"], "shard 2 of 3", "3.bam, shard 3 of 3"),
+        (["1", "2of2"], "shard 2 of 3", "2of2.bam, shard 2 of 2"),
+        (["1", "2", "3", "0"], "no more shards", "0.bam"),
+        (["1", "0", "3"], "shard 2 of 3", "0.bam"),
+        (["0", "1"], "no more shards", "0.bam"),
+    ],
+)
+def test_shards_that_are_not_all(capfd: pytest.CaptureFixture[str], shards: list[str], wanted: str, found: str) -> None:
+    paths = [f"{name}.bam" for name in shards]
+    message = f"expected all shards of one run in their order, here {wanted}, found {found}"
+    assert failure(capfd, "merge", *paths, "-o", "out.bam", "--device", "cpu", code=2) == message
+    assert not Path("out.bam").exists()
+
+
+@pytest.mark.usefixtures("parts")
+def test_all_shards() -> None:
+    search("all", "--markdup")
+    assert records_merged([f"{number}.bam" for number in (1, 2, 3)]) == records("all.bam")
+
+
 def test_broken_fragments(capfd: pytest.CaptureFixture[str]) -> None:
     search("0", "--for-merge")
     data = Path("0.bam.fragments").read_bytes()

@@ -85,7 +85,7 @@ def run(
         return
     rules, backends = options.duplicates.rules(), options.resources.open_backends()
     backend = backends[0]  # that of what is sorted, compressed or counted on a device
-    kept = KeptFragments(rules, backend) if options.duplicates.for_merge else None
+    kept = KeptFragments(rules, backend, shard=options.shards.shard) if options.duplicates.for_merge else None
     duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else kept
     survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
     if options.exact.is_exact:
