@@ -45,8 +45,14 @@ class CudaDriver:
         self._call(self._wait, self._cuda.get_current_stream().ptr)
 
     def send(self, target: int, source: int, nbytes: int) -> None:
-        """Copy from the host; memory that is not page-locked may change on return."""
-        self._call(self._send, target, source, nbytes, self._cuda.get_current_stream().ptr)
+        """Copy from the host; memory that is not page-locked may change on return.
+
+        On the stream that all threads have it waits, since their own ones do not wait for that.
+        """
+        stream = self._cuda.get_current_stream().ptr
+        self._call(self._send, target, source, nbytes, stream)
+        if not stream:
+            self.wait()
 
     def fetch(self, target: int, source: int, nbytes: int) -> None:
         """Copy to the host; in memory that is not page-locked the bytes are there on return."""

@@ -34,6 +34,7 @@ def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     array = held[begin : begin + size]
     start, nbytes = array.ctypes.data, -(-max(size, 1) // _LARGE) * _LARGE
     _madvise(start, nbytes, mmap.MADV_HUGEPAGE)
+    _madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy, which no GPU knows
     with ThreadPoolExecutor(_THREADS, "readmap-pages") as pool:
         for at in range(0, nbytes, _PART_BYTES):
             pool.submit(_madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)

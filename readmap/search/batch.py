@@ -20,7 +20,7 @@ WINDOW = row_dtype("search/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
 
 #: What is counted on the device: of the work, and the reads that look-ups leave.
-TOTALS = ("left", "settled_beside", "windows", "rescued")
+TOTALS = ("left", "windows", "rescued")
 
 _COPY = Kernel("search/windows", "copy_windows")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_MARK, add_marked, list_marked
+from readmap.backend.marks import ANY_MARK, count_marked, list_marked
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.diagonals import Diagonals
@@ -57,4 +57,6 @@ def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
     settled = backend.empty(len(sought), np.uint8)
     batch.launch(_CONFIRM, len(sought), context, inserts=inserts, table=table, selected=sought, settled=settled)
     batch.work.beside += len(sought)
-    add_marked(settled, ANY_MARK, batch.total("settled_beside"), backend)
+    # Asked for at once: the pieces are let go now, and their memory is the searching thread's, which does not wait for
+    # what this one launches.
+    batch.work.settled_beside += count_marked(settled, ANY_MARK, backend)
