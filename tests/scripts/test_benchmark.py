@@ -496,6 +496,21 @@ def test_several_gpus_are_timed_beside_one(script: Any, tmp_path: Path, monkeypa
     assert sum(int(record[1]) & 2 > 0 for record in records) > 1800
 
 
+def test_a_cluster_is_timed_beside_a_search(script: Any, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    sets = ["--reference", *map(str, write_pairs(tmp_path)), "--runs", "1", "-t", "1"]
+    sets.insert(2, "--reads")
+    assert script.main(["dask", *sets, "--work", str(tmp_path), "--json", str(tmp_path / "figures.json")]) in (0, 1)
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert [row["output"] for row in report["commands"]] == ["BAM", "SAM", "sorted, duplicates marked"]
+    for row in report["commands"]:
+        for tasks in (2, 20):
+            assert row[f"times_{tasks}_tasks"] == pytest.approx(
+                row[f"seconds_{tasks}_tasks"] / row["seconds"], rel=0.01
+            )
+    assert [row["bar"] for row in report["bars"]] == 3 * [1.1, 1.05]
+
+
 @pytest.fixture
 def report() -> dict[str, Any]:
     """What a run of `exact` on a GPU may tell."""
