@@ -109,7 +109,7 @@ class CudaBackend(Backend):
         held, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
         if source.nbytes > LEAST_BYTES:
             self._staging.send(source, held)
-        elif source.nbytes:
+        else:
             self._driver.send(held.data.ptr, address(source), source.nbytes)
         return held
 
@@ -144,7 +144,7 @@ class CudaBackend(Backend):
         held = np.empty(array.shape, array.dtype)
         if array.nbytes > LEAST_BYTES:
             self._staging.receive(held, array)
-        elif array.nbytes:
+        else:
             self._driver.fetch(address(held), array.data.ptr, array.nbytes)
         return held
 
@@ -208,10 +208,14 @@ def _link(device: int, other: int) -> None:
             runtime.deviceEnablePeerAccess(other)
 
 
+_loading = threading.Lock()
+
+
 @functools.cache
 def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> Any:
     module = _module(device, kernel.module, variant(kernel.module, types), architecture)
-    return module.get_function(kernel.name).kernel
+    with _loading:  # of two modules that were loaded at once CuPy would let one go, whatever it has launched
+        return module.get_function(kernel.name).kernel
 
 
 @functools.cache

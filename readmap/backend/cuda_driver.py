@@ -50,13 +50,15 @@ class CudaDriver:
         On the stream that all threads have it waits, since their own ones do not wait for that.
         """
         stream = self._cuda.get_current_stream().ptr
-        self._call(self._send, target, source, nbytes, stream)
+        if nbytes:
+            self._call(self._send, target, source, nbytes, stream)
         if not stream:
             self.wait()
 
     def fetch(self, target: int, source: int, nbytes: int) -> None:
         """Copy to the host; in memory that is not page-locked the bytes are there on return."""
-        self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
+        if nbytes:
+            self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def _call(self, function: Any, *arguments: Any) -> None:
         status = function(*arguments)
