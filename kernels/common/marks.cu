@@ -3,15 +3,21 @@
 
 const i64 BLOCK = 1024;
 
-// An item is a block of bytes; marked are those that have a bit of the mask.
+// How many of a block are marked: those that have a bit of the mask.
+HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
+    i64 last = minimum((block + 1) * BLOCK, size);
+    i32 count = 0;
+    for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+        i64 i = first + group_lane();
+        count += count_ones(group_ballot(i < last && (marks[i] & mask)));
+    }
+    return count;
+}
+
+// An item is a block of bytes.
 KERNEL void count_marked(i64 begin, i64 end, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
     FOR_EACH_GROUP(block, begin, end) {
-        i64 last = minimum((block + 1) * BLOCK, size);
-        i32 count = 0;
-        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
-            i64 i = first + group_lane();
-            count += count_ones(group_ballot(i < last && (marks[i] & mask)));
-        }
+        i32 count = marked_in(block, marks, size, mask);
         if (group_lane() == 0) counts[block] = count;
     }
 }
@@ -19,12 +25,7 @@ KERNEL void count_marked(i64 begin, i64 end, const u8* marks OF(size), i64* coun
 // The same, added up.
 KERNEL void add_marked(i64 begin, i64 end, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
     FOR_EACH_GROUP(block, begin, end) {
-        i64 last = minimum((block + 1) * BLOCK, size);
-        i32 count = 0;
-        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
-            i64 i = first + group_lane();
-            count += count_ones(group_ballot(i < last && (marks[i] & mask)));
-        }
+        i32 count = marked_in(block, marks, size, mask);
         if (group_lane() == 0) atomic_add(total, (u64)count);
     }
 }

@@ -166,12 +166,12 @@ _opening = threading.Lock()
 
 
 class _Threads:
-    """The host's threads of kernels/common/threads.cu, which ctypes calls without the interpreter's lock."""
+    """The host's threads of kernels/common/threads.cu: ctypes keeps the interpreter's lock but where that waits."""
 
     def __init__(self, count: int) -> None:
         """count: beside those that launch."""
-        library = _library("common/threads", ())
-        noting = ctypes.PyDLL(library._name)  # what does not wait keeps the interpreter's lock
+        path = str(compiler.library("common/threads", ()))
+        library, noting = ctypes.CDLL(path), ctypes.PyDLL(path)
         library.open_threads.restype = ctypes.c_void_p
         handle = library.open_threads(ctypes.c_int64(count))
         if not handle:

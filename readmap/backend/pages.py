@@ -27,7 +27,7 @@ _madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """New memory, uint8 [size]; runtime: CuPy's, of CUDA. The driver alone takes six times as long to make some."""
+    """New memory, uint8 [size]; runtime: CuPy's, of CUDA. The driver alone takes three times as long to make some."""
     pages = mmap.mmap(-1, -(-max(size, 1) // _LARGE) * _LARGE + _LARGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     held = np.frombuffer(pages, np.uint8)
     begin = -held.ctypes.data % _LARGE

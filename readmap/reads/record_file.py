@@ -34,7 +34,7 @@ class RecordFile:
         lines_a_record: int,
         pool: BufferPool,
         is_normalised: bool,
-        threads: int = 1,
+        threads: int,
     ) -> None:
         """start: the first bytes of the source, already read. is_normalised: whether no record has other lines.
         threads: that find its records.

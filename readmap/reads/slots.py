@@ -16,8 +16,8 @@ _BEGIN, _LAY = Kernel("reads/slots", "begin_order", grouped=True), Kernel("reads
 _TELL = Kernel("reads/slots", "tell_steps")
 _BLOCK = constant("reads/slots.cu", "BLOCK")
 
-#: Of a word.
-BASES = 32
+#: Of a word of packed bases.
+WORD_BASES = 32
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
         return Slots(order, slot_of, by_slot, _steps(marks, by_slot, backend), block_offsets, words)
     # Of one length, as most reads are, the host knows the rest.
     steps = Steps(np.zeros(1, np.int32), np.full(1, first, np.int32), count)
-    words = (len(sizes) - 1) * (planes * (-(-first // BASES) + pads) << backend.lane_bits)
+    words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.lane_bits)
     return Slots(order, slot_of, by_slot, steps, backend.prefix_sums(sizes), words)
 
 

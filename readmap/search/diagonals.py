@@ -9,6 +9,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.sorting import order_by
+from readmap.reads.slots import WORD_BASES
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.parameters import SPLIT
@@ -18,9 +19,6 @@ from readmap.search.seeds import Seeds
 KEPT = constant("search/diagonals.cuh", "KEPT")
 DIAGONAL = row_dtype("search/diagonals.cuh", "Diagonal")
 DIAGONAL_WORDS = DIAGONAL.itemsize // 8
-
-#: Of a word of the reference.
-WORD_BASES = 32
 
 _FIND = Kernel("search/diagonals", "find_diagonals", grouped=True)
 
