@@ -37,8 +37,8 @@ class MarkingOptions:
     quality: QualityOptions
     sort_memory: str | None = size(
         "--sort-memory",
-        "Memory to sort in, as 8G or 500M (default: a quarter of what is available); more goes to $TMPDIR, else "
-        "beside the output.",
+        "Memory to sort in, as 8G or 500M (default: a quarter of what is available, and of a GPU what it has left); "
+        "more goes to $TMPDIR, else beside the output.",
     )
     resources: Resources
     report: ReportOptions
