@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
@@ -72,8 +73,45 @@ class ByteSink(abc.ABC):
         self.abort()
 
 
+class _Use:
+    """The use of what threads share until it is closed: at once, or by the last of them that is still in it.
+
+    A file that another thread closed under a write would let go its number, and the write would go into whatever file
+    gets that next.
+    """
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+        self._lock = threading.Lock()
+        self._users = 1  # whoever is to close it
+        self._is_open = True
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._is_open:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def end(self) -> None:
+        """Let nobody in any more. Raises what closing does."""
+        with self._lock:
+            was_open, self._is_open = self._is_open, False
+        if was_open:
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            is_last = not self._users
+        if is_last:
+            self._close()
+
+
 class Output(ByteSink):
-    """An open file or stream.
+    """An open file or stream; a thread may abort it while another writes.
 
     name: what messages call it: the path, or "standard output".
     """
@@ -85,6 +123,7 @@ class Output(ByteSink):
         self._move = move
         has_pages = move and threads >= LEAST_THREADS and is_memory_disk(descriptor)
         self._pages = SharedPages(descriptor, threads) if has_pages else None
+        self._use = _Use(self._close)
         # What is not locked any more, another run takes for abandoned.
         self._lock = os.dup(descriptor) if move else -1
 
@@ -96,13 +135,14 @@ class Output(ByteSink):
         view = data.data if isinstance(data, np.ndarray) else memoryview(data)
         written = 0
         try:
-            if self._pages and len(view) >= LEAST_BYTES:
-                self._pages.write(view)
-                return
-            # One thread: Linux lets only one write to a file at a time, so that several, with pwrite, were no faster
-            # (tmpfs 4.3 GB/s, ext4 6 GB/s, with 1 to 16 threads).
-            while written < len(view):
-                written += os.write(self._descriptor, view[written:])
+            with self._use:
+                if self._pages and len(view) >= LEAST_BYTES:
+                    self._pages.write(view)
+                    return
+                # One thread: Linux lets only one write to a file at a time, so that several, with pwrite, were no
+                # faster (tmpfs 4.3 GB/s, ext4 6 GB/s, with 1 to 16 threads).
+                while written < len(view):
+                    written += os.write(self._descriptor, view[written:])
         except OSError as error:
             raise named(error, self.name) from None
 
@@ -113,7 +153,7 @@ class Output(ByteSink):
     def finish(self) -> None:
         """Closes the output. Raises OSError that names it; then it is still to be aborted."""
         try:
-            self._close()
+            self._use.end()
         except OSError as error:
             raise named(error, self.name) from None
 
@@ -143,7 +183,7 @@ class Output(ByteSink):
 
     def _abort(self) -> None:
         with contextlib.suppress(OSError):
-            self._close()
+            self._use.end()
         if self._move:
             with contextlib.suppress(OSError):
                 os.unlink(self._move[0])
@@ -156,9 +196,7 @@ class Output(ByteSink):
     def _close(self) -> None:
         if self._pages:
             self._pages.close()
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
+        os.close(self._descriptor)
 
 
 def format_by_ending(path: str | None, endings: Mapping[str, Format]) -> Format | None:

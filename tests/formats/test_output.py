@@ -66,6 +66,35 @@ def test_it_ends_once(tmp_path: pathlib.Path) -> None:
         output.write(b"late")
 
 
+def test_a_late_write_does_not_get_into_another_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that another thread was about to make when the output was aborted, and the next file took its number."""
+    aborted, is_about_to_write, may_write = open_output(str(tmp_path / "aborted")), threading.Event(), threading.Event()
+    write = os.write
+
+    def slowly(descriptor: int, data: memoryview) -> int:
+        is_about_to_write.set()
+        assert may_write.wait(20)
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", slowly)
+        thread = threading.Thread(target=aborted.write, args=(b"late",))
+        thread.start()
+        assert is_about_to_write.wait(20)
+        before = len(os.listdir("/proc/self/fd"))
+        aborted.abort()
+        with open_output(str(tmp_path / "other")) as other:
+            may_write.set()
+            thread.join(20)
+            other.write(b"other")
+            other.commit()
+    assert (tmp_path / "other").read_bytes() == b"other"
+    assert names(tmp_path) == ["other"]
+    assert len(os.listdir("/proc/self/fd")) == before - 2  # the file and its lock
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        aborted.write(b"later")
+
+
 @pytest.mark.parametrize("full", [None, 0, 1])
 def test_several_appear_together_or_none(tmp_path: pathlib.Path, full: int | None) -> None:
     """What is held back, as blocks are, is written before any of them has its name."""
