@@ -30,16 +30,17 @@ KERNEL void add_marked(i64 begin, i64 end, const u8* marks OF(size), u64* total 
     }
 }
 
-// ends: the inclusive prefix sum of counts. The first byte has the number `number`.
-KERNEL void list_marked(i64 begin, i64 end, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(some),
-                        i64 size, i32 mask, i32 number) {
+// ends: the inclusive prefix sum of counts. The first byte has the number `number`. More than `most` are not listed.
+KERNEL void list_marked(i64 begin, i64 end, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
+                        i64 size, i64 most, i32 mask, i32 number) {
     FOR_EACH_GROUP(block, begin, end) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
             i64 i = first + group_lane();
             bool is_marked = i < last && (marks[i] & mask);
             u32 all = group_ballot(is_marked);
-            if (is_marked) marked[next + count_ones(all & lanes_below())] = number + (i32)i;
+            i64 place = next + count_ones(all & lanes_below());
+            if (is_marked && place < most) marked[place] = number + (i32)i;
             next += count_ones(all);
         }
     }

@@ -1,7 +1,8 @@
 // Everything that NVRTC and the host's C++ compiler disagree on. Another file asks which of the two reads it only where
 // threads of the GPU do together what one of the CPU does alone, or with vectors.
 //
-// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end). On the GPU a
+// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end), of which it
+// asks nothing else: how many there are, the GPU may know alone. On the GPU a
 // thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
 // item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here; and
 // FOR_EACH_BLOCK to BLOCK_WIDTH of them: several groups there, and one thread here. Where an item waits for memory more
@@ -33,13 +34,16 @@ typedef unsigned long long u64;
 #define RESIDENT(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
 #define SELDOM __device__ __noinline__
-#define FOR_EACH(item, begin, end)                                                      \
-    for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x; item < (end); \
-         item += (i64)gridDim.x * blockDim.x)
+// What `end` stands for: where it is negative, the address of the number that it is, which the host did not know.
+__device__ __forceinline__ i64 items_told(i64 end) { return end < 0 ? *(const i64*)-end : end; }
+#define FOR_EACH(item, begin, end)                                                                      \
+    for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x, item##_end = items_told(end); \
+         item < item##_end; item += (i64)gridDim.x * blockDim.x)
 #define GROUP_WIDTH 32
-#define FOR_EACH_GROUP(item, begin, end)                                                                \
-    for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH; item < (end); \
-         item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
+#define FOR_EACH_GROUP(item, begin, end)                                                  \
+    for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH, \
+             item##_end = items_told(end);                                                \
+         item < item##_end; item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
 #define BUNCH 1
 #define FOR_EACH_BUNCH(first, size, begin, end) \
     FOR_EACH(first, begin, end)                 \
@@ -83,7 +87,8 @@ HOST_DEVICE void group_sync() { __syncwarp(); }
     type* name = name##_of_block[threadIdx.x / GROUP_WIDTH]
 
 #define BLOCK_WIDTH 128
-#define FOR_EACH_BLOCK(item, begin, end) for (i64 item = (begin) + blockIdx.x; item < (end); item += gridDim.x)
+#define FOR_EACH_BLOCK(item, begin, end) \
+    for (i64 item = (begin) + blockIdx.x, item##_end = items_told(end); item < item##_end; item += gridDim.x)
 #define BLOCK_ARRAY(type, name, count) __shared__ type name[count]
 HOST_DEVICE i32 block_thread() { return threadIdx.x; }
 HOST_DEVICE void block_sync() { __syncthreads(); }

@@ -20,32 +20,32 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands,
     }
 }
 
-// An item is Lane::width tasks; a task is the row of a window, task_slots its read.
+// Lane::width tasks, of which the last ones may be none; a task is the row of a window, task_slots its read.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
                                                               const i64* tasks, const i32* task_slots, Window* windows,
-                                                              i64 item, i64 task_count, const Scoring& scoring) {
+                                                              const Scoring& scoring) {
     Band bands[Lane::width];
     i32 results[Lane::width];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
-        i64 number = minimum(item * Lane::width + lane, task_count - 1);
-        bands[lane] = band_of(reference, queries, task_slots[number], windows[tasks[number]]);
+        i32 other = tasks[lane] == NO_TASK ? 0 : lane;
+        bands[lane] = band_of(reference, queries, task_slots[other], windows[tasks[other]]);
     }
     score_bands<Lane, WIDTH>(bands, scoring, results);
     if (TOGETHER<Lane, WIDTH> && group_lane() != 0) return;
-    for (i32 lane = 0; lane < Lane::width && item * Lane::width + lane < task_count; ++lane) {
-        Window& window = windows[tasks[item * Lane::width + lane]];
+    for (i32 lane = 0; lane < Lane::width && tasks[lane] != NO_TASK; ++lane) {
+        Window& window = windows[tasks[lane]];
         window.score = maximum(window.score, results[lane]);
         window.band = -window.band;
     }
 }
 
-// Tasks of different bands do not meet in a launch.
-#define SCORE_WINDOWS(name, Lane, WIDTH, FOR_EACH_ONE)                                                                \
-    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                       \
-                     const i64* tasks OF(task_count), const i32* task_slots OF(task_count), Window* windows OF(some), \
-                     i64 task_count) {                                                                                \
-        FOR_EACH_ONE(item, begin, end)                                                                                \
-        score_tasks<Lane, WIDTH>(reference, queries, tasks, task_slots, windows, item, task_count, scoring);          \
+// An item is Lane::width tasks. Those of different bands do not meet in a launch.
+#define SCORE_WINDOWS(name, Lane, WIDTH, FOR_EACH_ONE)                                                            \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                   \
+                     const i64* tasks OF(tasks), const i32* task_slots OF(tasks), Window* windows OF(some)) {     \
+        FOR_EACH_ONE(item, begin, end)                                                                            \
+        score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
+                                 windows, scoring);                                                               \
     }
 
 SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, FOR_EACH)

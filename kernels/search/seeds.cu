@@ -5,13 +5,13 @@
 #include "common/item_record.cuh"
 #include "search/seeds.cuh"
 
-// counts[item]: the seeds of the read selected[item - 1], none of the first item, so that their prefix sums are where each
-// read's seeds begin. A read that is shorter than a seed has none.
+// counts[item + 1]: the seeds of the read selected[item], so that their prefix sums are where each read's seeds begin. A read
+// that is shorter than a seed has none.
 KERNEL void count_seeds(i64 begin, i64 end, Queries queries, const i32* selected OF(selected),
                         i64* counts OF(selected + 1), i32 seed_bases, i32 stride) {
     FOR_EACH(item, begin, end) {
-        i32 more = item ? queries.lengths[selected[item - 1]] - seed_bases : -1;
-        counts[item] = more < 0 ? 0 : 2 * (more / stride + 1);
+        i32 more = queries.lengths[selected[item]] - seed_bases;
+        counts[item + 1] = more < 0 ? 0 : 2 * (more / stride + 1);
     }
 }
 

@@ -150,20 +150,44 @@ KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* sele
     }
 }
 
+// For how many tasks of each kind there is room: those of a kind lie behind the room of the one before.
+struct TaskRooms {
+    i64 narrow, middle, wide, widest;
+
+    HOST_DEVICE i64 of(i32 kind) const {
+        return kind == NARROW_BAND ? narrow : kind == MIDDLE_BAND ? middle : kind == WIDE_BAND ? wide : widest;
+    }
+};
+
+// How many of the tasks that are counted in `ends`, the inclusive prefix sum of rows of so many counts, are of kinds before
+// that of a row.
+HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
+
+// An item is a kind. told: how many items of `lanes` tasks there are, none without room for all; needed: how many tasks.
+KERNEL void tell_tasks(i64 begin, i64 end, const i64* ends OF(BAND_KINDS* count), i64* told OF(items),
+                       i64* needed OF(items), TaskRooms rooms, i64 count, i32 lanes) {
+    FOR_EACH(row, begin, end) {
+        i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
+        needed[row] = tasks;
+        told[row] = tasks <= rooms.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
+    }
+}
+
 // ends: the inclusive prefix sum of counts. A task is the row of a window, task_slots its read.
 KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),
-                       const i64* ends OF(BAND_KINDS* count), i64* tasks OF(tasks), i32* task_slots OF(tasks),
-                       i64 count, i32 without) {
+                       const i64* ends OF(BAND_KINDS* count), TaskRooms rooms, i64* tasks OF(tasks),
+                       i32* task_slots OF(tasks), i64 count, i32 without) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item], next[BAND_KINDS];
-        for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
-            i64 cell = kind * count + item;
-            next[kind] = cell ? ends[cell - 1] : 0;
+        i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;
+        for (i32 row = 0; row < BAND_KINDS; ++row) {
+            i64 cell = row * count + item;
+            next[row] = first + (cell ? ends[cell - 1] : 0) - tasks_before(ends, count, row);
+            last[row] = first += rooms.of(row + 1);
         }
         for (i32 i = 0; i < windows.counts[slot]; ++i) {
-            i32 band = windows.of(slot)[i].band;
-            if (band >= 0 || band == -without) continue;
-            i64 task = next[-band - 1]++;
+            i32 band = windows.of(slot)[i].band, row = -band - 1;
+            if (band >= 0 || band == -without || next[row] >= last[row]) continue;
+            i64 task = next[row]++;
             tasks[task] = slot * WINDOWS + i;
             task_slots[task] = (i32)slot;
         }

@@ -65,6 +65,9 @@ HOST_DEVICE bool beside(const Window& a, const Window& b) {
     return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
 }
 
+// Of tasks, behind the last one of a kind: so many lanes have nothing to align.
+const i64 NO_TASK = -1;
+
 // A stretch of a read, in orientation 0, so that windows of both orientations compare.
 struct Span {
     i32 begin, end;

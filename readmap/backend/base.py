@@ -17,6 +17,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.compilation.signatures import Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
+from readmap.backend.sizes import Count, most_of
 from readmap.errors import BackendError
 
 #: A NumPy array on the CPU, a CuPy array on the GPU.
@@ -58,6 +59,7 @@ class Backend(abc.ABC):
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
         few: elements up to which NumPy is quicker than a launch; -1 where not even empty arrays are the host's.
+        tells_at_once: whether the host reads what a kernel counted without waiting for it.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
             kernels/common/lanes.cuh.
@@ -78,6 +80,7 @@ class Backend(abc.ABC):
     name: str
     xp: ModuleType
     few: int
+    tells_at_once: bool
     lanes: int
     narrow_lanes: int
     wide_lanes: int
@@ -156,8 +159,8 @@ class Backend(abc.ABC):
         """Give back what freed arrays still keep."""
 
     @abc.abstractmethod
-    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
-        """Launch the variant of a kernel that `types` names, with checked arguments."""
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
+        """Launch the variant of a kernel that `types` names, with checked arguments, over items that there may be."""
 
     @abc.abstractmethod
     def synchronize(self) -> None:
@@ -221,14 +224,15 @@ class Backend(abc.ABC):
         """The copy, byte for byte."""
         target[...] = source
 
-    def launch(self, kernel: Kernel, items: int, /, **arguments: Any) -> None:
-        """Run a kernel over `items` items, with arguments named as its parameters are.
+    def launch(self, kernel: Kernel, items: Count, /, **arguments: Any) -> None:
+        """Run a kernel over `items` items, with arguments named as its parameters are, for as many as there may be.
 
         Raises TypeError for an argument that is not as declared: another dtype, extent or row width, an array that is
         not contiguous or lies elsewhere, an integer out of range, a name too many or too few.
         """
-        types, bound = kernel.signature.bind(arguments, items, self.xp.ndarray)
-        if items > 0:
+        most = most_of(items)
+        types, bound = kernel.signature.bind(arguments, most, self.xp.ndarray)
+        if most > 0:
             self.run(kernel, types, items, bound)
 
     def prefix_sums(self, counts: Array) -> Array:
@@ -247,7 +251,11 @@ class Backend(abc.ABC):
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""
         ends = self.prefix_sums(counts)
-        return ends, int(self.to_host(ends[-1:])[0]) if len(counts) else 0
+        return ends, self.total(ends)
+
+    def total(self, ends: Array) -> int:
+        """The last of some prefix sums, 0 where there is none."""
+        return int(self.to_host(ends[-1:])[0]) if len(ends) else 0
 
     def row_ends(self, counts: Array, rows: int) -> tuple[Array, list[int]]:
         """The inclusive prefix sum of int64 counts, at least one a row, and what it is at the end of each row."""

@@ -20,6 +20,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Types, by_address, variant
 from readmap.backend.machine import available_processors
+from readmap.backend.sizes import Bounded, Count
 from readmap.errors import BackendError
 
 #: Items of a thread's first call, but one of a grouped kernel, which may take long.
@@ -44,6 +45,7 @@ class CpuBackend(Backend):
     name = "cpu"
     xp = np
     few = 4096
+    tells_at_once = True
     lanes = 1
     narrow_lanes = 16
     wide_lanes = 8
@@ -140,7 +142,11 @@ class CpuBackend(Backend):
     def synchronize(self) -> None:
         pass
 
-    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
+        if isinstance(count, Bounded):
+            count = int(count.told[0])
+            if not count:
+                return
         function, threads = _function(kernel, types), self._threads
         given = by_address(arguments)
         first = 1 if kernel.grouped or kernel.by_block else SLICE

@@ -21,6 +21,7 @@ from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
 from readmap.backend.pages import page_locked
+from readmap.backend.sizes import Bounded, Count, most_of
 from readmap.backend.staging import LEAST_BYTES, Staging
 
 #: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
@@ -33,6 +34,7 @@ class CudaBackend(Backend):
     """One GPU; a thread that launches has a stream of its own where it asks for one."""
 
     few = -1
+    tells_at_once = False
     compiling_seconds = 1.0  # NVRTC does one at a time
     lanes = 32
     narrow_lanes = 2
@@ -189,12 +191,13 @@ class CudaBackend(Backend):
     def synchronize(self) -> None:
         self._driver.wait()
 
-    def run(self, kernel: Kernel, types: Types, count: int, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
         block_items = 1 if kernel.by_block else BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
-        given = by_address((np.int64(0), np.int64(count), *arguments))
-        self._driver.launch(function.ptr, min(-(-count // block_items), most), BLOCK, given.addresses)
+        end = -address(count.told) if isinstance(count, Bounded) else count  # see items_told() of common/portable.cuh
+        given = by_address((np.int64(0), np.int64(end), *arguments))
+        self._driver.launch(function.ptr, min(-(-most_of(count) // block_items), most), BLOCK, given.addresses)
 
 
 @functools.cache

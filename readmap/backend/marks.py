@@ -36,16 +36,21 @@ def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> A
     """The numbers, int32 in order, of the uint8 marks that have a bit of the mask; number: that of the first one."""
     if len(marks) <= backend.few:
         return (np.flatnonzero(marks & mask) + number).astype(np.int32)
-    ends, total = _ends(marks, mask, backend)
-    size, blocks = len(marks), len(ends)
-    marked = backend.empty(total, np.int32)
-    backend.launch(_LIST, blocks, marks=marks, ends=ends, marked=marked, size=size, mask=mask, number=number)
+    ends = marked_ends(marks, mask, backend)
+    marked = backend.empty(backend.total(ends), np.int32)
+    list_ahead(marks, mask, ends, marked, backend, number)
     return marked
 
 
-def _ends(marks: Array, mask: int, backend: Backend) -> tuple[Array, int]:
-    """How many of each block and those before it are marked, and how many of all."""
+def marked_ends(marks: Array, mask: int, backend: Backend) -> Array:
+    """How many of each block of the marks, and of those before it, have a bit of the mask, int64 [blocks]."""
     size = len(marks)
     counts = backend.empty(-(-size // _BLOCK), np.int64)
     backend.launch(_COUNT, len(counts), marks=marks, counts=counts, size=size, mask=mask)
-    return backend.ends(counts)
+    return backend.prefix_sums(counts)
+
+
+def list_ahead(marks: Array, mask: int, ends: Array, marked: Array, backend: Backend, number: int = 0) -> None:
+    """List the marks in an array, int32, as far as it goes; ends: marked_ends."""
+    given = {"marks": marks, "ends": ends, "marked": marked, "size": len(marks), "most": len(marked)}
+    backend.launch(_LIST, len(ends), **given, mask=mask, number=number)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.backend.sizes import Count
 from readmap.reads.parsing import Reads, absent_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.search.context import Context
 from readmap.search.counters import Counters, Work
+from readmap.search.ledger import Ledger
 from readmap.search.parameters import UNSEARCHED
 
 WINDOWS = constant("search/windows.cuh", "WINDOWS")
 WINDOW = row_dtype("search/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
-
-#: What is counted on the device: of the work, and the reads that look-ups leave.
-TOTALS = ("left", "windows", "rescued")
 
 _COPY = Kernel("search/windows", "copy_windows")
 
@@ -116,8 +115,8 @@ class PlacementTable:
 class Batch:
     """Reads with the windows and placements that stages fill in place.
 
-    pieces: the look-ups, until nothing asks for them any more.
-    totals: uint64 [TOTALS] on the device, counts that `take_totals` adds to the work.
+    pieces: the look-ups, until the device has told what it counted: by then nothing asks for them any more.
+    ledger: what is counted on the device, which `settle` adds to the work.
     It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
     """
 
@@ -127,10 +126,10 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: Work
-    totals: Array
+    ledger: Ledger
     pieces: PieceTable | None = None
 
-    def launch(self, kernel: Kernel, items: int, context: Context, **arguments: Any) -> None:
+    def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
         """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.
 
         arguments: the others.
@@ -155,20 +154,19 @@ class Batch:
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
-        totals = backend.full(len(TOTALS), 0, np.uint64)
-        return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), totals)
+        ledger = Ledger(count, backend, context.rates)
+        return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), ledger)
 
-    def total(self, name: str) -> Array:
-        """One of the totals, uint64 [1]."""
-        place = TOTALS.index(name)
-        return self.totals[place : place + 1]
+    def settle(self, *ends: Array) -> list[int]:
+        """Add what has been counted to the work, and let go of the look-ups: the totals of some prefix sums.
 
-    def take_totals(self, backend: Backend) -> None:
-        """Add what has been counted on the device to the work; from now on it is counted anew."""
-        counted = dict(zip(TOTALS, backend.to_host(self.totals).tolist(), strict=True))
-        self.totals = backend.full(len(TOTALS), 0, np.uint64)
-        self.work.settled -= counted.pop("left")
-        self.work.add(Work(**counted))
+        Raises Overflow where a stage had no room for all that it found.
+        """
+        counted, totals = self.ledger.settle(*ends)
+        self.pieces = None
+        self.work.settled -= counted["left"]
+        self.work.add(Work(**{one.name: counted[one.name] for one in fields(Work)}))
+        return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:
         """The same of the records [first, last) alone."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_MARK, count_marked, list_marked
+from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.diagonals import Diagonals
@@ -38,25 +38,23 @@ def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
     """Give windows to the reads that lie beside settled mates, so that any other choice for the pair is negligible.
 
     The other reads are to be searched by seeds; of those that have no settled mate, only where `searched` does not say
-    that they have been. The pieces are let go.
+    that they have been.
     """
     backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
-    batch.pieces = None
     context = replace(context, sample=Sample(LEAST_BASES))  # whatever the sample proves to be
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
-    sought, guides = list_marked(roles, _SOUGHT, backend), list_marked(roles, _GUIDE, backend)
-    if not len(sought):
+    sought = batch.ledger.list_marked("beside", roles, _SOUGHT)
+    guides = batch.ledger.list_marked("guides", roles, _GUIDE, beside=sought)
+    if not sought.count:
         return
     choose_windows(guides, batch, context)
-    diagonals = Diagonals.empty(len(sought), backend)
-    batch.launch(_LOOK, len(sought), context, inserts=inserts, selected=sought, found=diagonals)
+    diagonals = Diagonals.empty(len(sought.numbers), backend)
+    selected = {"inserts": inserts, "selected": sought.numbers}
+    batch.launch(_LOOK, sought.count, context, **selected, found=diagonals)
     join_diagonals(sought, diagonals, batch, context)
     score_windows(sought, batch, context)
     choose_windows(sought, batch, context)
-    settled = backend.empty(len(sought), np.uint8)
-    batch.launch(_CONFIRM, len(sought), context, inserts=inserts, table=table, selected=sought, settled=settled)
-    batch.work.beside += len(sought)
-    # Asked for at once: the pieces are let go now, and their memory is the searching thread's, which does not wait for
-    # what this one launches.
-    batch.work.settled_beside += count_marked(settled, ANY_MARK, backend)
+    settled = backend.full(len(sought.numbers), 0, np.uint8)
+    batch.launch(_CONFIRM, sought.count, context, **selected, table=table, settled=settled)
+    add_marked(settled, ANY_MARK, batch.ledger.total("settled_beside"), backend)

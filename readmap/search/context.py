@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from readmap.backend import Backend
 from readmap.index.device import DeviceIndex
 from readmap.search.inserts import InsertSize
+from readmap.search.ledger import Rates
 from readmap.search.parameters import BASES_PER_VARIANT, Pairing, Reporting, Scoring
 
 
@@ -25,7 +26,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Context:
-    """The index on the backend's device, what a user set, and what is known of the sample."""
+    """The index on the backend's device, what a user set, and what is known of the sample.
+
+    rates: what batches needed; None where the host hears of all sizes at once.
+    """
 
     index: DeviceIndex
     backend: Backend
@@ -33,3 +37,4 @@ class Context:
     pairing: Pairing = field(default_factory=Pairing)
     reporting: Reporting = field(default_factory=Reporting)
     sample: Sample = field(default_factory=Sample)
+    rates: Rates | None = None

@@ -11,6 +11,9 @@ from readmap.search.parameters import CROWDED, DISTANT, SHADED, SPLIT, UNSEARCHE
 
 MAPQS = 61  # 0 to 60
 
+#: What the reads of a pass are counted by, after why it takes them.
+TAKEN = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SHADED: "shaded", SPLIT: "split"}
+
 
 @dataclass
 class Work:
@@ -42,12 +45,6 @@ class Work:
     traced: int = 0
     rescues: int = 0
     rescued: int = 0
-
-    def count_searched(self, reads: int, takes: int) -> None:
-        """Count the reads of a pass, by why it takes them."""
-        names = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SHADED: "shaded", SPLIT: "split"}
-        name = names[takes]
-        setattr(self, name, getattr(self, name) + reads)
 
     def add(self, other: Work) -> None:
         """Add another batch's."""

@@ -51,13 +51,13 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         begins, ends = placements.part_begins, placements.part_ends
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
-    found = Diagonals.empty(selection.count, backend)
+    found = Diagonals.empty(len(selection.slots.numbers), backend)
     batch.launch(
         _FIND,
-        selection.count,
+        selection.slots.count,
         context,
         seeds=seeds,
-        selected=selection.slots,
+        selected=selection.slots.numbers,
         part_begins=begins,
         part_ends=ends,
         found=found,

@@ -11,7 +11,8 @@ import numpy as np
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import list_marked
-from readmap.search.batch import Batch
+from readmap.backend.sizes import Count, Listed
+from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.record_plan import RecordPlan
 
@@ -35,7 +36,8 @@ BANDS = {
 TRACED_TOGETHER = 65_536
 
 _COUNT, _LIST = Kernel("search/windows", "count_tasks"), Kernel("search/windows", "list_tasks")
-_TAKE = Kernel("search/windows", "take_tasks")
+_TELL, _TAKE = Kernel("search/windows", "tell_tasks"), Kernel("search/windows", "take_tasks")
+_NO_TASK = constant("search/windows.cuh", "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("search/extension", "count_traced"), Kernel("search/extension", "list_traced")
 _LAY = Kernel("search/extension", "lay_alignments")
 
@@ -58,22 +60,55 @@ class Extensions:
     reference_starts: Array
 
 
-def score_windows(slots: Array, batch: Batch, context: Context, long_gaps: bool = True) -> None:
+@dataclass(frozen=True)
+class _TaskRooms:
+    """For how many tasks of each kind there is room: struct TaskRooms of kernels/search/windows.cu."""
+
+    narrow: int
+    middle: int
+    wide: int
+    widest: int
+
+
+def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool = True) -> None:
     """Raise the scores of the slots' new windows to those of their banded alignments.
 
     long_gaps: windows that hope for one are aligned too; a read that has one is searched again without that.
     """
-    backend, reads = context.backend, len(slots)
-    counts, shared = backend.empty(len(BANDS) * reads, np.int64), {"count": reads, "without": 0 if long_gaps else WIDE}
-    batch.launch(_COUNT, reads, context, selected=slots, counts=counts, **shared)
-    ends, lasts = backend.row_ends(counts, len(BANDS))
-    if not lasts[-1]:
+    backend, most, lanes = context.backend, len(slots.numbers), _lanes(batch, context)
+    if not most:
         return
-    batch.work.scored += lasts[-1]
-    tasks, task_slots = backend.empty(lasts[-1], np.int64), backend.empty(lasts[-1], np.int32)
-    batch.launch(_LIST, reads, context, selected=slots, ends=ends, tasks=tasks, task_slots=task_slots, **shared)
-    for kind, part in _by_kind(lasts):
-        _score(tasks[part], task_slots[part], kind, batch.windows.rows, batch, context)
+    counts, given = backend.full(len(BANDS) * most, 0, np.int64), {"selected": slots.numbers, "count": most}
+    without = 0 if long_gaps else WIDE
+    batch.launch(_COUNT, slots.count, context, **given, counts=counts, without=without)
+    ends, items, rooms = _count_tasks(counts, slots, lanes, batch, context)
+    if not sum(rooms):
+        return
+    tasks, task_slots = backend.full(sum(rooms), _NO_TASK, np.int64), backend.empty(sum(rooms), np.int32)
+    listed = {"ends": ends, "rooms": _TaskRooms(*rooms), "tasks": tasks, "task_slots": task_slots}
+    batch.launch(_LIST, slots.count, context, **given, **listed, without=without)
+    by_kind = dict(zip(BANDS, items, strict=True))
+    for kind, part in _by_kind(np.cumsum(rooms).tolist()):
+        _score(tasks[part], task_slots[part], by_kind[kind], kind, batch.windows.rows, batch, context)
+
+
+def _count_tasks(
+    counts: Array, slots: Listed, lanes: int, batch: Batch, context: Context
+) -> tuple[Array, list[Count], list[int]]:
+    """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
+    for how many tasks there is to be room."""
+    backend, most = context.backend, len(slots.numbers)
+    sizes = batch.ledger.sizes("scored", slots, [most * WINDOWS] * len(BANDS), lanes)
+    if sizes.rooms is None:
+        ends, lasts = backend.row_ends(counts, len(BANDS))
+        found = np.diff(lasts, prepend=0).tolist()
+        batch.ledger.know(sizes, found)
+        items = [-(-count // lanes) for count in found]
+        return ends, [*items], [count * lanes for count in items]
+    ends, rooms = backend.prefix_sums(counts), _TaskRooms(*sizes.rooms)
+    told = {"told": sizes.told, "needed": sizes.needed}
+    backend.launch(_TELL, len(BANDS), ends=ends, **told, rooms=rooms, count=most, lanes=lanes)
+    return ends, sizes.bounded(lanes), sizes.rooms
 
 
 def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:
@@ -88,15 +123,21 @@ def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: C
     backend = context.backend
     for kind in BANDS:
         wanting = list_marked(kinds, 1 << kind, backend)
-        tasks, task_slots = backend.empty(len(wanting), np.int64), backend.empty(len(wanting), np.int32)
-        shared = {"tasks": tasks, "task_slots": task_slots}
-        batch.launch(_TAKE, len(wanting), context, rows=wanting, slots=slots, **shared)
-        _score(tasks, task_slots, kind, rows, batch, context)
+        count, lanes = len(wanting), _lanes(batch, context)
+        items = -(-count // lanes)
+        tasks, task_slots = backend.full(items * lanes, _NO_TASK, np.int64), backend.empty(items * lanes, np.int32)
+        listed = {"tasks": tasks[:count], "task_slots": task_slots[:count]}
+        batch.launch(_TAKE, count, context, rows=wanting, slots=slots, **listed)
+        _score(tasks, task_slots, items, kind, rows, batch, context)
 
 
-def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, context: Context) -> None:
+def _lanes(batch: Batch, context: Context) -> int:
+    """Tasks that an item scores."""
+    return context.backend.narrow_lanes if context.scoring.fits_16_bits(batch.queries.longest) else 1
+
+
+def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, batch: Batch, context: Context) -> None:
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
-    backend = context.backend
     narrow = context.scoring.fits_16_bits(batch.queries.longest)
     batch.launch(
         Kernel(
@@ -104,12 +145,11 @@ def _score(tasks: Array, slots: Array, kind: int, rows: Array, batch: Batch, con
             f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}",
             grouped=kind >= WIDE or not narrow,
         ),
-        -(-len(tasks) // (backend.narrow_lanes if narrow else 1)),
+        items,
         context,
         tasks=tasks,
         task_slots=slots,
         windows=rows,
-        task_count=len(tasks),
     )
 
 

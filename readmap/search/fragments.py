@@ -10,6 +10,7 @@ import numpy as np
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import list_marked
+from readmap.backend.sizes import Listed
 from readmap.backend.sorting import sort_pairs
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
@@ -99,7 +100,7 @@ def _join(
     context: Context,
 ) -> None:
     """Join the places of pairs that matches of their mates name."""
-    backend, held = context.backend, matches.selected
+    backend, held = context.backend, Listed.of(matches.selected)
     places = _list_places(matches, batch, context)
     found = Diagonals.empty(matches.read_count, backend)
     batch.launch(

@@ -19,12 +19,12 @@ from readmap.search.context import Context, Sample
 from readmap.search.counters import Counters, Work
 from readmap.search.inserts import InsertSize
 from readmap.search.learnt import Learnt
+from readmap.search.ledger import Overflow, Rates
 from readmap.search.pipeline import align_reads, search_again, search_reads
 from readmap.search.records import Records, Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
-from readmap.search.windows import count_windows
 from readmap.search.work import DoesNotFit, RunSummary
 from readmap.search.writer import Block
 
@@ -61,10 +61,15 @@ class MappingSummary(RunSummary, Counters):
 
 @dataclass
 class _Held:
-    """Reads that wait to be aligned; batch: as they were searched, None where they are to be; work: what it took."""
+    """Reads that wait to be aligned.
+
+    batch: as they were searched, None where they are to be; work: what it took. overflowed: whether there was no room
+    for what was found of them.
+    """
 
     arrival: Arrival
     batch: Batch | None = None
+    overflowed: bool = False
     work: Work = field(default_factory=Work)
 
 
@@ -108,7 +113,9 @@ class Mapping:
         before any read; of libraries that it does not know more is learnt.
         """
         self.summary = MappingSummary()
-        self._contexts = contexts
+        # With all places of a read, what one batch needs says little of the next.
+        rates = [None if context.reporting.most_secondary else Rates() for context in contexts]
+        self._contexts = [replace(context, rates=own) for context, own in zip(contexts, rates, strict=True)]
         self._first = contexts[0].backend
         self._pairing = contexts[0].pairing
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
@@ -174,7 +181,7 @@ class Mapping:
 
     def _observe(self, arrival: Arrival, sample: Sample) -> tuple[_Held, Observed]:
         """A batch that is searched, to be held, and what it shows."""
-        context = replace(self._contexts[arrival.place], sample=sample)
+        context = _learning_rates(replace(self._contexts[arrival.place], sample=sample))
         try:
             batch = search_reads(arrival.reads, context)
             return _Held(arrival, batch), observe(batch, context)
@@ -201,10 +208,11 @@ class Mapping:
 
     def _try(self, held: _Held, place: int, turn: Turn) -> Iterator[Block]:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves, where the device
-        fails, on another; place: of the device that this thread uses."""
+        fails, on another, and where there was no room for what was found, once more; place: of the device that this
+        thread uses."""
         arrival, backend, done = held.arrival, self._contexts[place].backend, 0
         count, together = arrival.reads.count, arrival.reads.together
-        rests: Sequence[Arrival] = ()
+        rests: Sequence[_Held] = ()
         try:
             if arrival.place != place:  # what was held is searched again, rather than fetched
                 arrival = arrival.on(place)
@@ -223,30 +231,31 @@ class Mapping:
             backend.synchronize()  # a batch that was held goes back to the thread that searched it
             were_others, rest = turn.alone(), arrival.part(done, count)
             if were_others or rest.reads.count == together < count:
-                rests = [rest]
+                rests = [_Held(rest)]
             elif rest.reads.count > together:
-                rests = rest.halves()
+                rests = [*map(_Held, rest.halves())]
             else:
                 raise DoesNotFit from error
             backend.release_memory()
         except self._errors as error:
             rest = arrival.part(done, count).elsewhere(error)
-            rests, place = [rest], rest.place
-        for rest in rests:
-            yield from self._try(_Held(rest), place, turn)
+            rests, place = [_Held(rest)], rest.place
+        except Overflow:
+            rests = [_Held(arrival, overflowed=True)]
+        for one in rests:
+            yield from self._try(one, place, turn)
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
         """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
         reads = held.arrival.reads
         context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])
+        if held.overflowed:
+            context = _learning_rates(context)
         batch = search_again(held.batch, context) if held.batch else search_reads(reads, context)
         held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, context):
             blocks, described = self._format(part, alignments, context)
             count_alignments(alignments, part.counters, context)
-            if not batch.work.windows:
-                count_windows(batch, context)
-                batch.take_totals(context.backend)
             yield part, blocks, described
 
     def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
@@ -285,3 +294,8 @@ class Mapping:
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
         """Have the thread use the first device for a while; backend: that which it uses."""
         return contextlib.nullcontext() if backend is self._first else self._first.own_stream()
+
+
+def _learning_rates(context: Context) -> Context:
+    """The same, where the host hears of all sizes at once, by which the rates are learnt."""
+    return replace(context, rates=context.rates and replace(context.rates, are_used=False))

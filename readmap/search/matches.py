@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
 from readmap.backend.marks import ANY_MARK, list_marked
+from readmap.backend.sizes import Listed, most_of
 from readmap.reads.queries import Queries
 from readmap.search.batch import Batch
 from readmap.search.context import Context
@@ -85,8 +86,9 @@ def find_matches(slots: Array, stride: int, batch: Batch, context: Context, most
     """
     backend, index = context.backend, context.index
     seed_bases = dense_seed(index.suffix_count)
-    offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
-    ranks, counts = backend.empty(seeds, index.suffixes.dtype), backend.empty(seeds, np.int64)
+    offsets, seeds = seed_offsets(Listed.of(slots), seed_bases, stride, batch, context)
+    found = most_of(seeds)
+    ranks, counts = backend.empty(found, index.suffixes.dtype), backend.empty(found, np.int64)
     shared = {"seed_offsets": offsets, "counts": counts}
     batch.launch(
         _FIND,

@@ -5,33 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from readmap.backend import Array, Backend
-from readmap.backend.marks import list_marked
+from readmap.backend.sizes import Listed
 from readmap.search.batch import Batch
+from readmap.search.counters import TAKEN
 from readmap.search.parameters import Effort
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Reads that are searched alike, at least one, none shorter than the effort's shortest seed.
+    """Reads that are searched alike, at least one as far as the host knows, none shorter than a seed of the effort.
 
     Attributes:
-        slots: int32 [selected] on the device.
+        slots: of the reads.
         stride: bases between seed positions.
         effort: of the pass.
     """
 
-    slots: Array
+    slots: Listed
     stride: int
     effort: Effort
 
-    @property
-    def count(self) -> int:
-        """How many reads there are."""
-        return len(self.slots)
 
-
-def select(effort: Effort, batch: Batch, backend: Backend) -> Iterator[Selection]:
+def select(effort: Effort, batch: Batch) -> Iterator[Selection]:
     """The reads that a pass takes, by the stride of their length; slots are ordered by length."""
     steps = batch.queries.steps
     begin = steps.first_of(effort.shortest_seed)
@@ -39,8 +34,9 @@ def select(effort: Effort, batch: Batch, backend: Backend) -> Iterator[Selection
         length = steps.length_of(begin)
         stride = effort.stride_of(length)
         end = steps.first_of(_next_length(length, stride, effort, steps.longest))
-        slots = list_marked(batch.placements.unsettled[begin:end], effort.takes, backend, begin)
-        if len(slots):
+        unsettled = batch.placements.unsettled[begin:end]
+        slots = batch.ledger.list_marked(TAKEN[effort.takes], unsettled, effort.takes, begin)
+        if slots.count:
             yield Selection(slots, stride, effort)
         begin = end
 

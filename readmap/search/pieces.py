@@ -6,7 +6,7 @@ import numpy as np
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_MARK, add_marked, list_marked
+from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.search.batch import Batch, PieceTable
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -35,20 +35,20 @@ def settle_reads(batch: Batch, context: Context) -> None:
     shared = {"settled_deficit": settled_deficit, "bases_per_variant": LEAST_BASES}
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
-    few = list_marked(verdicts, _FEW_PLACES, backend)
-    if len(few):
-        diagonals = Diagonals.empty(len(few), backend)
-        batch.launch(_NAME, len(few), context, table=table, selected=few, found=diagonals)
+    few = batch.ledger.list_marked("few", verdicts, _FEW_PLACES)
+    if few.count:
+        diagonals = Diagonals.empty(len(few.numbers), backend)
+        batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
         join_diagonals(few, diagonals, batch, context)
-    slots = list_marked(verdicts, _ONE_PLACE | _FEW_PLACES, backend)
-    if len(slots):
+    slots = batch.ledger.list_marked("one or few", verdicts, _ONE_PLACE | _FEW_PLACES)
+    if slots.count:
         score_windows(slots, batch, context, long_gaps=True)
-    if len(few):
+    if few.count:
         choose_windows(few, batch, context, ANY_DIFFERENCES)
-        batch.launch(_CONFIRM, len(few), context, table=table, selected=few, **shared)
+        batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
     batch.pieces, batch.placements.left = table, backend.copy(batch.placements.unsettled)
     batch.work.settled = batch.reads.count  # but for those that are left
-    add_marked(batch.placements.left, ANY_MARK, batch.total("left"), backend)
+    add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PieceTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from readmap.backend.sizes import Listed
 from readmap.reads.parsing import Reads
 from readmap.search.alignments import Alignments, measure_alignments
 from readmap.search.batch import Batch
@@ -24,7 +25,7 @@ from readmap.search.record_plan import RecordPlan, plan_records, trace_several
 from readmap.search.rescues import count_rescued, rescue_mates
 from readmap.search.secondaries import add_secondaries
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import add_diagonals, join_diagonals
+from readmap.search.windows import add_diagonals, count_windows, join_diagonals
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
@@ -49,8 +50,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
 def _search_by_seeds(batch: Batch, context: Context) -> None:
     """Search the reads that are unsettled."""
     for effort in efforts(context.index.suffix_count, context.index.host.has_alternates):
-        for selection in select(effort, batch, context.backend):
-            batch.work.count_searched(selection.count, effort.takes)
+        for selection in select(effort, batch):
             seeds = find_seeds(selection, batch, context)
             diagonals = find_diagonals(selection, seeds, batch, context)
             if effort.takes == SPLIT:
@@ -67,19 +67,20 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
 
     They come in parts of the batch, one unless all places are reported.
     """
-    batch.pieces = None
     # A batch may be of single reads alone where others have pairs.
     inserts = to_device(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
-    choose_windows(batch.queries.slot_of, batch, context)
+    choose_windows(Listed.of(batch.queries.slot_of), batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
     rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None
     if rests is not None:
         pair_mates(inserts, rests, batch, context)
     if rescues is not None:
         count_rescued(rescues, batch, context)
+    count_windows(batch, context)
     if not context.reporting.most_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return
+    batch.settle()
     for part, matches in parts_with_matches(batch, context):
         yield part, _align_all(matches, inserts, part, context)
 

@@ -56,7 +56,8 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
-    ends, total = backend.ends(counts)
+    ends = backend.prefix_sums(counts)
+    (total,) = batch.settle(ends)
     offsets = backend.full(reads + 1, 0, np.int64)
     backend.put(offsets[1:], ends)
     plan = _empty_plan(offsets, total, batch.windows.rows, backend)

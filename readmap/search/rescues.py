@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_MARK, add_marked, list_marked
+from readmap.backend.marks import ANY_MARK, add_marked
+from readmap.backend.sizes import Listed
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import Diagonals
@@ -25,10 +26,10 @@ class Rescues:
     """Mates that were looked for.
 
     Attributes:
-        slots: int32 [rescues]; window_counts: int32 [rescues], how many windows each had before.
+        slots: of them; window_counts: int32 [rescues], how many windows each had before.
     """
 
-    slots: Array
+    slots: Listed
     window_counts: Array
 
 
@@ -37,18 +38,17 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
-    slots = list_marked(wanted, 1, backend)
-    if not len(slots):
+    slots = batch.ledger.list_marked("rescues", wanted, 1)
+    if not slots.count:
         return None
-    rescues = Rescues(slots, backend.empty(len(slots), np.int32))
-    batch.work.rescues += len(slots)
-    diagonals = Diagonals.empty(len(slots), backend)
+    rescues = Rescues(slots, backend.empty(len(slots.numbers), np.int32))
+    diagonals = Diagonals.empty(len(slots.numbers), backend)
     batch.launch(
         _RESCUE,
-        len(slots),
+        slots.count,
         context,
         inserts=inserts,
-        selected=slots,
+        selected=slots.numbers,
         choice_deficits=deficits,
         found=diagonals,
         window_counts=rescues.window_counts,
@@ -62,6 +62,7 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
 def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     """Count the mates that make a fragment where only their partners pointed to."""
     backend, slots = context.backend, rescues.slots
-    rescued = backend.empty(len(slots), np.uint8)
-    batch.launch(_MARK, len(slots), context, selected=slots, window_counts=rescues.window_counts, rescued=rescued)
-    add_marked(rescued, ANY_MARK, batch.total("rescued"), backend)
+    rescued = backend.full(len(slots.numbers), 0, np.uint8)
+    selected = {"selected": slots.numbers, "window_counts": rescues.window_counts}
+    batch.launch(_MARK, slots.count, context, **selected, rescued=rescued)
+    add_marked(rescued, ANY_MARK, batch.ledger.total("rescued"), backend)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.backend.sizes import Listed
 from readmap.reads.parsing import absent_reads
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
@@ -38,7 +39,7 @@ class Observed:
 
 def observe(batch: Batch, context: Context) -> Observed:
     """What a batch shows, of which all reads have been searched; single reads show no pairs."""
-    choose_windows(batch.queries.slot_of, batch, replace(context, sample=Sample()))
+    choose_windows(Listed.of(batch.queries.slot_of), batch, replace(context, sample=Sample()))
     present = ~absent_reads(batch.reads, context.backend)
     count = int(np.count_nonzero(present))
     most = READS if count == len(present) else 2 * READS  # so that as many are present

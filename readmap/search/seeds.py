@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
+from readmap.backend.sizes import Count, Listed, most_of
 from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.passes import Selection
@@ -32,23 +33,25 @@ class Seeds:
     stride: int
 
 
-def seed_offsets(slots: Array, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, int]:
+def seed_offsets(slots: Listed, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, Count]:
     """Where the seeds of each of the slots begin, int64 [slots + 1], and how many there are in all.
 
     They lie every `stride` bases on both strands; a read that is shorter than a seed has none.
     """
-    counts = context.backend.empty(len(slots) + 1, np.int64)
-    what = {"selected": slots, "counts": counts, "seed_bases": seed_bases, "stride": stride}
-    batch.launch(_COUNT, len(counts), context, **what)
-    return context.backend.ends(counts)
+    counts = context.backend.full(len(slots.numbers) + 1, 0, np.int64)
+    what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
+    batch.launch(_COUNT, slots.count, context, **what)
+    of_a_read = 2 * (max(batch.queries.longest - seed_bases, 0) // stride + 1)
+    return batch.ledger.ends("seeds", counts, slots, of_a_read * len(slots.numbers))
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     """The seeds of the selected reads."""
     backend, shortest, stride = context.backend, selection.effort.shortest_seed, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
-    ranks = backend.empty(total, context.index.suffixes.dtype)
-    seeds = Seeds(offsets, ranks, backend.empty(total, np.uint16), backend.empty(total, np.uint16), stride)
-    selected = {"selected": selection.slots, "selected_count": selection.count}
+    most = most_of(total)
+    ranks = backend.empty(most, context.index.suffixes.dtype)
+    seeds = Seeds(offsets, ranks, backend.empty(most, np.uint16), backend.empty(most, np.uint16), stride)
+    selected = {"selected": selection.slots.numbers, "selected_count": len(selection.slots.numbers)}
     batch.launch(_FIND, total, context, seeds=seeds, shortest_seed=shortest, **selected)
     return seeds

@@ -32,6 +32,7 @@ from oracles.alignment import best_anywhere, local_score, parse_cigar
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -371,7 +372,7 @@ def found_of(read: str, context: Context, effort: Effort) -> tuple[np.ndarray, n
     """The diagonals and the windows of a read."""
     host = context.backend.to_host
     batch = batch_of([read], context)
-    selection = Selection(batch.queries.slot_of, effort.stride, effort)
+    selection = Selection(Listed.of(batch.queries.slot_of), effort.stride, effort)
     diagonals = find_diagonals(selection, find_seeds(selection, batch, context), batch, context)
     join_diagonals(selection.slots, diagonals, batch, context)
     kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)[0, : host(diagonals.counts)[0]]

@@ -52,7 +52,7 @@ def repeats(generator: random.Random, differing: Sequence[int] = ()) -> tuple[st
 def searched(reads: Sequence[Read], context: Context) -> Batch:
     paired = replace(reads_of(fastq(reads), context.backend), paired=True)
     batch = search_reads(paired, context)
-    batch.take_totals(context.backend)
+    batch.settle()
     return batch
 
 
@@ -97,8 +97,9 @@ def test_what_is_not_looked_for(backends: str) -> None:
     assert searched(mates, context).work.beside == 1
     assert searched([mates[1], mates[1]], context).work.beside == 0
     assert searched([mates[0], mates[0]], context).work.beside == 0
-    alone = reads_of(fastq(mates), context.backend)
-    assert search_reads(alone, context).work.beside == 0
+    alone = search_reads(reads_of(fastq(mates), context.backend), context)
+    alone.settle()
+    assert alone.work.beside == 0
     wide = Sample(insert_sizes=given_insert_size(3_000, MOST_TRIED // 8 + 1))
     for other in (
         replace(context, sample=Sample()),
@@ -143,10 +144,9 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     known = Context(index, backend, sample=LIBRARY)
     texts = replace(reads_of(fastq(reads), backend), paired=True)
     at_once, later = search_reads(texts, known), search_reads(texts, replace(known, sample=Sample()))
-    assert later.work.beside == 0
     later = search_again(later, known)
     for batch in (at_once, later):
-        batch.take_totals(backend)
+        batch.settle()
     assert later.work.beside == at_once.work.beside > later.work.settled_beside == at_once.work.settled_beside > 20
     host = backend.to_host
     for table in ("windows", "placements"):

@@ -123,7 +123,7 @@ def joined(
     matches = find_matches(slots, STRIDE, world.batch, bench.context)
     fragments._join(pairs, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
-    assert np.array_equal(host(selected), host(slots))
+    assert np.array_equal(host(selected.numbers), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, KEPT), host(found.counts)
     named = [
         {(bool(row["orientation"]), int(row["diagonal"])) for row in own[:n]}

@@ -16,6 +16,7 @@ from oracles.places import FOUND_WINDOWS, End, doubt, fragment, joint_loss
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.search import pipeline, rescues
 from readmap.search.diagonals import DIAGONAL, KEPT
 from readmap.search.fragments import APART
@@ -309,7 +310,7 @@ def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
         return {}
     selected, diagonals, *_ = given[0]
     rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
-    records = host(world.batch.queries.order)[host(selected)].tolist()
+    records = host(world.batch.queries.order)[host(selected.numbers)].tolist()
     return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
 
@@ -466,7 +467,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     backend, host = bench.backend, bench.backend.to_host
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
-    choose_windows(batch.queries.slot_of, batch, bench.context)
+    choose_windows(Listed.of(batch.queries.slot_of), batch, bench.context)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
     rescues.rescue_mates(inserts, batch, bench.context)

@@ -33,6 +33,7 @@ from oracles.places import NEGLIGIBLE, SPREAD, THIRD, chance, phred
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.reads.chunks import Layout
 from readmap.search.batch import WINDOW, WINDOWS, Batch
 from readmap.search.context import Context
@@ -63,7 +64,7 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     settle_reads(batch, context)
     host = context.backend.to_host
     unsettled = host(batch.placements.unsettled).copy()
-    choose_windows(batch.queries.slot_of, batch, context)
+    choose_windows(Listed.of(batch.queries.slot_of), batch, context)
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
     found = {}
     for number, slot in enumerate(slots):

@@ -10,6 +10,7 @@ from examples import batch_of, below, context_of, fibonacci, index_of, random_ba
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
 from readmap.backend import open_backend
+from readmap.backend.sizes import Listed
 from readmap.search.context import Context
 from readmap.search.parameters import efforts
 from readmap.search.passes import Selection
@@ -57,7 +58,7 @@ def check(
     backend, batch = context.backend, batch_of(reads, context)
     queries = batch.queries
     effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
-    slots = backend.to_device(np.array(selected, np.int32))
+    slots = Listed.of(backend.to_device(np.array(selected, np.int32)))
     seeds = find_seeds(Selection(slots, stride, effort), batch, context)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)

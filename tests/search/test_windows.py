@@ -13,6 +13,7 @@ from examples import batch_of, below, context_of, random_bases, substitute
 from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.search.batch import WINDOW, WINDOWS, Batch
 from readmap.search.context import Context
 from readmap.search.diagonals import DIAGONAL, KEPT, find_diagonals
@@ -64,7 +65,7 @@ def find(
         up to `most` of them.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
-    slots, effort = batch.queries.slot_of, dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
+    slots, effort = Listed.of(batch.queries.slot_of), dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
     selection = Selection(slots, stride, effort)
     if parts:
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]

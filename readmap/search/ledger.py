@@ -1,0 +1,181 @@
+"""What the stages of a batch count and list on its device, of which the host hears once.
+
+A device that does not tell at once goes on with sizes that the host does not know. What a stage lists there has room
+for as many as batches before needed, and some more. Where that does not suffice nothing is listed, and the batch is to
+be searched again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.marks import list_ahead, list_marked, marked_ends
+from readmap.backend.sizes import Bounded, Count, Listed
+
+#: What kernels add up; the other numbers are sizes.
+TOTALS = ("left", "settled_beside", "windows", "rescued")
+
+#: Numbers of sizes for which the device has room, of further ones the host hears at once; and of totals asked for.
+NUMBERS, ASKED = 1024, 16
+
+#: Room beyond what batches before needed: a part of that, and some for batches of few reads.
+MORE, SOME = 0.25, 4096
+
+_TELL, _NO_BOUND = Kernel("common/sizes", "tell_size"), 2**62
+
+
+class Overflow(Exception):
+    """A stage found more than there was room for."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """For each read, what batches needed of what their stages list, by name: all threads' batches share it.
+
+    are_used: whether there is room by these alone; else the host hears of every size at once.
+    """
+
+    known: dict[str, float] = field(default_factory=dict)
+    are_used: bool = True
+
+    def learn(self, name: str, reads: int, needed: int) -> None:
+        """A batch needed so many."""
+        self.known[name] = max(self.known.get(name, 0.0), needed / reads)
+
+    def room(self, name: str, reads: int) -> int | None:
+        """For how many a batch is to have room; None where that is not known."""
+        if not self.are_used or name not in self.known:
+            return None
+        return int((1 + MORE) * self.known[name] * reads) + SOME
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a stage lists, by kind.
+
+    name: that it is counted by; keys: those of the rates. rooms: for how many there is room, None where the host is to
+    hear of it at once. told, needed: int64 on the device, how many there are, none without room for all, and how many
+    are needed.
+    """
+
+    name: str
+    keys: list[str]
+    rooms: list[int] | None
+    told: Array
+    needed: Array
+
+    def bounded(self, unit: int = 1) -> list[Count]:
+        """How many there are of each kind, in units."""
+        rooms = self.rooms or []
+        return [Bounded(room // unit, self.told[kind : kind + 1]) for kind, room in enumerate(rooms)]
+
+
+class Ledger:
+    """The numbers of a batch."""
+
+    def __init__(self, reads: int, backend: Backend, rates: Rates | None) -> None:
+        """rates: None where the host hears of every size at once, and nothing is learnt."""
+        self._reads, self._backend = reads, backend
+        self._rates = None if backend.tells_at_once else rates
+        self._uses = Counter[str]()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers = self._backend.full(NUMBERS + ASKED if self._rates else len(TOTALS), 0, np.int64)
+        self._taken = len(TOTALS)
+        self._counted = Counter[str]()
+        self._bounded: list[tuple[Sizes, int]] = []  # and where their `needed` begin
+
+    def total(self, name: str) -> Array:
+        """One of TOTALS, uint64 [1], to which kernels add."""
+        place = TOTALS.index(name)
+        return self._numbers.view(np.uint64)[place : place + 1]
+
+    def sizes(self, name: str, of: Listed, most: Sequence[int], unit: int = 1) -> Sizes:
+        """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
+        return self._sizes(name, f"{of.key} {name}", most if isinstance(of.count, Bounded) else [], len(most), unit)
+
+    def _sizes(self, name: str, key: str, most: Sequence[int], kinds: int = 1, unit: int = 1) -> Sizes:
+        """most: empty where the host is to hear of it at once."""
+        self._uses[key] += 1
+        keys = [f"{key} {self._uses[key]} {kind}" for kind in range(kinds)]
+        rooms, end = list[int](), self._taken + 2 * kinds
+        if self._rates and end <= NUMBERS:
+            for one, at_most in zip(keys, most, strict=False):
+                room = self._rates.room(one, self._reads)
+                if room is not None:
+                    rooms.append(-(-min(room, at_most) // unit) * unit)
+        if len(rooms) < kinds:
+            return Sizes(name, keys, None, self._numbers[:0], self._numbers[:0])
+        begin, middle, self._taken = self._taken, self._taken + kinds, end
+        sizes = Sizes(name, keys, rooms, self._numbers[begin:middle], self._numbers[middle:end])
+        self._bounded.append((sizes, middle))
+        return sizes
+
+    def know(self, sizes: Sizes, needed: Sequence[int]) -> None:
+        """How many of each kind are needed."""
+        for key, count in zip(sizes.keys, needed, strict=True):
+            self._counted[sizes.name] += count
+            if self._rates:
+                self._rates.learn(key, self._reads, count)
+
+    def list_marked(self, name: str, marks: Array, mask: int, number: int = 0, beside: Listed | None = None) -> Listed:
+        """The numbers of the marks that have a bit of the mask, as backend.marks has it; beside: of what there is none
+        either where there is no room for all."""
+        sizes, backend = self._sizes(name, name, [len(marks)]), self._backend
+        if sizes.rooms is None:
+            numbers = list_marked(marks, mask, backend, number)
+            self.know(sizes, [len(numbers)])
+            return Listed(numbers, len(numbers), sizes.keys[0])
+        ends, numbers = marked_ends(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
+        owners = beside.count.told if beside and isinstance(beside.count, Bounded) else sizes.told
+        self._tell(ends, sizes.told, sizes.needed, owners, sizes.rooms[0])
+        list_ahead(marks, mask, ends, numbers, backend, number)
+        return Listed(numbers, sizes.bounded()[0], sizes.keys[0])
+
+    def ends(self, name: str, counts: Array, of: Listed, most: int) -> tuple[Array, Count]:
+        """The inclusive prefix sum of int64 counts, and their total; without room for all, none are listed."""
+        sizes = self.sizes(name, of, [most])
+        ends = self._backend.prefix_sums(counts)
+        if sizes.rooms is None or not isinstance(of.count, Bounded):
+            total = self._backend.total(ends)
+            self.know(sizes, [total])
+            return ends, total
+        self._tell(ends, sizes.told, sizes.needed, of.count.told, sizes.rooms[0])
+        return ends, sizes.bounded()[0]
+
+    def _tell(self, ends: Array, told: Array, needed: Array, owners: Array, room: int) -> None:
+        given = {"ends": ends, "told": told, "needed": needed, "owners": owners}
+        self._backend.launch(_TELL, 1, **given, size=len(ends), room=room)
+
+    def settle(self, *ends: Array) -> tuple[Counter[str], list[int]]:
+        """What has been counted, by name, and the totals of some prefix sums; from now on it is counted anew.
+
+        Raises Overflow where a stage had no room for all that it found.
+        """
+        counted, asked = self._counted, list[int]()
+        for one in ends if self._rates else ():
+            place = self._taken
+            told, needed = self._numbers[place : place + 1], self._numbers[place + 1 : place + 2]
+            self._tell(one, told, needed, told, _NO_BOUND)
+            asked.append(place)
+            self._taken += 2
+        numbers = self._backend.to_host(self._numbers[: self._taken]).tolist()
+        lacking, bounded = list[str](), self._bounded
+        for place, name in enumerate(TOTALS):
+            counted[name] += numbers[place]
+        for sizes, place in bounded:
+            needed = numbers[place : place + len(sizes.keys)]
+            self.know(sizes, needed)
+            lacking += [
+                key for key, count, room in zip(sizes.keys, needed, sizes.rooms or [], strict=True) if count > room
+            ]
+        self._clear()
+        if lacking:
+            raise Overflow(", ".join(lacking))
+        return counted, [numbers[place] for place in asked] if self._rates else list(map(self._backend.total, ends))
