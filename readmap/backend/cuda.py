@@ -125,9 +125,12 @@ class CudaBackend(Backend):
         return held
 
     def _put(self, target: Array, source: Array) -> None:
-        if source.device.id != self.device.id:
-            _link(self.device.id, source.device.id)
-        target.data.copy_from_device_async(source.data, source.nbytes)  # CuPy's own would ask NVRTC for a kernel
+        # CuPy's own assignment would ask NVRTC for a kernel.
+        if source.device.id == self.device.id:
+            self._driver.copy(target.data.ptr, source.data.ptr, source.nbytes)
+            return
+        _link(self.device.id, source.device.id)
+        target.data.copy_from_device_async(source.data, source.nbytes)
 
     def bring(self, array: Array) -> Array:
         if array.device.id == self.device.id:

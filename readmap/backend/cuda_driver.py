@@ -23,13 +23,13 @@ class CudaDriver:
     def __init__(self, cupy: Any) -> None:
         self._cuda = cupy.cuda
         noting, waiting = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
-        self._launch, self._fill = noting.cuLaunchKernel, noting.cuMemsetD8Async
+        self._launch, self._fill, self._copy = noting.cuLaunchKernel, noting.cuMemsetD8Async, noting.cuMemcpyAsync
         self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
         self._wait = waiting.cuStreamSynchronize
         self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
         self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
         self._wait.argtypes = [c_void_p]
-        self._send.argtypes = self._fetch.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
+        self._send.argtypes = self._fetch.argtypes = self._copy.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
 
     def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
         """Launch a kernel of so many blocks; arguments: the address of each, an array of ctypes."""
@@ -39,6 +39,11 @@ class CudaDriver:
     def fill(self, target: int, value: int, nbytes: int) -> None:
         """Set so many bytes to one value."""
         self._call(self._fill, target, value, nbytes, self._cuda.get_current_stream().ptr)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device's memory, or between that and page-locked memory."""
+        if nbytes:
+            self._call(self._copy, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def wait(self) -> None:
         """Wait for all that the stream was given."""

@@ -25,7 +25,7 @@ class Queries:
         words: uint64, four planes a block; block_offsets: int64 [blocks + 1].
         lengths: int32 [reads] by slot; flags, hashes: uint8, uint64 [reads] by slot.
         steps: the lengths on the host.
-        replaced: ambiguous letters other than N, which are written as N.
+        replaced: uint64 [1], ambiguous letters other than N, which are written as N.
         lane_bits: a block has 2^lane_bits slots.
     """
 
@@ -37,7 +37,7 @@ class Queries:
     flags: Array
     hashes: Array
     steps: Steps
-    replaced: int
+    replaced: Array
     lane_bits: int
 
     @property
@@ -76,6 +76,6 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         flags,
         hashes,
         slots.steps,
-        int(backend.to_host(replaced)[0]),
+        replaced,
         backend.lane_bits,
     )

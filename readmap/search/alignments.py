@@ -10,7 +10,6 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.search.batch import Batch
 from readmap.search.context import Context
-from readmap.search.counters import MAPQS, Counters
 from readmap.search.extension import Extensions
 from readmap.search.inserts import Inserts
 from readmap.search.record_plan import RecordPlan
@@ -20,16 +19,10 @@ _SETTLE, _SETTLE_MATES = Kernel("search/alignments", "settle_entries"), Kernel("
 _SETTLE_SECONDARIES = Kernel("search/alignments", "settle_secondaries")
 _GATHER = Kernel("search/hits", "gather_hits")
 _TALLY = Kernel("search/alignments", "count_tallies", by_block=True)
-_TALLIES = constant("search/alignments.cuh", "TALLIES")
 _TALLIED_TOGETHER = constant("search/alignments.cu", "TALLIED_TOGETHER")
 
 #: A flag of SAM.
 PROPER_PAIR = constant("common/flags.cuh", "PROPER_PAIR")
-
-PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
-    constant("search/alignments.cuh", name)
-    for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY", "UNMAPPED_TALLY")
-)
 
 
 @dataclass(frozen=True)
@@ -147,18 +140,8 @@ def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) 
     return replace(alignments, roles=settled)
 
 
-def count_alignments(alignments: Alignments, counters: Counters, context: Context) -> None:
-    """Add to the counters of the batch what its records say."""
-    backend, entries = context.backend, alignments.plan.count
-    counted = backend.full(_TALLIES, 0, np.uint64)
+def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:
+    """Count what the batch's records say."""
+    entries, counts = alignments.plan.count, batch.ledger.total("tallies")
     sections = -(-entries // _TALLIED_TOGETHER)
-    backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counted, entries=entries)
-    counts = backend.to_host(counted).astype(np.int64)
-    proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
-    mapqs = counts[:MAPQS] + proper
-    counters.mapqs += mapqs
-    counters.mapped += int(mapqs.sum())
-    counters.primary += int(mapqs.sum() + counts[UNMAPPED_TALLY])
-    counters.properly_paired += int(proper.sum())
-    counters.supplementary += int(counts[SUPPLEMENTARY_TALLY])
-    counters.secondary += int(counts[SECONDARY_TALLY])
+    context.backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counts, entries=entries)

@@ -116,7 +116,7 @@ class Batch:
     """Reads with the windows and placements that stages fill in place.
 
     pieces: the look-ups, until the device has told what it counted: by then nothing asks for them any more.
-    ledger: what is counted on the device, which `settle` adds to the work.
+    ledger: what is counted on the device, which `settle` adds to the work and to the counters.
     It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
     """
 
@@ -155,15 +155,18 @@ class Batch:
         queries = pack_queries(reads, backend)
         tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
         ledger = Ledger(count, backend, context.rates)
+        backend.put(ledger.total("replaced"), queries.replaced)
         return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), ledger)
 
     def settle(self, *ends: Array) -> list[int]:
-        """Add what has been counted to the work, and let go of the look-ups: the totals of some prefix sums.
+        """Add up what has been counted, and let go of the look-ups: the totals of some prefix sums.
 
         Raises Overflow where a stage had no room for all that it found.
         """
-        counted, totals = self.ledger.settle(*ends)
+        counted, tallies, totals = self.ledger.settle(*ends)
         self.pieces = None
+        self.counters.take(tallies)
+        self.counters.replaced += counted["replaced"]
         self.work.settled -= counted["left"]
         self.work.add(Work(**{one.name: counted[one.name] for one in fields(Work)}))
         return totals
@@ -191,6 +194,5 @@ def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
     return Counters(
         reads=reads.count - absent,
         singles=absent if reads.paired else reads.count,
-        replaced=queries.replaced,
         too_short=too_short - absent,
     )

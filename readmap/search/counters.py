@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+from readmap.backend.compilation.declarations import constant
 from readmap.search.parameters import CROWDED, DISTANT, SHADED, SPLIT, UNSEARCHED
 
 MAPQS = 61  # 0 to 60
+
+#: What entries are counted as.
+TALLIES = constant("search/alignments.cuh", "TALLIES")
+PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
+    constant("search/alignments.cuh", name)
+    for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY", "UNMAPPED_TALLY")
+)
 
 #: What the reads of a pass are counted by, after why it takes them.
 TAKEN = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SHADED: "shaded", SPLIT: "split"}
@@ -76,6 +85,18 @@ class Counters:
     secondary: int = 0
     too_short: int = 0
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
+
+    def take(self, tallies: Sequence[int]) -> None:
+        """Add what the entries of a plan are counted as; tallies: how many as each."""
+        counts = np.array(tallies, np.int64)
+        proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
+        mapqs = counts[:MAPQS] + proper
+        self.mapqs = self.mapqs + mapqs
+        self.mapped += int(mapqs.sum())
+        self.primary += int(mapqs.sum() + counts[UNMAPPED_TALLY])
+        self.properly_paired += int(proper.sum())
+        self.supplementary += int(counts[SUPPLEMENTARY_TALLY])
+        self.secondary += int(counts[SECONDARY_TALLY])
 
     def add(self, other: Counters) -> None:
         """Add another batch's."""

@@ -156,9 +156,12 @@ def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, bat
 def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extensions:
     """The CIGAR of every planned record's window."""
     backend, reads = context.backend, batch.reads.count
-    ends, total = backend.ends(plan.rooms)
+    counts = backend.empty(len(BANDS) * reads, np.int64)
+    batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
+    ends, room_ends = backend.prefix_sums(counts), backend.prefix_sums(plan.rooms)
+    total, *lasts = batch.settle(room_ends, *(ends[: kind * reads] for kind in range(1, len(BANDS) + 1)))
     extensions = Extensions(
-        ends,
+        room_ends,
         plan.rooms,
         backend.empty(total, np.uint32),
         backend.empty(plan.count, np.int32),
@@ -166,9 +169,6 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     )
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
     batch.launch(_LAY, plan.count, context, **shared)
-    counts = backend.empty(len(BANDS) * reads, np.int64)
-    batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
-    ends, lasts = backend.row_ends(counts, len(BANDS))
     if not lasts[-1]:
         return extensions
     batch.work.traced += lasts[-1]

@@ -16,15 +16,20 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.marks import list_ahead, list_marked, marked_ends
 from readmap.backend.sizes import Bounded, Count, Listed
+from readmap.search.counters import TALLIES
 
-#: What kernels add up; the other numbers are sizes.
-TOTALS = ("left", "settled_beside", "windows", "rescued")
+#: What kernels add up, and of how many kinds; the other numbers are sizes.
+TOTALS = {"left": 1, "settled_beside": 1, "windows": 1, "rescued": 1, "replaced": 1, "tallies": TALLIES}
 
 #: Numbers of sizes for which the device has room, of further ones the host hears at once; and of totals asked for.
 NUMBERS, ASKED = 1024, 16
 
 #: Room beyond what batches before needed: a part of that, and some for batches of few reads.
 MORE, SOME = 0.25, 4096
+
+#: Where each of the totals begins, and where all end.
+_BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
+_ALL_TOTALS = sum(TOTALS.values())
 
 _TELL, _NO_BOUND = Kernel("common/sizes", "tell_size"), 2**62
 
@@ -86,15 +91,15 @@ class Ledger:
         self._clear()
 
     def _clear(self) -> None:
-        self._numbers = self._backend.full(NUMBERS + ASKED if self._rates else len(TOTALS), 0, np.int64)
-        self._taken = len(TOTALS)
+        sizes = 0 if self._backend.tells_at_once else NUMBERS + ASKED
+        self._numbers, self._taken = self._backend.full(_ALL_TOTALS + sizes, 0, np.int64), _ALL_TOTALS
         self._counted = Counter[str]()
         self._bounded: list[tuple[Sizes, int]] = []  # and where their `needed` begin
 
     def total(self, name: str) -> Array:
-        """One of TOTALS, uint64 [1], to which kernels add."""
-        place = TOTALS.index(name)
-        return self._numbers.view(np.uint64)[place : place + 1]
+        """One of TOTALS, uint64, to which kernels add."""
+        begin = _BEGINS[name]
+        return self._numbers.view(np.uint64)[begin : begin + TOTALS[name]]
 
     def sizes(self, name: str, of: Listed, most: Sequence[int], unit: int = 1) -> Sizes:
         """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
@@ -105,7 +110,7 @@ class Ledger:
         self._uses[key] += 1
         keys = [f"{key} {self._uses[key]} {kind}" for kind in range(kinds)]
         rooms, end = list[int](), self._taken + 2 * kinds
-        if self._rates and end <= NUMBERS:
+        if self._rates and end <= _ALL_TOTALS + NUMBERS:
             for one, at_most in zip(keys, most, strict=False):
                 room = self._rates.room(one, self._reads)
                 if room is not None:
@@ -153,29 +158,29 @@ class Ledger:
         given = {"ends": ends, "told": told, "needed": needed, "owners": owners}
         self._backend.launch(_TELL, 1, **given, size=len(ends), room=room)
 
-    def settle(self, *ends: Array) -> tuple[Counter[str], list[int]]:
-        """What has been counted, by name, and the totals of some prefix sums; from now on it is counted anew.
+    def settle(self, *ends: Array) -> tuple[Counter[str], list[int], list[int]]:
+        """What was counted, by name, the tallies, and the totals of some prefix sums; now it is counted anew.
 
         Raises Overflow where a stage had no room for all that it found.
         """
-        counted, asked = self._counted, list[int]()
-        for one in ends if self._rates else ():
-            place = self._taken
+        backend, counted, bounded, asked = self._backend, self._counted, self._bounded, list[int]()
+        for one in () if backend.tells_at_once else ends:
+            place, self._taken = self._taken, self._taken + 2
             told, needed = self._numbers[place : place + 1], self._numbers[place + 1 : place + 2]
             self._tell(one, told, needed, told, _NO_BOUND)
             asked.append(place)
-            self._taken += 2
-        numbers = self._backend.to_host(self._numbers[: self._taken]).tolist()
-        lacking, bounded = list[str](), self._bounded
-        for place, name in enumerate(TOTALS):
-            counted[name] += numbers[place]
+        numbers = backend.to_host(self._numbers[: self._taken]).tolist()
+        totals = list(map(backend.total, ends)) if backend.tells_at_once else [numbers[place] for place in asked]
+        for name, begin in _BEGINS.items():
+            counted[name] += numbers[begin]
+        lacking = list[str]()
         for sizes, place in bounded:
-            needed = numbers[place : place + len(sizes.keys)]
-            self.know(sizes, needed)
-            lacking += [
-                key for key, count, room in zip(sizes.keys, needed, sizes.rooms or [], strict=True) if count > room
-            ]
+            count = numbers[place : place + len(sizes.keys)]
+            self.know(sizes, count)
+            room = sizes.rooms or []
+            lacking += [key for key, *both in zip(sizes.keys, count, room, strict=True) if both[0] > both[1]]
         self._clear()
         if lacking:
             raise Overflow(", ".join(lacking))
-        return counted, [numbers[place] for place in asked] if self._rates else list(map(self._backend.total, ends))
+        begin = _BEGINS["tallies"]
+        return counted, numbers[begin : begin + TALLIES], totals

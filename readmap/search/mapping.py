@@ -254,8 +254,8 @@ class Mapping:
         batch = search_again(held.batch, context) if held.batch else search_reads(reads, context)
         held.batch, held.work = None, batch.work
         for part, alignments in align_reads(batch, context):
+            count_alignments(alignments, part, context)
             blocks, described = self._format(part, alignments, context)
-            count_alignments(alignments, part.counters, context)
             yield part, blocks, described
 
     def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:

@@ -274,9 +274,9 @@ def test_collate_is_for_alignments(reference: str, capfd: pytest.CaptureFixture[
 def test_reads_that_are_not_written_are_an_error(
     reference: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def count_fewer(alignments: Any, counters: Any, context: Any) -> None:
-        count(alignments, counters, context)
-        counters.primary -= 1
+    def count_fewer(alignments: Any, batch: Any, context: Any) -> None:
+        count(alignments, batch, context)
+        batch.counters.primary -= 1
 
     count = mapping.count_alignments  # type: ignore[attr-defined]
     monkeypatch.setattr(mapping, "count_alignments", count_fewer)

@@ -145,7 +145,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
         with pytest.raises(Overflow, match="beside 1 0"):
             one.settle()
     else:
-        counted, totals = one.settle(backend.to_device(np.array([1, 5])))
+        counted, _, totals = one.settle(backend.to_device(np.array([1, 5])))
         assert (counted["beside"], counted["seeds"], totals) == (3, 90, [5])
     assert rates.known["beside 1 0"] == 0.3
 
