@@ -20,28 +20,19 @@ KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* ke
     }
 }
 
-// An item is a slot; order[slot] is its record, keys[slot] its bases. steps: 1 where a greater length begins. sizes: 0,
+// An item is a slot; order[slot] is its record, keys[slot] its bases. firsts: by length, the first slot that has it. sizes: 0,
 // then the words of each block: `planes` of as many a slot as the block's longest read needs, and `pads` more.
 KERNEL void lay_slots(i64 begin, i64 end, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
-                      i32* slot_of OF(items), u8* steps OF(items), i64* sizes OF((items - 1 >> lane_bits) + 2),
+                      i32* slot_of OF(items), i64* firsts OF(some), i64* sizes OF((items - 1 >> lane_bits) + 2),
                       i64 size, i32 lane_bits, i32 planes, i32 pads) {
     i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, begin, end) {
         i32 length = (i32)keys[slot];
         lengths[slot] = length;
         slot_of[order[slot]] = (i32)slot;
-        steps[slot] = slot == 0 || keys[slot] != keys[slot - 1];
+        if (slot == 0 || keys[slot] != keys[slot - 1]) firsts[length] = slot;
         if (slot == 0) sizes[0] = 0;
         if (slot + 1 == size || (slot + 1 & (lanes - 1)) == 0)
             sizes[(slot >> lane_bits) + 1] = planes * ((length + 31) / 32 + pads) * lanes;
-    }
-}
-
-// An item is a slot at which a greater length begins: the slot, and that length.
-KERNEL void tell_steps(i64 begin, i64 end, const i32* slots OF(items), const i32* lengths OF(some),
-                       i32* told OF(2 * items)) {
-    FOR_EACH(step, begin, end) {
-        told[2 * step] = slots[step];
-        told[2 * step + 1] = lengths[slots[step]];
     }
 }

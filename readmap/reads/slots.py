@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import list_marked
 from readmap.backend.sorting import sort_pairs
 
 _BEGIN, _LAY = Kernel("reads/slots", "begin_order", grouped=True), Kernel("reads/slots", "lay_slots")
-_TELL = Kernel("reads/slots", "tell_steps")
 _BLOCK = constant("reads/slots.cu", "BLOCK")
 
 #: Of a word of packed bases.
@@ -72,33 +70,29 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     """
     count = len(lengths)
     keys, records = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
-    told = backend.full(2, 0, np.uint32)
-    given = {"lengths": lengths, "keys": keys, "records": records, "told": told, "size": count}
+    begun = backend.full(2, 0, np.uint32)
+    given = {"lengths": lengths, "keys": keys, "records": records, "told": begun, "size": count}
     backend.launch(_BEGIN, -(-count // _BLOCK), **given)
-    differing, first = backend.to_host(told).tolist()
+    differing, first = backend.to_host(begun).tolist()
     if bits := differing.bit_length():
         scratch = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
         keys, records = sort_pairs(keys, records, *scratch, bits, backend)
     order, slot_of = records.view(np.int32), backend.empty(count, np.int32)
-    by_slot, marks = backend.empty(count, np.int32), backend.empty(count, np.uint8)
+    by_slot = backend.empty(count, np.int32)
+    # By length the first slot that has it, -1 where none has; behind them the words.
+    known = backend.full((1 << (differing | first).bit_length()) + 1, -1, np.int64)
     sizes = backend.empty((count - 1 >> backend.lane_bits) + 2, np.int64)
-    made = {"lengths": by_slot, "slot_of": slot_of, "steps": marks, "sizes": sizes}
+    made = {"lengths": by_slot, "slot_of": slot_of, "firsts": known[:-1], "sizes": sizes}
     shape = {"size": count, "lane_bits": backend.lane_bits, "planes": planes, "pads": pads}
     backend.launch(_LAY, count, keys=keys, order=order, **made, **shape)
+    block_offsets = backend.prefix_sums(sizes)
     if differing:
-        block_offsets, words = backend.ends(sizes)
-        return Slots(order, slot_of, by_slot, _steps(marks, by_slot, backend), block_offsets, words)
-    # Of one length, as most reads are, the host knows the rest.
-    steps = Steps(np.zeros(1, np.int32), np.full(1, first, np.int32), count)
-    words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.lane_bits)
-    return Slots(order, slot_of, by_slot, steps, backend.prefix_sums(sizes), words)
-
-
-def _steps(marks: Array, lengths: Array, backend: Backend) -> Steps:
-    slots = list_marked(marks, 1, backend)
-    if len(marks) <= backend.few:
-        return Steps(slots, lengths[slots], len(marks))
-    told = backend.empty(2 * len(slots), np.int32)
-    backend.launch(_TELL, len(slots), slots=slots, lengths=lengths, told=told)
-    firsts, steps = backend.to_host(told).reshape(-1, 2).T
-    return Steps(firsts, steps, len(marks))
+        backend.put(known[-1:], block_offsets[-1:])
+        *firsts, words = backend.to_host(known).tolist()
+        steps = np.flatnonzero(np.array(firsts) >= 0)
+        slots = np.array(firsts)[steps]
+    else:  # as most reads are; the host knows the rest
+        steps, slots = np.full(1, first), np.zeros(1)
+        words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.lane_bits)
+    told = Steps(slots.astype(np.int32), steps.astype(np.int32), count)
+    return Slots(order, slot_of, by_slot, told, block_offsets, words)
