@@ -1,13 +1,13 @@
 // Everything that NVRTC and the host's C++ compiler disagree on. Another file asks which of the two reads it only where
 // threads of the GPU do together what one of the CPU does alone, or with vectors.
 //
-// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end), of which it
-// asks nothing else: how many there are, the GPU may know alone. On the GPU a
-// thread takes an item; on the CPU a call takes a slice of them, and the calls of several slices run on threads. Where an
-// item is worth more than a thread, FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here; and
-// FOR_EACH_BLOCK to BLOCK_WIDTH of them: several groups there, and one thread here. Where an item waits for memory more
-// than it computes, FOR_EACH_BUNCH gives a thread `size` of them from `first` on, to take in turns: one there, where other
-// warps fill the wait, and up to BUNCH here. UNROLL stands before a loop of few rounds whose arrays are to be registers.
+// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end), and nothing else
+// asks for `end`: how many items there are, the GPU may know alone. On the GPU a thread takes an item; on the CPU a call
+// takes a slice of them, and the calls of several slices run on threads. Where an item is worth more than a thread,
+// FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here; and FOR_EACH_BLOCK to BLOCK_WIDTH of them:
+// several groups there, and one thread here. Where an item waits for memory more than it computes, FOR_EACH_BUNCH gives a
+// thread `size` of them from `first` on, to take in turns: one there, where other warps fill the wait, and up to BUNCH here.
+// UNROLL stands before a loop of few rounds whose arrays are to be registers.
 //
 // OF says how many elements a parameter has, which is checked at every launch: readmap/backend/compilation/declarations.py
 // has the grammar.

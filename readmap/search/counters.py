@@ -39,6 +39,7 @@ class Work:
         windows: places that reads were compared at.
         scored: banded alignments of which the score was computed; traced: those of which the path was.
         rescues: mates that were looked for where their partners expect them; rescued: those that have such a place.
+        repeated: reads of batches that were searched again, since there was no room for what was found of them.
     """
 
     settled: int = 0
@@ -54,6 +55,7 @@ class Work:
     traced: int = 0
     rescues: int = 0
     rescued: int = 0
+    repeated: int = 0
 
     def add(self, other: Work) -> None:
         """Add another batch's."""

@@ -253,6 +253,7 @@ class Mapping:
             context = _learning_rates(context)
         batch = search_again(held.batch, context) if held.batch else search_reads(reads, context)
         held.batch, held.work = None, batch.work
+        batch.work.repeated = reads.count if held.overflowed else 0
         for part, alignments in align_reads(batch, context):
             count_alignments(alignments, part, context)
             blocks, described = self._format(part, alignments, context)
