@@ -158,12 +158,12 @@ class Batch:
         backend.put(ledger.total("replaced"), queries.replaced)
         return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), ledger)
 
-    def settle(self, *ends: Array) -> list[int]:
-        """Add up what has been counted, and let go of the look-ups: the totals of some prefix sums.
+    def settle(self, *sums: tuple[Array, int]) -> list[int]:
+        """Add up what has been counted, and let go of the look-ups: the last of some prefix sums, as Ledger has it.
 
         Raises Overflow where a stage had no room for all that it found.
         """
-        counted, tallies, totals = self.ledger.settle(*ends)
+        counted, tallies, totals = self.ledger.settle(*sums)
         self.pieces = None
         self.counters.take(tallies)
         self.counters.replaced += counted["replaced"]

@@ -37,6 +37,7 @@ TRACED_TOGETHER = 65_536
 
 _COUNT, _LIST = Kernel("search/windows", "count_tasks"), Kernel("search/windows", "list_tasks")
 _TELL, _TAKE = Kernel("search/windows", "tell_tasks"), Kernel("search/windows", "take_tasks")
+_LONG_READ = constant("search/windows.cuh", "LONG_READ")
 _NO_TASK = constant("search/windows.cuh", "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("search/extension", "count_traced"), Kernel("search/extension", "list_traced")
 _LAY = Kernel("search/extension", "lay_alignments")
@@ -98,7 +99,9 @@ def _count_tasks(
     """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
-    sizes = batch.ledger.sizes("scored", slots, [most * WINDOWS] * len(BANDS), lanes)
+    kinds = len(BANDS) if batch.queries.longest > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
+    at_most = [most * WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
+    sizes = batch.ledger.sizes("scored", slots, at_most, lanes)
     if sizes.rooms is None:
         ends, lasts = backend.row_ends(counts, len(BANDS))
         found = np.diff(lasts, prepend=0).tolist()
@@ -159,7 +162,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, room_ends = backend.prefix_sums(counts), backend.prefix_sums(plan.rooms)
-    total, *lasts = batch.settle(room_ends, *(ends[: kind * reads] for kind in range(1, len(BANDS) + 1)))
+    total, *lasts = batch.settle((room_ends, 1), (ends, len(BANDS)))
     extensions = Extensions(
         room_ends,
         plan.rooms,

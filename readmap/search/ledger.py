@@ -31,7 +31,7 @@ MORE, SOME = 0.25, 4096
 _BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
 _ALL_TOTALS = sum(TOTALS.values())
 
-_TELL, _NO_BOUND = Kernel("common/sizes", "tell_size"), 2**62
+_TELL, _LASTS = Kernel("common/sizes", "tell_size"), Kernel("common/prefix_sum", "last_sums")
 
 
 class Overflow(Exception):
@@ -91,8 +91,8 @@ class Ledger:
         self._clear()
 
     def _clear(self) -> None:
-        sizes = 0 if self._backend.tells_at_once else NUMBERS + ASKED
-        self._numbers, self._taken = self._backend.full(_ALL_TOTALS + sizes, 0, np.int64), _ALL_TOTALS
+        sizes = NUMBERS if self._rates else 0
+        self._numbers, self._taken = self._backend.full(_ALL_TOTALS + sizes + ASKED, 0, np.int64), _ALL_TOTALS
         self._counted = Counter[str]()
         self._bounded: list[tuple[Sizes, int]] = []  # and where their `needed` begin
 
@@ -158,19 +158,22 @@ class Ledger:
         given = {"ends": ends, "told": told, "needed": needed, "owners": owners}
         self._backend.launch(_TELL, 1, **given, size=len(ends), room=room)
 
-    def settle(self, *ends: Array) -> tuple[Counter[str], list[int], list[int]]:
-        """What was counted, by name, the tallies, and the totals of some prefix sums; now it is counted anew.
+    def settle(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
+        """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
 
+        sums: int64, in rows of as many, and how many rows; the last of each is told.
         Raises Overflow where a stage had no room for all that it found.
         """
-        backend, counted, bounded, asked = self._backend, self._counted, self._bounded, list[int]()
-        for one in () if backend.tells_at_once else ends:
-            place, self._taken = self._taken, self._taken + 2
-            told, needed = self._numbers[place : place + 1], self._numbers[place + 1 : place + 2]
-            self._tell(one, told, needed, told, _NO_BOUND)
-            asked.append(place)
+        backend, counted, bounded, begin = self._backend, self._counted, self._bounded, self._taken
+        for ends, rows in sums:
+            first, self._taken = self._taken, self._taken + rows
+            lasts = self._numbers[first : self._taken]
+            if 0 < len(ends) <= backend.few:
+                lasts[...] = ends.reshape(rows, -1)[:, -1]
+            elif len(ends):
+                backend.launch(_LASTS, rows, ends=ends, lasts=lasts, row_size=len(ends) // rows)
         numbers = backend.to_host(self._numbers[: self._taken]).tolist()
-        totals = list(map(backend.total, ends)) if backend.tells_at_once else [numbers[place] for place in asked]
+        totals = numbers[begin:]
         for name, begin in _BEGINS.items():
             counted[name] += numbers[begin]
         lacking = list[str]()

@@ -57,7 +57,7 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
     ends = backend.prefix_sums(counts)
-    (total,) = batch.settle(ends)
+    (total,) = batch.settle((ends, 1))
     offsets = backend.full(reads + 1, 0, np.int64)
     backend.put(offsets[1:], ends)
     plan = _empty_plan(offsets, total, batch.windows.rows, backend)
