@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import functools
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,6 @@ from readmap.errors import BackendError
 
 #: A NumPy array on the CPU, a CuPy array on the GPU.
 Array = Any
-
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -203,19 +200,6 @@ class Backend(abc.ABC):
         array = self.empty(shape, dtype)
         array.fill(value)
         return array
-
-    def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What `make` puts on the device, made once for a key: little that all batches take."""
-        if key not in self._kept:
-            made = make()
-            self.synchronize()  # other threads' launches do not wait for this one's copies
-            self._kept.setdefault(key, made)
-        kept: Kept = self._kept[key]
-        return kept
-
-    @functools.cached_property
-    def _kept(self) -> dict[Hashable, Any]:
-        return {}
 
     def copy(self, array: Array) -> Array:
         """The same in another array of this device."""

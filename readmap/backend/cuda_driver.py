@@ -15,6 +15,9 @@ from readmap.driver import LIBRARY
 #: The calling thread has no context yet (CUDA_ERROR_INVALID_CONTEXT).
 NO_CONTEXT = 201
 
+#: From the host's memory so many bytes at most are taken note of; more are waited for.
+NOTED_BYTES = 64 << 10
+
 
 class CudaDriver:
     """Functions of the driver on the calling thread's device; addresses and streams are CUDA's. All raise CuPy's error
@@ -25,11 +28,14 @@ class CudaDriver:
         noting, waiting = ctypes.PyDLL(LIBRARY), ctypes.CDLL(LIBRARY)
         self._launch, self._fill, self._copy = noting.cuLaunchKernel, noting.cuMemsetD8Async, noting.cuMemcpyAsync
         self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
+        self._send_little = noting.cuMemcpyHtoDAsync_v2
         self._wait = waiting.cuStreamSynchronize
         self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
         self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
         self._wait.argtypes = [c_void_p]
-        self._send.argtypes = self._fetch.argtypes = self._copy.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
+        copies = self._send, self._send_little, self._fetch, self._copy
+        for function in copies:
+            function.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
 
     def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
         """Launch a kernel of so many blocks; arguments: the address of each, an array of ctypes."""
@@ -56,7 +62,7 @@ class CudaDriver:
         """
         stream = self._cuda.get_current_stream().ptr
         if nbytes:
-            self._call(self._send, target, source, nbytes, stream)
+            self._call(self._send_little if nbytes <= NOTED_BYTES else self._send, target, source, nbytes, stream)
         if not stream:
             self.wait()
 

@@ -194,9 +194,11 @@ class Output(ByteSink):
         os.close(self._lock)
 
     def _close(self) -> None:
-        if self._pages:
-            self._pages.close()
-        os.close(self._descriptor)
+        try:
+            if self._pages:
+                self._pages.close()
+        finally:
+            os.close(self._descriptor)
 
 
 def format_by_ending(path: str | None, endings: Mapping[str, Format]) -> Format | None:

@@ -66,10 +66,6 @@ class Inserts:
 
 def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
     """The distributions where kernels read them."""
-    return backend.keep(("insert sizes", *sizes), lambda: _to_device(sizes, backend))
-
-
-def _to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
     penalties: list[int] = []

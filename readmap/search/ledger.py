@@ -49,8 +49,8 @@ class Rates:
     are_used: bool = True
 
     def learn(self, name: str, reads: int, needed: int) -> None:
-        """A batch needed so many."""
-        self.known[name] = max(self.known.get(name, 0.0), needed / reads)
+        """A batch needed so many, for which there was at least room for some."""
+        self.known[name] = max(self.known.get(name, 0.0), max(needed - SOME, 0) / reads)
 
     def room(self, name: str, reads: int) -> int | None:
         """For how many a batch is to have room; None where that is not known."""
@@ -78,6 +78,10 @@ class Sizes:
         """How many there are of each kind, in units."""
         rooms = self.rooms or []
         return [Bounded(room // unit, self.told[kind : kind + 1]) for kind, room in enumerate(rooms)]
+
+    def lacking(self, needed: Sequence[int]) -> list[str]:
+        """The keys of the kinds for which there is no room."""
+        return [key for key, room, count in zip(self.keys, self.rooms or [], needed, strict=True) if count > room]
 
 
 class Ledger:
@@ -124,15 +128,22 @@ class Ledger:
 
     def know(self, sizes: Sizes, needed: Sequence[int]) -> None:
         """How many of each kind are needed."""
+        self._know(sizes, needed, self._counted)
+
+    def _know(self, sizes: Sizes, needed: Sequence[int], counted: Counter[str]) -> None:
         for key, count in zip(sizes.keys, needed, strict=True):
-            self._counted[sizes.name] += count
+            counted[sizes.name] += count
             if self._rates:
                 self._rates.learn(key, self._reads, count)
 
-    def list_marked(self, name: str, marks: Array, mask: int, number: int = 0, beside: Listed | None = None) -> Listed:
-        """The numbers of the marks that have a bit of the mask, as backend.marks has it; beside: of what there is none
-        either where there is no room for all."""
-        sizes, backend = self._sizes(name, name, [len(marks)]), self._backend
+    def list_marked(
+        self, name: str, marks: Array, mask: int, number: int = 0, *, of: str = "", beside: Listed | None = None
+    ) -> Listed:
+        """The numbers of the marks that have a bit of the mask, as backend.marks has it.
+
+        of: what tells it from other lists of the name. beside: of what there is none either without room for all.
+        """
+        sizes, backend = self._sizes(name, name + of, [len(marks)]), self._backend
         if sizes.rooms is None:
             numbers = list_marked(marks, mask, backend, number)
             self.know(sizes, [len(numbers)])
@@ -176,14 +187,11 @@ class Ledger:
         totals = numbers[begin:]
         for name, begin in _BEGINS.items():
             counted[name] += numbers[begin]
-        lacking = list[str]()
-        for sizes, place in bounded:
-            count = numbers[place : place + len(sizes.keys)]
-            self.know(sizes, count)
-            room = sizes.rooms or []
-            lacking += [key for key, *both in zip(sizes.keys, count, room, strict=True) if both[0] > both[1]]
+        found = [(sizes, numbers[place : place + len(sizes.keys)]) for sizes, place in bounded]
         self._clear()
-        if lacking:
-            raise Overflow(", ".join(lacking))
+        if lacking := [key for sizes, needed in found for key in sizes.lacking(needed)]:
+            raise Overflow(", ".join(lacking))  # what stages behind these found, says nothing
+        for sizes, needed in found:
+            self._know(sizes, needed, counted)
         begin = _BEGINS["tallies"]
         return counted, numbers[begin : begin + TALLIES], totals

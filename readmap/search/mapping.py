@@ -247,7 +247,7 @@ class Mapping:
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
         """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
-        reads = held.arrival.reads
+        reads, was_held = held.arrival.reads, held.batch is not None
         context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])
         if held.overflowed:
             context = _learning_rates(context)
@@ -258,6 +258,8 @@ class Mapping:
             count_alignments(alignments, part, context)
             blocks, described = self._format(part, alignments, context)
             yield part, blocks, described
+        if was_held:  # its memory goes back to the thread that searched it, which does not wait for this one's launches
+            context.backend.synchronize()
 
     def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
         """The records of a batch, and its reads without a place where those are wanted; its fragments, where duplicates

@@ -73,7 +73,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     """The records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
     read_group = style.read_groups[reads.lane]
-    tags = common_tags(read_group, style.program, style.form)
+    tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
     shared = {
@@ -84,7 +84,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
         "alignments": alignments,
         "quality_sums": quality_sums,
         "style": _RecordStyle(
-            backend.keep(("tags", tags), lambda: backend.to_device(np.frombuffer(tags, np.uint8))),
+            backend.to_device(tags),
             len(tags),
             read_group != NO_READ_GROUP,
             style.comments,

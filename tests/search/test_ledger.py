@@ -30,6 +30,7 @@ TELLING = {"tell_size", "tell_tasks"}
 class Distant(CpuBackend):
     """A device that tells the host nothing at once, as a GPU.
 
+    What has not been written is no number that a kernel could go by.
     bounded, told: launches over items of which the host has a bound, and of kernels that find out how many there are.
     """
 
@@ -39,6 +40,11 @@ class Distant(CpuBackend):
     def __init__(self) -> None:
         super().__init__(1)
         self.bounded = self.told = 0
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        array = super().empty(shape, dtype)
+        array.reshape(-1).view(np.uint8).fill(0x7F)
+        return array
 
     def run(self, kernel: Kernel, types: Any, count: Any, arguments: list[Any]) -> None:
         self.bounded += isinstance(count, Bounded)
@@ -106,6 +112,31 @@ def test_same_records_and_counts(
     assert backend.bounded > backend.told
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.TWO_FILES])
+def test_any_list_may_lack_room(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, seed: int
+) -> None:
+    """Some sizes are heard of at once, for some lists there is hardly any room, and for the others there is."""
+    expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
+    generator, room = random.Random(seed), Rates.room
+
+    def any_room(rates: Rates, name: str, reads: int) -> int | None:
+        drawn = generator.random()
+        return (
+            None
+            if drawn < 0.2
+            else generator.randrange(3)
+            if rates.are_used and drawn < 0.24
+            else room(rates, name, reads)
+        )
+
+    monkeypatch.setattr(Rates, "room", any_room)
+    records, summary = world.mapped(Distant(), tmp_path / "out", layout)
+    assert records == expected
+    assert 0 < summary.work.repeated < summary.reads
+
+
 def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
     reporting, backend = Reporting(most_secondary=5), Distant()
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", Layout.TWO_FILES, reporting=reporting)
@@ -146,7 +177,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     else:
         counted, _, totals = one.settle((backend.to_device(np.array([1, 5])), 1))
         assert (counted["beside"], counted["seeds"], totals) == (3, 90, [5])
-    assert rates.known["beside 1 0"] == 0.3
+    assert rates.known["beside 1 0"] == (0.3 if found else 0.2)
 
 
 def _told(count: Any, backend: Any) -> int:
@@ -170,3 +201,12 @@ def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch
 def test_of_all(backends: str) -> None:
     listed = Listed.of(open_backend(backends).full(7, 0, np.int32))
     assert listed.count == 7
+
+
+def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
+    rates = Rates()
+    rates.learn("searched", 2, 2)
+    rates.learn("scored", 100_000, 2 * ledger.SOME)
+    assert rates.room("searched", 1_000_000) == ledger.SOME
+    assert rates.room("scored", 100_000) == int(1.25 * ledger.SOME) + ledger.SOME
+    assert rates.room("others", 100_000) is None
