@@ -257,14 +257,22 @@ class Backend(abc.ABC):
         """The last of some prefix sums, 0 where there is none."""
         return int(self.to_host(ends[-1:])[0]) if len(ends) else 0
 
-    def row_ends(self, counts: Array, rows: int) -> tuple[Array, list[int]]:
-        """The inclusive prefix sum of int64 counts, at least one a row, and what it is at the end of each row."""
-        if len(counts) <= self.few:
-            ends = np.cumsum(counts)
-            return ends, ends.reshape(rows, -1)[:, -1].tolist()
-        ends, lasts = self.prefix_sums(counts), self.empty(rows, np.int64)
-        self.launch(_LASTS, rows, ends=ends, lasts=lasts, row_size=len(counts) // rows)
-        return ends, self.to_host(lasts).tolist()
+    def lasts(self, *sums: tuple[Array, int]) -> list[int]:
+        """The last of each row of some prefix sums, int64, and how many rows they have, of as many; 0 where those are
+        empty."""
+        lasts, end = self.full(sum(rows for _, rows in sums), 0, np.int64), 0
+        for ends, rows in sums:
+            begin, end = end, end + rows
+            self.put_lasts(ends, lasts[begin:end])
+        return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
+
+    def put_lasts(self, ends: Array, lasts: Array) -> None:
+        """The same of one of them, into int64 [rows] on the device; what the lasts of empty rows are is left."""
+        rows = len(lasts)
+        if len(ends) > self.few:
+            self.launch(_LASTS, rows if len(ends) else 0, ends=ends, lasts=lasts, row_size=len(ends) // rows)
+        elif len(ends):
+            lasts[...] = ends.reshape(rows, -1)[:, -1]
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -159,16 +159,19 @@ class Batch:
         return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), ledger)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
-        """Add up what has been counted, and let go of the look-ups: the last of some prefix sums, as Ledger has it.
+        """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.lasts has them.
 
         Raises Overflow where a stage had no room for all that it found.
         """
         counted, tallies, totals = self.ledger.settle(*sums)
         self.pieces = None
-        self.counters.take(tallies)
+        if any(tallies):
+            self.counters.take(tallies)
         self.counters.replaced += counted["replaced"]
         self.work.settled -= counted["left"]
-        self.work.add(Work(**{one.name: counted[one.name] for one in fields(Work)}))
+        work = vars(self.work)
+        for name in counted.keys() & work.keys():
+            work[name] += counted[name]
         return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool
     listed = {"ends": ends, "rooms": _TaskRooms(*rooms), "tasks": tasks, "task_slots": task_slots}
     batch.launch(_LIST, slots.count, context, **given, **listed, without=without)
     by_kind = dict(zip(BANDS, items, strict=True))
-    for kind, part in _by_kind(np.cumsum(rooms).tolist()):
+    for kind, part in _by_kind([*accumulate(rooms)]):
         _score(tasks[part], task_slots[part], by_kind[kind], kind, batch.windows.rows, batch, context)
 
 
@@ -103,8 +104,9 @@ def _count_tasks(
     at_most = [most * WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
     sizes = batch.ledger.sizes("scored", slots, at_most, lanes)
     if sizes.rooms is None:
-        ends, lasts = backend.row_ends(counts, len(BANDS))
-        found = np.diff(lasts, prepend=0).tolist()
+        ends = backend.prefix_sums(counts)
+        lasts = backend.lasts((ends, len(BANDS)))
+        found = [last - before for before, last in pairwise([0, *lasts])]
         batch.ledger.know(sizes, found)
         items = [-(-count // lanes) for count in found]
         return ends, [*items], [count * lanes for count in items]
@@ -162,7 +164,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, room_ends = backend.prefix_sums(counts), backend.prefix_sums(plan.rooms)
-    total, *lasts = batch.settle((room_ends, 1), (ends, len(BANDS)))
+    total, *lasts = backend.lasts((room_ends, 1), (ends, len(BANDS)))
     extensions = Extensions(
         room_ends,
         plan.rooms,

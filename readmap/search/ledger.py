@@ -7,9 +7,10 @@ be searched again.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,7 +32,7 @@ MORE, SOME = 0.25, 4096
 _BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
 _ALL_TOTALS = sum(TOTALS.values())
 
-_TELL, _LASTS = Kernel("common/sizes", "tell_size"), Kernel("common/prefix_sum", "last_sums")
+_TELL = Kernel("common/sizes", "tell_size")
 
 
 class Overflow(Exception):
@@ -71,8 +72,8 @@ class Sizes:
     name: str
     keys: list[str]
     rooms: list[int] | None
-    told: Array
-    needed: Array
+    told: Array = None
+    needed: Array = None
 
     def bounded(self, unit: int = 1) -> list[Count]:
         """How many there are of each kind, in units."""
@@ -84,6 +85,12 @@ class Sizes:
         return [key for key, room, count in zip(self.keys, self.rooms or [], needed, strict=True) if count > room]
 
 
+@functools.cache
+def _unknown(name: str) -> Sizes:
+    """Of what the host is to hear at once."""
+    return Sizes(name, [], None)
+
+
 class Ledger:
     """The numbers of a batch."""
 
@@ -91,13 +98,13 @@ class Ledger:
         """rates: None where the host hears of every size at once, and nothing is learnt."""
         self._reads, self._backend = reads, backend
         self._rates = None if backend.tells_at_once else rates
-        self._uses = Counter[str]()
+        self._uses: Counter[str] = Counter()
         self._clear()
 
     def _clear(self) -> None:
         sizes = NUMBERS if self._rates else 0
         self._numbers, self._taken = self._backend.full(_ALL_TOTALS + sizes + ASKED, 0, np.int64), _ALL_TOTALS
-        self._counted = Counter[str]()
+        self._counted: Counter[str] = Counter()
         self._bounded: list[tuple[Sizes, int]] = []  # and where their `needed` begin
 
     def total(self, name: str) -> Array:
@@ -111,16 +118,18 @@ class Ledger:
 
     def _sizes(self, name: str, key: str, most: Sequence[int], kinds: int = 1, unit: int = 1) -> Sizes:
         """most: empty where the host is to hear of it at once."""
+        if not self._rates:
+            return _unknown(name)
         self._uses[key] += 1
         keys = [f"{key} {self._uses[key]} {kind}" for kind in range(kinds)]
         rooms, end = list[int](), self._taken + 2 * kinds
-        if self._rates and end <= _ALL_TOTALS + NUMBERS:
+        if end <= _ALL_TOTALS + NUMBERS:
             for one, at_most in zip(keys, most, strict=False):
                 room = self._rates.room(one, self._reads)
                 if room is not None:
                     rooms.append(-(-min(room, at_most) // unit) * unit)
         if len(rooms) < kinds:
-            return Sizes(name, keys, None, self._numbers[:0], self._numbers[:0])
+            return replace(_unknown(name), keys=keys)
         begin, middle, self._taken = self._taken, self._taken + kinds, end
         sizes = Sizes(name, keys, rooms, self._numbers[begin:middle], self._numbers[middle:end])
         self._bounded.append((sizes, middle))
@@ -131,9 +140,9 @@ class Ledger:
         self._know(sizes, needed, self._counted)
 
     def _know(self, sizes: Sizes, needed: Sequence[int], counted: Counter[str]) -> None:
-        for key, count in zip(sizes.keys, needed, strict=True):
-            counted[sizes.name] += count
-            if self._rates:
+        counted[sizes.name] += sum(needed)
+        if self._rates:
+            for key, count in zip(sizes.keys, needed, strict=True):
                 self._rates.learn(key, self._reads, count)
 
     def list_marked(
@@ -147,7 +156,7 @@ class Ledger:
         if sizes.rooms is None:
             numbers = list_marked(marks, mask, backend, number)
             self.know(sizes, [len(numbers)])
-            return Listed(numbers, len(numbers), sizes.keys[0])
+            return Listed(numbers, len(numbers), *sizes.keys)
         ends, numbers = marked_ends(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
         owners = beside.count.told if beside and isinstance(beside.count, Bounded) else sizes.told
         self._tell(ends, sizes.told, sizes.needed, owners, sizes.rooms[0])
@@ -172,17 +181,13 @@ class Ledger:
     def settle(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
         """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
 
-        sums: int64, in rows of as many, and how many rows; the last of each is told.
+        sums: as Backend.lasts has them.
         Raises Overflow where a stage had no room for all that it found.
         """
         backend, counted, bounded, begin = self._backend, self._counted, self._bounded, self._taken
         for ends, rows in sums:
             first, self._taken = self._taken, self._taken + rows
-            lasts = self._numbers[first : self._taken]
-            if 0 < len(ends) <= backend.few:
-                lasts[...] = ends.reshape(rows, -1)[:, -1]
-            elif len(ends):
-                backend.launch(_LASTS, rows, ends=ends, lasts=lasts, row_size=len(ends) // rows)
+            backend.put_lasts(ends, self._numbers[first : self._taken])
         numbers = backend.to_host(self._numbers[: self._taken]).tolist()
         totals = numbers[begin:]
         for name, begin in _BEGINS.items():

@@ -25,6 +25,7 @@ from readmap.search.records import Records, Style, format_records
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
 from readmap.search.unmapped import format_unmapped
+from readmap.search.windows import count_windows
 from readmap.search.work import DoesNotFit, RunSummary
 from readmap.search.writer import Block
 
@@ -255,8 +256,11 @@ class Mapping:
         held.batch, held.work = None, batch.work
         batch.work.repeated = reads.count if held.overflowed else 0
         for part, alignments in align_reads(batch, context):
+            count_windows(part, context)
             count_alignments(alignments, part, context)
             blocks, described = self._format(part, alignments, context)
+            if part is not batch:
+                batch.work.add(part.work)
             yield part, blocks, described
         if was_held:  # its memory goes back to the thread that searched it, which does not wait for this one's launches
             context.backend.synchronize()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from numbers import Integral
@@ -223,6 +224,7 @@ def dense_seed(suffixes: int) -> int:
     return min(max(_chance(suffixes) + 2, 10), 19)
 
 
+@functools.cache
 def efforts(suffixes: int, alternates: bool = False) -> tuple[Effort, ...]:
     """The passes over the reads of a batch; each takes what those before left unsettled.
 

@@ -25,17 +25,17 @@ from readmap.search.record_plan import RecordPlan, plan_records, trace_several
 from readmap.search.rescues import count_rescued, rescue_mates
 from readmap.search.secondaries import add_secondaries
 from readmap.search.seeds import find_seeds
-from readmap.search.windows import add_diagonals, count_windows, join_diagonals
+from readmap.search.windows import add_diagonals, join_diagonals
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
     """At least one read, searched: what is found of it depends on what others showed before by insert sizes alone."""
-    batch = Batch.of(reads, context)
+    batch, unknowing = Batch.of(reads, context), replace(context, sample=Sample())
     if not context.reporting.everywhere:
-        settle_reads(batch, replace(context, sample=Sample()))
+        settle_reads(batch, unknowing)
         if looks_beside(batch, context):
             settle_beside(batch, context, searched=False)
-    _search_by_seeds(batch, replace(context, sample=Sample()))
+    _search_by_seeds(batch, unknowing)
     return batch
 
 
@@ -76,7 +76,6 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
         pair_mates(inserts, rests, batch, context)
     if rescues is not None:
         count_rescued(rescues, batch, context)
-    count_windows(batch, context)
     if not context.reporting.most_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return
