@@ -80,28 +80,48 @@ def index_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
 
 
 def sam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the steady state: by how much more reads take longer, whose records nobody keeps; and the records of a
-    few pairs."""
-    few, some, many = make_reads(options)
-    checked, last = options.work / "few.sam", ("--device", "cuda", "--gpus", str(gpus))
-    search(options, few, checked, "--gpus", str(gpus))
-    (_, short), (taken, told) = (
-        readmap(options, "search", *reads, "-x", options.work / "index.readmap", "-o", "/dev/null", *last)
-        for reads in (some, many)
-    )
-    seconds = round(told["seconds"]["search"] - short["seconds"]["search"], 4)
-    rate = round((told["counts"]["reads"] - short["counts"]["reads"]) / seconds)
-    return {"seconds": seconds, "steady_reads_a_second": rate, **taken, **waits(told)}, records_of(checked), told
+    """Seconds of the steady state, of records that nobody keeps; and the records of a few pairs."""
+    few, *reads = make_reads(options)
+    search(options, few, checked := options.work / "few.sam", "--gpus", str(gpus))
+    row, told = steady(options, reads, Path("/dev/null"), gpus, lambda _, told: told["seconds"]["search"])
+    return row, records_of(checked), told
 
 
 def bam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the command without its start; and the records of a few pairs."""
-    few, _, many = make_reads(options)
-    checked, sorting = options.work / "few.bam", ("--sort", "--markdup", "--gpus", str(gpus))
-    search(options, few, checked, *sorting, "--codec", "libdeflate")
-    taken, told = search(options, many, options.work / "out.bam", *sorting)
-    seconds = round(taken["wall_seconds"] - told["seconds"]["load_index"], 4)
-    return {"seconds": seconds, **taken, **waits(told)}, records_of(checked), told
+    """The same of records that are sorted and marked, to the end of the command."""
+    few, *reads = make_reads(options)
+    sorting = "--sort", "--markdup"
+    search(options, few, checked := options.work / "few.bam", *sorting, "--codec", "libdeflate", "--gpus", str(gpus))
+
+    def after_loading(taken: Row, told: Row) -> float:
+        return float(taken["wall_seconds"] - told["seconds"]["load_index"])
+
+    row, told = steady(options, reads, options.work / "out.bam", gpus, after_loading, *sorting)
+    return row, records_of(checked), told
+
+
+def steady(
+    options: Options,
+    reads: Sequence[Sequence[Path]],
+    target: Path,
+    gpus: int,
+    spent: Callable[[Row, Row], float],
+    *words: str,
+) -> tuple[Row, Row]:
+    """By how many seconds many reads take longer than some.
+
+    reads: some, and many. spent: seconds, of what a run took and what it tells.
+    """
+    last = "--device", "cuda", "--gpus", str(gpus)
+    (less, short), (taken, told) = (
+        readmap(options, "search", *some, "-x", options.work / "index.readmap", "-o", target, *words, *last)
+        for some in reads
+    )
+    whole = spent(taken, told)
+    seconds = max(round(whole - spent(less, short), 4), 1e-4)
+    rate = round((told["counts"]["reads"] - short["counts"]["reads"]) / seconds)
+    row = {"seconds": seconds, "steady_reads_a_second": rate, "whole_seconds": round(whole, 4)}
+    return row | taken | waits(told), told
 
 
 def compare_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
