@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Kernel:
     in_order: bool = False
     by_block: bool = False
 
-    @property
+    @functools.cached_property
     def signature(self) -> Signature:
         """The declaration in the source: parameter names and types in order, without `begin` and `end`."""
         return signature(self.module, self.name)

@@ -95,7 +95,8 @@ def measure_alignments(
         paired=batch.reads.paired,
         supplementary_as_secondary=context.reporting.supplementary_as_secondary,
     )
-    return replace(alignments, plan=replace(plan, roles=alignments.roles))
+    backend.put(plan.roles, alignments.roles)
+    return alignments
 
 
 @dataclass(frozen=True)

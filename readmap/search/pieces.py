@@ -46,7 +46,8 @@ def settle_reads(batch: Batch, context: Context) -> None:
     if few.count:
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
-    batch.pieces, batch.placements.left = table, backend.copy(batch.placements.unsettled)
+    batch.pieces = table
+    backend.put(batch.placements.left, batch.placements.unsettled)
     batch.work.settled = batch.reads.count  # but for those that are left
     add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
 

@@ -113,6 +113,11 @@ class Structure:
         return tuple(member.name for member in self.members)
 
     @functools.cached_property
+    def is_of_arrays(self) -> bool:
+        """Whether it has nothing else."""
+        return all(isinstance(member, Array) for member in self.members)
+
+    @functools.cached_property
     def extents(self) -> Extents:
         """Those of the members."""
         return Extents(self.name, self.members)
@@ -139,7 +144,7 @@ class Structure:
         frozen = parameters is not None and parameters.frozen
         sizes = [binding.sizes[position] for position in self.extents.open]
         packed = Packed(self, memory, bound, array_type, binding.types, binding.numbers, sizes, frozen)
-        if (frozen or all(isinstance(member, Array) for member in self.members)) and hasattr(value, "__dict__"):
+        if (frozen or self.is_of_arrays) and hasattr(value, "__dict__"):
             value.__dict__[self.key] = packed
         return packed
 
