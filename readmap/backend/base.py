@@ -268,12 +268,13 @@ class Backend(abc.ABC):
         return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
 
     def put_lasts(self, ends: Array, lasts: Array) -> None:
-        """The same of one of them, into int64 [rows] on the device; what the lasts of empty rows are is left."""
-        rows = len(lasts)
-        if len(ends) > self.few:
-            self.launch(_LASTS, rows if len(ends) else 0, ends=ends, lasts=lasts, row_size=len(ends) // rows)
-        elif len(ends):
-            lasts[...] = ends.reshape(rows, -1)[:, -1]
+        """The same of one of them, into int64 [rows] on the device, which stays as it is where there are no sums."""
+        if not len(ends):
+            return
+        if len(ends) <= self.few:
+            lasts[...] = ends.reshape(len(lasts), -1)[:, -1]
+        else:
+            self.launch(_LASTS, len(lasts), ends=ends, lasts=lasts, row_size=len(ends) // len(lasts))
 
 
 def unavailable(device: str, reason: str) -> BackendError:

@@ -88,11 +88,11 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     block_offsets = backend.prefix_sums(sizes)
     if differing:
         backend.put(known[-1:], block_offsets[-1:])
-        *firsts, words = backend.to_host(known).tolist()
-        steps = np.flatnonzero(np.array(firsts) >= 0)
-        slots = np.array(firsts)[steps]
+        told = backend.to_host(known)
+        steps, words = np.flatnonzero(told[:-1] >= 0), int(told[-1])
+        slots = told[steps]
     else:  # as most reads are; the host knows the rest
         steps, slots = np.full(1, first), np.zeros(1)
         words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.lane_bits)
-    told = Steps(slots.astype(np.int32), steps.astype(np.int32), count)
-    return Slots(order, slot_of, by_slot, told, block_offsets, words)
+    there = Steps(slots.astype(np.int32), steps.astype(np.int32), count)
+    return Slots(order, slot_of, by_slot, there, block_offsets, words)

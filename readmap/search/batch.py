@@ -169,9 +169,7 @@ class Batch:
             self.counters.take(tallies)
         self.counters.replaced += counted["replaced"]
         self.work.settled -= counted["left"]
-        work = vars(self.work)
-        for name in counted.keys() & work.keys():
-            work[name] += counted[name]
+        self.work.take(counted)
         return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:

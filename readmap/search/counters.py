@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -56,6 +56,11 @@ class Work:
     rescues: int = 0
     rescued: int = 0
     repeated: int = 0
+
+    def take(self, counted: Mapping[str, int]) -> None:
+        """Add what has been counted by name; other names are none of these."""
+        for name in counted.keys() & vars(self).keys():
+            setattr(self, name, getattr(self, name) + counted[name])
 
     def add(self, other: Work) -> None:
         """Add another batch's."""

@@ -62,8 +62,7 @@ class Extensions:
     reference_starts: Array
 
 
-@dataclass(frozen=True)
-class _TaskRooms:
+class _TaskRooms(NamedTuple):
     """For how many tasks of each kind there is room: struct TaskRooms of kernels/search/windows.cu."""
 
     narrow: int
@@ -87,7 +86,7 @@ def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool
     if not sum(rooms):
         return
     tasks, task_slots = backend.full(sum(rooms), _NO_TASK, np.int64), backend.empty(sum(rooms), np.int32)
-    listed = {"ends": ends, "rooms": _TaskRooms(*rooms), "tasks": tasks, "task_slots": task_slots}
+    listed = {"ends": ends, "rooms": rooms, "tasks": tasks, "task_slots": task_slots}
     batch.launch(_LIST, slots.count, context, **given, **listed, without=without)
     by_kind = dict(zip(BANDS, items, strict=True))
     for kind, part in _by_kind([*accumulate(rooms)]):
@@ -96,24 +95,22 @@ def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool
 
 def _count_tasks(
     counts: Array, slots: Listed, lanes: int, batch: Batch, context: Context
-) -> tuple[Array, list[Count], list[int]]:
+) -> tuple[Array, list[Count], _TaskRooms]:
     """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
     kinds = len(BANDS) if batch.queries.longest > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
-    sizes = batch.ledger.sizes("scored", slots, at_most, lanes)
+    sizes, ends = batch.ledger.sizes("scored", slots, at_most, lanes), backend.prefix_sums(counts)
     if sizes.rooms is None:
-        ends = backend.prefix_sums(counts)
         lasts = backend.lasts((ends, len(BANDS)))
         found = [last - before for before, last in pairwise([0, *lasts])]
         batch.ledger.know(sizes, found)
         items = [-(-count // lanes) for count in found]
-        return ends, [*items], [count * lanes for count in items]
-    ends, rooms = backend.prefix_sums(counts), _TaskRooms(*sizes.rooms)
-    told = {"told": sizes.told, "needed": sizes.needed}
+        return ends, [*items], _TaskRooms(*(count * lanes for count in items))
+    rooms, told = _TaskRooms(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}
     backend.launch(_TELL, len(BANDS), ends=ends, **told, rooms=rooms, count=most, lanes=lanes)
-    return ends, sizes.bounded(lanes), sizes.rooms
+    return ends, sizes.bounded(lanes), rooms
 
 
 def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:

@@ -114,45 +114,41 @@ class Ledger:
 
     def sizes(self, name: str, of: Listed, most: Sequence[int], unit: int = 1) -> Sizes:
         """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
-        return self._sizes(name, f"{of.key} {name}", most if isinstance(of.count, Bounded) else [], len(most), unit)
+        return self._sizes(name, f"{of.key} {name}", most, unit, of.count)
 
-    def _sizes(self, name: str, key: str, most: Sequence[int], kinds: int = 1, unit: int = 1) -> Sizes:
-        """most: empty where the host is to hear of it at once."""
+    def _sizes(self, name: str, key: str, most: Sequence[int], unit: int = 1, owners: Count | None = None) -> Sizes:
+        """owners: how many there are of what these belong to; where the host knows that, it hears of these at once."""
         if not self._rates:
             return _unknown(name)
         self._uses[key] += 1
-        keys = [f"{key} {self._uses[key]} {kind}" for kind in range(kinds)]
-        rooms, end = list[int](), self._taken + 2 * kinds
-        if end <= _ALL_TOTALS + NUMBERS:
-            for one, at_most in zip(keys, most, strict=False):
-                room = self._rates.room(one, self._reads)
-                if room is not None:
-                    rooms.append(-(-min(room, at_most) // unit) * unit)
-        if len(rooms) < kinds:
+        keys = [f"{key} {self._uses[key]} {kind}" for kind in range(len(most))]
+        known = [self._rates.room(one, self._reads) for one in keys]
+        rooms = [
+            -(-min(room, at_most) // unit) * unit for room, at_most in zip(known, most, strict=True) if room is not None
+        ]
+        begin, middle, end = (self._taken + times * len(most) for times in range(3))
+        if isinstance(owners, int) or len(rooms) < len(most) or end > _ALL_TOTALS + NUMBERS:
             return replace(_unknown(name), keys=keys)
-        begin, middle, self._taken = self._taken, self._taken + kinds, end
+        self._taken = end
         sizes = Sizes(name, keys, rooms, self._numbers[begin:middle], self._numbers[middle:end])
         self._bounded.append((sizes, middle))
         return sizes
 
     def know(self, sizes: Sizes, needed: Sequence[int]) -> None:
         """How many of each kind are needed."""
-        self._know(sizes, needed, self._counted)
-
-    def _know(self, sizes: Sizes, needed: Sequence[int], counted: Counter[str]) -> None:
-        counted[sizes.name] += sum(needed)
+        self._counted[sizes.name] += sum(needed)
         if self._rates:
             for key, count in zip(sizes.keys, needed, strict=True):
                 self._rates.learn(key, self._reads, count)
 
     def list_marked(
-        self, name: str, marks: Array, mask: int, number: int = 0, *, of: str = "", beside: Listed | None = None
+        self, name: str, marks: Array, mask: int, number: int = 0, *, apart: str = "", beside: Listed | None = None
     ) -> Listed:
         """The numbers of the marks that have a bit of the mask, as backend.marks has it.
 
-        of: what tells it from other lists of the name. beside: of what there is none either without room for all.
+        apart: what tells it from other lists of the name. beside: of what there is none either without room for all.
         """
-        sizes, backend = self._sizes(name, name + of, [len(marks)]), self._backend
+        sizes, backend = self._sizes(name, name + apart, [len(marks)]), self._backend
         if sizes.rooms is None:
             numbers = list_marked(marks, mask, backend, number)
             self.know(sizes, [len(numbers)])
@@ -184,7 +180,7 @@ class Ledger:
         sums: as Backend.lasts has them.
         Raises Overflow where a stage had no room for all that it found.
         """
-        backend, counted, bounded, begin = self._backend, self._counted, self._bounded, self._taken
+        backend, counted, begin = self._backend, self._counted, self._taken
         for ends, rows in sums:
             first, self._taken = self._taken, self._taken + rows
             backend.put_lasts(ends, self._numbers[first : self._taken])
@@ -192,11 +188,11 @@ class Ledger:
         totals = numbers[begin:]
         for name, begin in _BEGINS.items():
             counted[name] += numbers[begin]
-        found = [(sizes, numbers[place : place + len(sizes.keys)]) for sizes, place in bounded]
-        self._clear()
+        found = [(sizes, numbers[place : place + len(sizes.keys)]) for sizes, place in self._bounded]
         if lacking := [key for sizes, needed in found for key in sizes.lacking(needed)]:
             raise Overflow(", ".join(lacking))  # what stages behind these found, says nothing
         for sizes, needed in found:
-            self._know(sizes, needed, counted)
+            self.know(sizes, needed)
+        self._clear()
         begin = _BEGINS["tallies"]
         return counted, numbers[begin : begin + TALLIES], totals

@@ -35,7 +35,7 @@ def select(effort: Effort, batch: Batch) -> Iterator[Selection]:
         stride = effort.stride_of(length)
         end = steps.first_of(_next_length(length, stride, effort, steps.longest))
         unsettled = batch.placements.unsettled[begin:end]
-        slots = batch.ledger.list_marked(TAKEN[effort.takes], unsettled, effort.takes, begin, of=f" every {stride}")
+        slots = batch.ledger.list_marked(TAKEN[effort.takes], unsettled, effort.takes, begin, apart=f" every {stride}")
         if slots.count:
             yield Selection(slots, stride, effort)
         begin = end

@@ -28,6 +28,17 @@ def test_prefix_sums(backends: str, size: int, few: int) -> None:
 
 
 @by_kernels
+@pytest.mark.parametrize("row_size", [0, 1, 33, 2_000])
+def test_lasts_of_rows(backends: str, row_size: int, few: int) -> None:
+    backend, generator = opened(backends, few), np.random.default_rng(row_size)
+    sums = [np.cumsum(generator.integers(0, 2**33, rows * row_size)) for rows in (1, 4)]
+    expected = [
+        row[-1] if row_size else 0 for one, rows in zip(sums, (1, 4), strict=True) for row in one.reshape(rows, -1)
+    ]
+    assert backend.lasts(*zip(map(backend.to_device, sums), (1, 4), strict=True)) == expected
+
+
+@by_kernels
 @pytest.mark.parametrize("size", [0, 1, 33, 1024, 5_000])
 def test_marked_bytes(backends: str, size: int, few: int) -> None:
     backend, marks = opened(backends, few), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
