@@ -1,17 +1,25 @@
-"""Memory of the host that copies to and from GPUs reach at the pace of the link: page-locked, in large pages."""
+"""Memory of the host that copies to and from GPUs reach at the pace of the link: page-locked, in large pages.
+
+Its addresses are reserved once and kept. Else the driver, which looks for room for memory of its own meanwhile, could
+find that some of it was given away and locked in the same moment: it then says of either that it is there already.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+import threading
 import weakref
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-#: Linux's MADV_POPULATE_WRITE, which the module mmap does not name.
-_POPULATE_WRITE = 23
+#: Linux's MADV_POPULATE_WRITE, and what the module mmap does not name either: no access, addresses without memory
+#: behind them, and a place that is told.
+_POPULATE_WRITE, _NO_ACCESS, _NO_RESERVE, _FIXED = 23, 0, 0x4000, 0x10
 
 #: Bytes that are asked for together, and threads that ask: the system clears pages at the pace of memory.
 _PART_BYTES, _THREADS = 16 << 20, 4
@@ -22,22 +30,82 @@ _LARGE = 2 << 20
 #: For all GPUs (cudaHostRegisterPortable).
 _PORTABLE = 1
 
-_madvise = ctypes.CDLL(None).madvise  # mmap's own keeps Python's lock
-_madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+#: Addresses that are reserved, as a multiple of the machine's memory: there is room between what is held.
+_RESERVED = 4
+
+_ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+_system = ctypes.CDLL(None, use_errno=True)  # the module mmap's own functions keep Python's lock
+_system.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_system.mmap.restype = ctypes.c_void_p
 
 
 def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """New memory, uint8 [size]; runtime: CuPy's, of CUDA. The driver alone takes three times as long to make some."""
-    pages = mmap.mmap(-1, -(-max(size, 1) // _LARGE) * _LARGE + _LARGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    held = np.frombuffer(pages, np.uint8)
-    begin = -held.ctypes.data % _LARGE
-    array = held[begin : begin + size]
-    start, nbytes = array.ctypes.data, -(-max(size, 1) // _LARGE) * _LARGE
-    _madvise(start, nbytes, mmap.MADV_HUGEPAGE)
-    _madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy, which no GPU knows
+    """New memory, uint8 [size]; runtime: CuPy's, of CUDA. The driver alone takes three times as long to make some.
+
+    Raises MemoryError where the machine has none left.
+    """
+    nbytes = -(-max(size, 1) // _LARGE) * _LARGE
+    start = _ADDRESSES.take(nbytes)
+    held = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(start)), np.uint8)
+    weakref.finalize(held, _ADDRESSES.give_back, start, nbytes).atexit = False
+    _system.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
+    _system.madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy
     with ThreadPoolExecutor(_THREADS, "readmap-pages") as pool:
         for at in range(0, nbytes, _PART_BYTES):
-            pool.submit(_madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)
+            pool.submit(_system.madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)
     runtime.hostRegister(start, nbytes, _PORTABLE)
-    weakref.finalize(held, runtime.hostUnregister, start).atexit = False  # before the pages go
-    return array
+    weakref.finalize(held, runtime.hostUnregister, start).atexit = False  # the last one is called first
+    return held
+
+
+class _Addresses:
+    """Addresses from which memory is taken, and to which it goes back."""
+
+    def __init__(self, nbytes: int) -> None:
+        begin = -(-_map(None, nbytes + _LARGE, _NO_ACCESS, _NO_RESERVE) // _LARGE) * _LARGE
+        self._lock = threading.Lock()
+        # The sizes of what is free, by where it begins; and what has come back since, from whichever thread, at any
+        # time.
+        self._free = {begin: nbytes}
+        self._returned: deque[tuple[int, int]] = deque()
+
+    def take(self, nbytes: int) -> int:
+        """The first one of so many, which have memory now: the lowest that are free."""
+        with self._lock:
+            while self._returned:
+                self._join(*self._returned.popleft())
+            start = min((begin for begin, size in self._free.items() if size >= nbytes), default=None)
+            if start is None:
+                raise MemoryError(f"no addresses are left for {nbytes:,} bytes of page-locked memory")
+            _map(start, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, _FIXED)
+            left = self._free.pop(start) - nbytes
+            if left:
+                self._free[start + nbytes] = left
+        return start
+
+    def give_back(self, start: int, nbytes: int) -> None:
+        """Let go of the memory at addresses that were taken together."""
+        _map(start, nbytes, _NO_ACCESS, _FIXED | _NO_RESERVE)
+        self._returned.append((start, nbytes))
+
+    def _join(self, start: int, nbytes: int) -> None:
+        """Have these free, as one with what is free beside them."""
+        for begin, size in list(self._free.items()):
+            if begin == start + nbytes:
+                nbytes += self._free.pop(begin)
+            elif begin + size == start:
+                start, nbytes = begin, nbytes + self._free.pop(begin)
+        self._free[start] = nbytes
+
+
+def _map(start: int | None, nbytes: int, access: int, flags: int) -> int:
+    """Where these bytes are from now on; raises MemoryError."""
+    place: int = _system.mmap(start, nbytes, access, _ANONYMOUS | flags, -1, 0)
+    if place == ctypes.c_void_p(-1).value:
+        raise MemoryError(f"{os.strerror(ctypes.get_errno())}: {nbytes:,} bytes of page-locked memory")
+    return place
+
+
+_ADDRESSES = _Addresses(_RESERVED * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

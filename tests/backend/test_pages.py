@@ -1,7 +1,9 @@
-"""Memory that is page-locked: its pages are there, and they are let go of before they go."""
+"""Memory that is page-locked: its pages are there, they are let go of before they go, and its addresses are kept."""
 
 import ctypes
 import gc
+import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -23,9 +25,12 @@ class Runtime:
         self.held[start] = size
 
     def hostUnregister(self, start: int) -> None:
-        size = self.held.pop(start)
-        pages = (ctypes.c_ubyte * (size // 4096))()
-        self.readable.append(ctypes.CDLL(None).mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), pages) == 0)
+        self.readable.append(is_mapped(start, self.held.pop(start)))
+
+
+def is_mapped(start: int, size: int) -> bool:
+    pages = (ctypes.c_ubyte * (size // 4096))()
+    return ctypes.CDLL(None).mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), pages) == 0
 
 
 @pytest.mark.parametrize("size", [0, 1, 5000, LARGE, LARGE + 1, 40 << 20])
@@ -53,3 +58,59 @@ def test_let_go_of_in_time() -> None:
     gc.collect()
     assert not runtime.held
     assert runtime.readable == [True]
+
+
+def test_addresses_are_kept() -> None:
+    """Nobody else is given them, and the next who asks for so much has them, with nothing in them."""
+    runtime = Runtime()
+    array = page_locked(3 * LARGE, runtime)
+    array[...] = 1
+    start = array.ctypes.data
+    del array
+    assert is_mapped(start, 3 * LARGE)
+    again = page_locked(3 * LARGE, runtime)
+    assert again.ctypes.data == start
+    assert not again.any()
+
+
+def test_neighbours_are_joined() -> None:
+    runtime = Runtime()
+    arrays = [page_locked(LARGE, runtime) for _ in range(6)]
+    start = min(array.ctypes.data for array in arrays)
+    random.Random(3).shuffle(arrays)
+    while arrays:
+        arrays.pop()
+    assert page_locked(6 * LARGE, runtime).ctypes.data == start
+
+
+def test_what_cannot_be_locked_is_given_back() -> None:
+    class Refusing(Runtime):
+        def hostRegister(self, start: int, size: int, flags: int) -> None:
+            self.held[start] = size
+            raise RuntimeError("no more")
+
+    refusing = Refusing()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no more"):
+            page_locked(LARGE, refusing)
+    assert len(refusing.held) == 1  # the same addresses twice
+    assert not refusing.readable
+
+
+def test_threads_have_memory_of_their_own() -> None:
+    def take_often(seed: int) -> None:
+        draw, runtime = random.Random(seed), Runtime()
+        for _ in range(40):
+            arrays = [page_locked(draw.randrange(3 * LARGE), runtime) for _ in range(draw.randrange(4))]
+            for number, array in enumerate(arrays):
+                array[::4096] = 16 * seed + number
+            for number, array in enumerate(arrays):
+                assert (array[::4096] == 16 * seed + number).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(take_often, range(4)))
+
+
+def test_too_much() -> None:
+    with pytest.raises(MemoryError, match="page-locked"):
+        page_locked(1 << 60, Runtime())
