@@ -148,8 +148,11 @@ class Backend(abc.ABC):
         """Copy an array into one of the host's, of its size and dtype, once all launches before have ended."""
 
     @abc.abstractmethod
-    def download(self, array: Array, pool: BufferPool) -> Buffer:
-        """The bytes of a uint8 array in a buffer of the pool, held once, for another thread to read and release."""
+    def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+        """A buffer of the pool, held once, to which the bytes of a uint8 array are under way, and what waits for them.
+
+        Another thread may wait, read and release; meanwhile the array may go.
+        """
 
     def memory(self) -> tuple[int, int] | None:
         """Free bytes and all bytes of the device's own memory that may be used; None where it shares the host's."""

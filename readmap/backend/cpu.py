@@ -8,7 +8,7 @@ import functools
 import mmap
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -122,10 +122,10 @@ class CpuBackend(Backend):
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
         target[...] = array
 
-    def download(self, array: Array, pool: BufferPool) -> Buffer:
+    def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         buffer = pool.take(array.nbytes)
         buffer.data[: array.nbytes] = array
-        return buffer
+        return buffer, _nothing
 
     def release_memory(self) -> None:
         pass
@@ -212,3 +212,7 @@ def _function(kernel: Kernel, types: Types) -> int | None:
     """The address of its entry point that takes packed arguments."""
     function = getattr(_library(kernel.module, variant(kernel.module, types)), f"packed_{kernel.name}")
     return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _nothing() -> None:
+    pass

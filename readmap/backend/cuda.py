@@ -7,7 +7,7 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,11 +156,12 @@ class CudaBackend(Backend):
     def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
         self._staging.receive(target, array)
 
-    def download(self, array: Array, pool: BufferPool) -> Buffer:
+    def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         buffer = pool.take(array.nbytes)
-        self._driver.fetch(address(buffer.data), array.data.ptr, array.nbytes)
-        self._driver.wait()
-        return buffer
+        self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
+        copied = self.xp.cuda.Event(disable_timing=True)
+        copied.record()
+        return buffer, copied.synchronize
 
     def memory(self) -> tuple[int, int]:
         with self.device:

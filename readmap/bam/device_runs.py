@@ -169,7 +169,8 @@ class DeviceRuns:
         backend.launch(_GATHER, end - begin, **given, **shape, piece=piece)
         seen = look(piece, ends, origin, backend)
         if fetched:
-            buffer = backend.download(piece, self._buffers)
+            buffer, arrived = backend.download(piece, self._buffers)
+            arrived()
             return DevicePiece(buffer.data[: len(piece)], buffer.release, seen)
         backend.synchronize()  # whoever reads it does not wait for this thread's stream
         return DevicePiece(piece, _nothing, seen)

@@ -33,6 +33,13 @@ class Block(NamedTuple):
     run: SortedRecords | None = None
 
 
+class _Step(NamedTuple):
+    """What the writer does with a block, and what waits until it is there."""
+
+    do: Callable[[], None]
+    arrived: Callable[[], None] | None
+
+
 class Writer:
     """A thread that hands blocks to outputs in order; an error of it is raised in the thread of the caller.
 
@@ -46,7 +53,7 @@ class Writer:
         self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
         # Of no bytes: who lends has one of them.
         self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
-        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._queue: queue.Queue[_Step | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -87,22 +94,24 @@ class Writer:
         for begin in range(0, len(block.bytes), OUTPUT_BYTES):
             part = block.bytes[begin : begin + OUTPUT_BYTES]
             began = time.perf_counter()
-            buffer = self._backend.download(part, self._pool)
+            buffer, arrived = self._backend.download(part, self._pool)
             self._pool.grow()
             self.waited += time.perf_counter() - began
-            self._put(partial(sink.lend, buffer.data[: len(part)], buffer.release))
+            self._put(partial(sink.lend, buffer.data[: len(part)], buffer.release), arrived)
 
-    def _put(self, step: Callable[[], None]) -> None:
+    def _put(self, do: Callable[[], None], arrived: Callable[[], None] | None = None) -> None:
         if self._error is not None:
             raise self._error
-        self._queue.put(step)
+        self._queue.put(_Step(do, arrived))
 
     def _run(self) -> None:
         with self._backend.own_stream():
             while (step := self._queue.get()) is not None:
                 try:
+                    if step.arrived is not None:
+                        step.arrived()  # whatever has failed: a buffer to which bytes are under way stays
                     if self._error is None:
-                        step()
+                        step.do()
                 except BaseException as error:
                     self._error = error
                     # A failed output may keep what it has.

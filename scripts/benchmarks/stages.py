@@ -88,7 +88,8 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
                 reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
                 (block,) = [*work.blocks(Arrival(reads), only_turn()), *work.rest()]
         with timed(seconds, "copy: download", backend):
-            buffer = backend.download(block.bytes, pool)
+            buffer, arrived = backend.download(block.bytes, pool)
+            arrived()
         buffer.release()
     total[BETWEEN] -= sum(value for name, value in total.items() if not name.startswith(("copy", BETWEEN, UNTIMED)))
     ns = {name: 1e9 * value / ROUNDS / chunk.reads for name, value in total.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from examples import draw_pairs, index_of, map_files, small_genome, write_pairs
 
 from readmap.backend import Kernel, open_backend
+from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.sizes import Bounded, Listed
 from readmap.index.index import Index
@@ -28,7 +30,7 @@ TELLING = {"tell_size", "tell_tasks"}
 
 
 class Distant(CpuBackend):
-    """A device that tells the host nothing at once, as a GPU.
+    """A device that tells the host nothing at once, as a GPU, and sends records behind what it goes on with.
 
     What has not been written is no number that a kernel could go by.
     bounded, told: launches over items of which the host has a bound, and of kernels that find out how many there are.
@@ -45,6 +47,11 @@ class Distant(CpuBackend):
         array = super().empty(shape, dtype)
         array.reshape(-1).view(np.uint8).fill(0x7F)
         return array
+
+    def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+        buffer = pool.take(array.nbytes)
+        buffer.data[:] = 0x7F
+        return buffer, lambda: np.copyto(buffer.data[: array.nbytes], array)
 
     def run(self, kernel: Kernel, types: Any, count: Any, arguments: list[Any]) -> None:
         self.bounded += isinstance(count, Bounded)

@@ -111,7 +111,9 @@ def time_parts(name: str, index: Index, patterns: Patterns, runs: int, backend: 
                 found = find_occurrences(given, placed, Strand.FORWARD, STRUCTURES[name][0], backend)
             with timed(seconds, "result_transfer_seconds", backend):
                 results = [backend.download(_bytes(array), pool) for array in (found.ranks, found.counts)]
-        for result in results:
+                for _, arrived in results:
+                    arrived()
+        for result, _ in results:
             result.release()
     usual = sorted(rounds[1:], key=lambda one: one["total_seconds"])[runs // 2]
     return {"structure": name, "queries": len(patterns), **{part: round(value, 7) for part, value in usual.items()}}
