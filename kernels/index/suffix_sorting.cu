@@ -149,8 +149,10 @@ struct Groups {
     i64 first_slot, slot_count, length;
 };
 
-// An item is a run of sorted pairs, which go to their slots; slots rise.
-KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups) {
+// An item is a run of sorted pairs, which go to their slots; slots rise. told: the ranks of their suffixes, where other
+// devices are to learn them.
+KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
+                   suffix_t* told OF(pairs), bool tells) {
     FOR_EACH_GROUP(run, begin, end) {
         i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
         for (i64 row = first; row < last; row += GROUP_WIDTH) {
@@ -159,8 +161,10 @@ KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(p
             u32 marks = group_ballot(begins), upto = marks & (lanes_below() << 1 | 1);
             if (i < last) {
                 i64 place = (i64)sorted.places[i], own = upto ? row + last_lane(upto) : head;
+                suffix_t rank = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
                 groups.order[slots[i]] = (suffix_t)place;
-                groups.ranks[place] = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
+                groups.ranks[place] = rank;
+                if (tells) told[i] = rank;
                 if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
             }
             if (marks) head = row + last_lane(marks);
@@ -272,11 +276,6 @@ KERNEL void sort_small(i64 begin, i64 end, const u64* keys OF(items), const suff
 // An item is a place, whose suffix has a rank on one device, and none yet on the others: `other` is another one's.
 KERNEL void merge_ranks(i64 begin, i64 end, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
     FOR_EACH(place, begin, end) ranks[place] = maximum(ranks[place], other[place]);
-}
-
-// An item is a suffix that has come into its group: its rank, which other devices are to learn.
-KERNEL void tell_ranks(i64 begin, i64 end, Groups groups, const suffix_t* places OF(items), suffix_t* ranks OF(items)) {
-    FOR_EACH(i, begin, end) ranks[i] = groups.ranks[places[i]];
 }
 
 // An item is a suffix of another device, and its rank there.

@@ -29,7 +29,7 @@ _SHARE, _LEAST_PAIRS, _MOST_PAIRS = 20, 1 << 24, 1 << 30
 _RUN_COUNTS = 9
 
 #: Bytes of device memory for what grows slower than the suffixes, pieces of another device's arrays among them.
-_FIXED_BYTES = 256 << 20
+_FIXED_BYTES = 640 << 20
 
 #: Whether order, and whether ranks, are in the device's own memory: the fastest way first.
 _WAYS = ((True, True), (False, True), (False, False))

@@ -36,13 +36,12 @@ _SETTLE = Kernel("index/suffix_sorting", "settle", grouped=True)
 _COUNT_TIED = Kernel("index/suffix_sorting", "count_tied")
 _KEY_TIED = Kernel("index/suffix_sorting", "key_tied", grouped=True)
 _SORT_SMALL = Kernel("index/suffix_sorting", "sort_small")
-_MERGE = Kernel("index/suffix_sorting", "merge_ranks")
-_TELL, _LEARN = (Kernel("index/suffix_sorting", name) for name in ("tell_ranks", "learn_ranks"))
+_MERGE, _LEARN = Kernel("index/suffix_sorting", "merge_ranks"), Kernel("index/suffix_sorting", "learn_ranks")
 
 _KEY_BASES, _REACH_BITS = (constant("index/suffix_sorting.cu", name) for name in ("KEY_BASES", "REACH_BITS"))
 
 #: Ranks that come from another device at a time, to memory that is not planned for each of them.
-_PIECE = 1 << 23
+_PIECE = 1 << 25
 
 Item = TypeVar("Item")
 
@@ -68,6 +67,11 @@ class _Pairs:
     slots: Array
     other_keys: Array
     other_places: Array
+
+    @property
+    def other_way_round(self) -> _Pairs:
+        """With the keys and places that the sort has left in the others' memory."""
+        return _Pairs(self.other_keys, self.other_places, self.slots, self.keys, self.places)
 
     def first(self, size: int) -> _Pairs:
         """So many of them."""
@@ -96,10 +100,8 @@ class _Ties:
 
 @dataclass(frozen=True)
 class _Settled:
-    """Suffixes that have come into their groups in a step, all of these groups: places and, once they are told, ranks.
-
-    Before, ranks are memory that is free until the device's next step.
-    """
+    """Suffixes that have come into their groups in a step, all of these groups: their places, and their ranks where
+    other devices are to learn them; in memory that is free until the device's next step."""
 
     places: Array
     ranks: Array
@@ -117,13 +119,15 @@ def sort_suffixes(
     for settled in _steps(team, [sorter.sort_batches() for sorter in sorters]):
         done += _size(settled)
         report(done / total / 2)
-    _exchange(team, sorters)
+    if len(sorters) > 1:
+        _exchange(team, sorters)
     depth, tied = _KEY_BASES, total
     while tied:
         tied = 0
         for settled in _steps(team, [sorter.double(depth) for sorter in sorters]):
             tied += _size(settled)
-            _tell(team, sorters, settled)
+            if len(sorters) > 1:
+                team.each(_Sorter.learn, sorters, _others(settled))
         depth *= 2
         report(1 - tied / total / 2)
     return [sorter.groups.order for sorter in sorters]
@@ -145,20 +149,11 @@ def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
     Each of them gathers those of a section, and then takes the other sections from the others, so that nothing is read
     while it is written.
     """
-    if len(sorters) == 1:
-        return
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))
     team.each(_Sorter.merge, sorters, sections, _others(ranks))
     team.each(_Sorter.take, sorters, _others(list(zip(sections, ranks, strict=True))))
-
-
-def _tell(team: Team, sorters: Sequence[_Sorter], settled: Sequence[_Settled | None]) -> None:
-    """Have all devices learn the ranks of what the others have settled."""
-    if len(sorters) > 1:
-        team.each(_Sorter.tell, sorters, settled)
-        team.each(_Sorter.learn, sorters, _others(settled))
 
 
 def _others(items: Sequence[Item]) -> list[list[Item]]:
@@ -173,6 +168,7 @@ class _Sorter:
         total, length, dtype = part.suffixes, plan.length, plan.dtype
         self.backend = backend
         self._reference, self._part, self._rank_bits = reference, part, plan.suffixes.bit_length()
+        self._is_one_of_several = len(plan.parts) > 1
         self.groups = _Groups(
             (backend.empty if part.holds_order else backend.host_array)(total, dtype),
             backend.full(length, 0, dtype) if part.holds_ranks else _zeros(length, dtype, backend),
@@ -195,8 +191,7 @@ class _Sorter:
         backend.launch(_COUNT, runs, counts=counts, **what)
         ends = backend.prefix_sums(counts)
         backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
-        found = self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS)
-        return self._settle(pairs.slots, *found, _REACH_BITS, _KEY_BASES)
+        return self._settle(self._by_digits(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES, tells=False)
 
     def double(self, depth: int) -> Iterator[_Settled]:
         """Sort what ties by `depth` bases more, some of it a step."""
@@ -228,7 +223,7 @@ class _Sorter:
             found = self._in_place(pairs, rank_bits)
         else:
             found = self._by_digits(pairs, rank_bits + (count - 1).bit_length())
-        return self._settle(pairs.slots, *found, rank_bits, 1)
+        return self._settle(found, rank_bits, 1, tells=self._is_one_of_several)
 
     def merge(self, section: slice, others: Sequence[Array]) -> None:
         """Take the ranks of a section's places from the devices that know them."""
@@ -242,12 +237,6 @@ class _Sorter:
         for section, ranks in others:
             self.backend.put(self.groups.ranks[section], ranks[section])
 
-    def tell(self, settled: _Settled | None) -> None:
-        """Fill in the ranks of what it has settled."""
-        if settled:
-            groups, count = self.groups, len(settled.places)
-            self.backend.launch(_TELL, count, groups=groups, places=settled.places, ranks=settled.ranks)
-
     def learn(self, others: Sequence[_Settled | None]) -> None:
         """Take the ranks of what other devices have settled."""
         for settled in filter(None, others):
@@ -255,12 +244,12 @@ class _Sorter:
                 places, ranks = (self.backend.copy(array[piece]) for array in (settled.places, settled.ranks))
                 self.backend.launch(_LEARN, len(places), places=places, ranks=ranks, groups=self.groups)
 
-    def _by_digits(self, pairs: _Pairs, bits: int) -> tuple[Array, Array]:
+    def _by_digits(self, pairs: _Pairs, bits: int) -> _Pairs:
         """The keys, of so many bits, in order, and their places."""
-        keys, places, other_keys, other_places = pairs.keys, pairs.places, pairs.other_keys, pairs.other_places
-        return sort_pairs(keys, places, other_keys, other_places, bits, self.backend)
+        keys, _ = sort_pairs(pairs.keys, pairs.places, pairs.other_keys, pairs.other_places, bits, self.backend)
+        return pairs if keys is pairs.keys else pairs.other_way_round
 
-    def _in_place(self, pairs: _Pairs, rank_bits: int) -> tuple[Array, Array]:
+    def _in_place(self, pairs: _Pairs, rank_bits: int) -> _Pairs:
         """The same of small groups, whose numbers stand above so many bits and rise."""
         self.backend.launch(
             _SORT_SMALL,
@@ -272,13 +261,15 @@ class _Sorter:
             size=len(pairs.keys),
             rank_bits=rank_bits,
         )
-        return pairs.other_keys, pairs.other_places
+        return pairs.other_way_round
 
-    def _settle(self, slots: Array, keys: Array, places: Array, field_bits: int, least: int) -> _Settled:
+    def _settle(self, pairs: _Pairs, field_bits: int, least: int, *, tells: bool) -> _Settled:
         """Bring sorted pairs into the groups; those whose low bits are below `least` tie with none."""
+        keys, places, told = pairs.keys, pairs.places, pairs.other_places
         found = _Sorted(keys, places, len(keys), (1 << field_bits) - 1, least)
-        self.backend.launch(_SETTLE, -(-len(keys) // RUN), sorted=found, slots=slots, groups=self.groups)
-        return _Settled(places, keys.view(places.dtype)[: len(keys)])
+        what = {"sorted": found, "slots": pairs.slots, "groups": self.groups, "told": told, "tells": tells}
+        self.backend.launch(_SETTLE, -(-len(keys) // RUN), **what)
+        return _Settled(places, told)
 
     def _count(self, ties: _Ties) -> tuple[Array, Array]:
         """How many slots of each run tie, and how many groups they are; int64 [runs] each."""

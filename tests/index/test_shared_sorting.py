@@ -122,7 +122,7 @@ def test_memory_of_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         planned(contigs, 2, {0: size})
 
 
-@pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "tell_ranks", "learn_ranks"])
+@pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "learn_ranks"])
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_an_error_of_one_device_ends_all(failing: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any stage of the work."""
