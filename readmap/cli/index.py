@@ -50,7 +50,7 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap index --database proteins.fa.gz"""
 
 #: What stages of build_index are called in the progress where that is not their name.
-STAGES = {"read": "reading", "sort suffixes": "sorting suffixes"}
+STAGES = {"read": "reading", "sort suffixes": "sorting suffixes", "gather suffixes": "gathering suffixes"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,29 @@ RESERVED_BYTES = 64 << 20
 
 #: What a file system says that does not reserve.
 _RESERVES_NOTHING = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+
+class Rows(Protocol):
+    """An array that may be elsewhere, of whose bytes some are here at a time.
+
+    bytes: a context in which those from one to before another one are here, uint8; any thread may enter it.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def bytes(self, begin: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]: ...
+
+
+class _RowsHere:
+    """An array that is in the host's memory."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.dtype, self.shape = array.dtype, array.shape
+        self._bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+    def bytes(self, begin: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]:
+        return contextlib.nullcontext(self._bytes[begin:end])
 
 
 class ArrayFiles:
@@ -108,9 +131,13 @@ class ArrayFiles:
 
 
 class ArraySink:
-    """The file of one array, as np.save writes it, whose parts come in any order, each element once."""
+    """The file of one array, as np.save writes it, whose parts come in any order, each element once.
+
+    block_bytes: that are read and written together.
+    """
 
     def __init__(self, files: ArrayFiles, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self.block_bytes = files.block_bytes
         self._files, self._dtype, self._shape = files, dtype, shape
         self._rows, *self._row = shape or (1,)  # an array without dimensions has one element
         self._row_bytes = math.prod(self._row) * dtype.itemsize
@@ -119,29 +146,41 @@ class ArraySink:
         facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(header, facts)
         self._begin = len(header.getvalue())
-        self._sums = [0] * -(-self._size // files.block_bytes)
+        self._sums = [0] * -(-self._size // self.block_bytes)
         # Blocks that came in part: their bytes, and how many of them are missing.
         self._parts: dict[int, tuple[NDArray[np.uint8] | None, int]] = {}
+        self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        os.ftruncate(self._file, self._begin + self._size)
         files.submit(self._write_at, np.frombuffer(header.getvalue(), np.uint8), 0)
 
-    def write(self, start: int, rows: np.ndarray[Any, Any]) -> Callable[[], None]:
+    def mapped(self) -> np.ndarray[Any, Any]:
+        """The array as it is in the file, whole once all of it is written."""
+        if not self._size:
+            return np.empty(self._shape, self._dtype)
+        return np.memmap(self._path, self._dtype, "r", self._begin, self._shape)
+
+    def write(self, start: int, rows: np.ndarray[Any, Any] | Rows) -> Callable[[], None]:
         """Begin to write rows [start, start + len(rows)). Returns what waits until these may be changed, or raises.
 
         rows: of the sink's dtype and of its shape but for the first extent; any number of them, from any row on. A
         block that several writings share is copied. One thread at a time may call this.
         """
-        rows = np.atleast_1d(rows)
-        if rows.dtype != self._dtype or [*rows.shape[1:]] != self._row or start + len(rows) > self._rows:
+        if isinstance(rows, np.ndarray):
+            rows = _RowsHere(np.atleast_1d(rows))
+        if rows.dtype != self._dtype or [*rows.shape[1:]] != self._row or start + rows.shape[0] > self._rows:
             raise ValueError(f"{rows.dtype} {rows.shape} from {start} on, for {self._dtype} {self._shape}")
-        data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8)
-        self._missing -= len(data)
-        place, block_bytes, jobs = start * self._row_bytes, self._files.block_bytes, []
-        while len(data):
-            block, offset = divmod(place, block_bytes)
-            part, data = np.split(data, [block_bytes - offset])
-            place += len(part)
-            whole = self._whole(block, offset, part)
+        place, size, block_bytes = start * self._row_bytes, rows.shape[0] * self._row_bytes, self.block_bytes
+        self._missing -= size
+        jobs, end = list[Future[None]](), 0
+        while end < size:
+            block, offset = divmod(place + end, block_bytes)
+            begin, end = end, min(end + block_bytes - offset, size)
+            if end - begin == self._bytes_of(block):
+                jobs.append(self._files.submit(self._write_rows, block, rows, begin, end))
+                continue
+            with rows.bytes(begin, end) as part:
+                whole = self._joined(block, offset, part)
             if whole is not None:
                 jobs.append(self._files.submit(self._write_block, block, whole))
         return lambda: _wait(jobs)
@@ -172,11 +211,12 @@ class ArraySink:
             file, self._file = self._file, -1
             os.close(file)
 
-    def _whole(self, block: int, offset: int, part: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    def _bytes_of(self, block: int) -> int:
+        return min(self.block_bytes, self._size - block * self.block_bytes)
+
+    def _joined(self, block: int, offset: int, part: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
         """The bytes of a block where this part of them, from the offset on, is all that was missing."""
-        size = min(self._files.block_bytes, self._size - block * self._files.block_bytes)
-        if len(part) == size:
-            return part
+        size = self._bytes_of(block)
         held, missing = self._parts.pop(block, (None, size))
         held = np.empty(size, np.uint8) if held is None else held
         held[offset : offset + len(part)] = part
@@ -185,9 +225,13 @@ class ArraySink:
             return None
         return held
 
+    def _write_rows(self, block: int, rows: Rows, begin: int, end: int) -> None:
+        with rows.bytes(begin, end) as data:
+            self._write_block(block, data)
+
     def _write_block(self, block: int, data: NDArray[np.uint8]) -> None:
         self._sums[block] = self._files.checksum(data)
-        self._write_at(data, self._begin + block * self._files.block_bytes)
+        self._write_at(data, self._begin + block * self.block_bytes)
 
     def _write_at(self, data: NDArray[np.uint8], place: int) -> None:
         while len(data):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from readmap.backend import Gpus
+import numpy as np
+
+from readmap.backend import Array, Gpus
+from readmap.backend.fetching import DistantArray
 from readmap.backend.team import Team
 from readmap.errors import BackendError
+from readmap.formats.array_files import ArraySink
 from readmap.formats.array_folder import PendingFolder
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
@@ -60,7 +64,7 @@ def build_index(
         gpu_memory: bytes of a GPU's memory that may be used; default, all that are free.
         force_64_bits: store 64-bit places whatever the size.
         output: the folder that is to hold the index, by `folder.KIND.writing`: each array is written while the next one
-            is made. It is whole once it is finished.
+            is made. It is whole once it is finished, and so are the suffixes, which are mapped from there.
         progress: hears how far the work is.
         report_memory: called, once the file is read, with the most bytes of memory that building takes.
         warn: hears why a GPU is not used.
@@ -77,14 +81,14 @@ def build_index(
         if wanted.has_tree:
             refuse_large(reference.length)
         try:
-            plan = _plan(reference, wanted, force_64_bits, team)
+            plan = _plan(reference, wanted, force_64_bits, team, output is None)
         except BackendError as error:
             if device != "auto":
                 raise
             if warn:
                 warn(f"{error}: the CPU builds the index")
             team = Team.open("cpu", threads=threads)
-            plan = _plan(reference, wanted, force_64_bits, team)
+            plan = _plan(reference, wanted, force_64_bits, team, output is None)
         if report_memory:
             report_memory(plan.host_bytes)
         return _build(reference, str(fasta), wanted, plan, team, output, tell)
@@ -99,8 +103,8 @@ class _Plan:
     host_bytes: int
 
 
-def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Team) -> _Plan:
-    """Raises BackendError where a device has too little memory."""
+def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Team, is_held: bool) -> _Plan:
+    """is_held: whether the host is to hold the suffixes. Raises BackendError where a device has too little memory."""
     length, memories = reference.length, team.each(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
     for backend, memory in zip(team.backends, memories, strict=True):
@@ -112,9 +116,10 @@ def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Te
             )
     references = team.each(reference.to_device, team.backends)
     plan = plan_suffix_array(reference, references[0], team, force_64_bits)
-    order, edges = plan.dtype.itemsize * plan.suffixes, EDGE_BYTES * length if wanted.has_tree else 0
-    own_memory = memories[0] is not None
-    building = order + edges + (plan.sort.host_bytes if plan.sort else 0) if own_memory else max(plan.nbytes, on_device)
+    building = max(plan.nbytes, on_device)
+    if memories[0] is not None:
+        order, edges = plan.dtype.itemsize * plan.suffixes * is_held, EDGE_BYTES * length if wanted.has_tree else 0
+        building = order + edges + (plan.sort.host_bytes if plan.sort else 0)
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
     # What reading took is not given back for sure.
     fixed = FIXED_BYTES + sum(backend.host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
@@ -141,11 +146,13 @@ def _build(
     parts = build_suffix_array(
         plan.references, plan.suffixes, team, lambda share: tell("sort suffixes", int(share * count), count)
     )
+    tell("gather suffixes", 0, 0)
     team.release_memory()
-    suffixes = team.to_host(parts)
-    if sink:
-        sink.write(0, suffixes)
     order, backend = team.gather(parts), team.first
+    if sink:
+        written, suffixes = _write_parts(parts, sink, team), sink.mapped()
+    else:
+        written, suffixes = None, team.to_host(parts)
     del parts
     if wanted.has_array:
         tell("prefix table", 0, 0)
@@ -154,7 +161,25 @@ def _build(
             output.add("prefix_table", table)
     if wanted.has_tree:
         tell("suffix tree", 0, 0)
+        if written:
+            written()  # the tree needs the memory of the parts
         edges = backend.to_host(build_suffix_tree(held, reference.length, order, backend))
         if output:
             output.add("edges", edges)
     return Index(reference, suffixes, table, bases, edges, source)
+
+
+def _write_parts(parts: Sequence[Array], sink: ArraySink, team: Team) -> Callable[[], None]:
+    """Begin to write the parts of an array from the devices that have them; returns what waits until that is done."""
+    team.first.synchronize()  # the threads that write have streams of their own
+    waits, end = list[Callable[[], None]](), 0
+    for part, backend in zip(parts, team.backends, strict=False):
+        is_here = isinstance(part, np.ndarray)
+        waits.append(sink.write(end, part if is_here else DistantArray(part, sink.block_bytes, backend)))
+        end += len(part)
+
+    def wait() -> None:
+        for one in waits:
+            one()
+
+    return wait

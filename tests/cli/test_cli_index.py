@@ -105,7 +105,7 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     assert {name: report[name] for name in expected} == expected
     assert report["command"] == "readmap index ref.fa --json report.json -t 1"
     assert report["peak_memory_bytes"] > 1 << 20
-    assert list(report["seconds"]) == ["read", "sort_suffixes", "prefix_table", "build", "write"]
+    assert list(report["seconds"]) == ["read", "sort_suffixes", "gather_suffixes", "prefix_table", "build", "write"]
     *stages, build, _ = report["seconds"].values()
     assert sum(stages) <= build + 0.01
     assert Index.open("ref.fa.readmap").suffixes.dtype == np.uint32

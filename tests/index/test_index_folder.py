@@ -389,7 +389,7 @@ def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: li
     build_index(tmp_path / "ref.fa", structure=structure, progress=lambda *told: reported.append(told))
     assert ("read", len(fasta(CONTIGS)), 0) in reported
     stages = list(dict.fromkeys(stage for stage, *_ in reported))
-    assert stages == ["read", "sort suffixes", *last]
+    assert stages == ["read", "sort suffixes", "gather suffixes", *last]
 
 
 def test_an_index_that_is_written_while_it_is_built_is_the_same(tmp_path: Path) -> None:

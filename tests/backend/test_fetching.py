@@ -1,0 +1,49 @@
+"""Arrays on devices of which the host sees some bytes at a time: it sees all of them, and so does a file of them."""
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from readmap.backend import open_backend
+from readmap.backend.fetching import BUFFERS, DistantArray
+from readmap.formats.array_files import ArrayFiles
+
+BLOCK = 4096
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int64])
+def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None:
+    backend = open_backend(backends)
+    array = np.arange(10 * BLOCK).astype(dtype)
+    expected, distant = array.view(np.uint8), DistantArray(backend.to_device(array), BLOCK, backend)
+    backend.synchronize()
+    assert (distant.dtype, distant.shape) == (array.dtype, array.shape)
+
+    def is_there(begin: int) -> bool:
+        with distant.bytes(begin, begin + BLOCK - begin % 7) as found:
+            return np.array_equal(found, expected[begin : begin + BLOCK - begin % 7])
+
+    with ThreadPoolExecutor(2 * BUFFERS) as pool:
+        assert all(pool.map(is_there, range(0, len(expected) - BLOCK, 501)))
+
+
+@pytest.mark.parametrize("cuts", [[], [5], [1024, 2048], [1, 2, 1023, 5000]])
+def test_files_of_parts(backends: str, tmp_path: Path, cuts: list[int]) -> None:
+    """Blocks of one part, and of several."""
+    backend, array = open_backend(backends), np.arange(9000, dtype=np.uint32)
+    with ArrayFiles(tmp_path, lambda data: int(data.sum()), BLOCK, 3, contextlib.nullcontext) as files:
+        sink = files.array("parts", array.dtype, array.shape)
+        parts = np.split(array, cuts)
+        for begin, part in zip([0, *cuts], parts, strict=True):
+            held = DistantArray(backend.to_device(part), BLOCK, backend)
+            backend.synchronize()
+            sink.write(begin, held)
+        mapped = sink.mapped()
+        facts = files.close()["parts"]
+    assert np.array_equal(mapped, array)
+    assert np.array_equal(np.load(tmp_path / "parts.npy"), array)
+    data = array.view(np.uint8)
+    assert facts["checksums"] == [int(data[begin : begin + BLOCK].sum()) for begin in range(0, len(data), BLOCK)]
