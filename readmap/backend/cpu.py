@@ -127,6 +127,9 @@ class CpuBackend(Backend):
         buffer.data[: array.nbytes] = array
         return buffer, _nothing
 
+    def launched(self) -> Callable[[], None]:
+        return _nothing
+
     def release_memory(self) -> None:
         pass
 

@@ -158,10 +158,14 @@ class CudaBackend(Backend):
 
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         buffer = pool.take(array.nbytes)
-        self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
-        copied = self.xp.cuda.Event(disable_timing=True)
-        copied.record()
-        return buffer, copied.synchronize
+        with array.device:
+            self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
+            return buffer, self.launched()
+
+    def launched(self) -> Callable[[], None]:
+        event = self.xp.cuda.Event(disable_timing=True)
+        event.record()
+        return event.synchronize  # type: ignore[no-any-return]
 
     def memory(self) -> tuple[int, int]:
         with self.device:

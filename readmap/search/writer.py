@@ -5,23 +5,20 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.backend.buffers import BufferPool
+from readmap.backend.buffers import Buffer, BufferPool
 from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.output import ByteSink
 
-#: Bytes that are written while the next ones come from the device, and buffers for them.
-OUTPUT_BYTES, OUTPUT_BUFFERS = 64 << 20, 4
-
-#: Blocks on the device that outputs have not done with.
-LENT_BLOCKS = 2
+#: Bytes that are written while the next ones come from the device, buffers for them, and how many of these are filled.
+OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
 
 
 class Block(NamedTuple):
@@ -34,10 +31,11 @@ class Block(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What the writer does with a block, and what waits until it is there."""
+    """A block, what waits until it is there, and what is called when it may go."""
 
-    do: Callable[[], None]
-    arrived: Callable[[], None] | None
+    block: Block
+    made: Callable[[], None]
+    done: Callable[[], None]
 
 
 class Writer:
@@ -46,13 +44,13 @@ class Writer:
     waited: seconds that callers waited for outputs.
     """
 
-    def __init__(self, outputs: Sequence[ByteSink], backend: Backend, most: int) -> None:
-        """most: bytes of a block, about."""
+    def __init__(self, outputs: Sequence[ByteSink], backend: Backend, most: int, waiting: int) -> None:
+        """most: bytes of a block, about. waiting: blocks on devices that outputs have not done with, at most."""
         self.waited = 0.0
         self._outputs, self._backend = outputs, backend
         self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
-        # Of no bytes: who lends has one of them.
-        self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
+        # Of no bytes: who hands over a block has one of them.
+        self._lent = BufferPool(_nothing, 0, waiting)
         self._queue: queue.Queue[_Step | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
@@ -70,53 +68,59 @@ class Writer:
             raise self._error
 
     def write(self, block: Block) -> None:
-        """Have a block written, which the caller does not change any more."""
-        sink = self._outputs[block.output]
-        if sink.from_device:
-            self._lend(block, sink)
-        else:
-            self._download(block, sink)
-
-    def _lend(self, block: Block, sink: ByteSink) -> None:
-        self._backend.synchronize()  # others' streams do not wait for this thread's
+        """Have a block written, which the caller does not change any more, once what makes it has ended."""
         began = time.perf_counter()
         lent = self._lent.take()
         self.waited += time.perf_counter() - began
-        if block.run is None:
-            self._put(partial(sink.lend, block.bytes, lent.release))
-        else:
-            self._put(partial(_sorting(sink).hold, block.run, lent.release))
-
-    def _download(self, block: Block, sink: ByteSink) -> None:
-        if block.run is not None:
-            keys, ends = host_keys(block.run, self._backend), self._backend.to_host(block.run.ends)
-            self._put(partial(_sorting(sink).begin_run, keys, ends))
-        for begin in range(0, len(block.bytes), OUTPUT_BYTES):
-            part = block.bytes[begin : begin + OUTPUT_BYTES]
-            began = time.perf_counter()
-            buffer, arrived = self._backend.download(part, self._pool)
-            self._pool.grow()
-            self.waited += time.perf_counter() - began
-            self._put(partial(sink.lend, buffer.data[: len(part)], buffer.release), arrived)
-
-    def _put(self, do: Callable[[], None], arrived: Callable[[], None] | None = None) -> None:
         if self._error is not None:
             raise self._error
-        self._queue.put(_Step(do, arrived))
+        self._queue.put(_Step(block, self._backend.launched(), lent.release))
 
     def _run(self) -> None:
         with self._backend.own_stream():
             while (step := self._queue.get()) is not None:
                 try:
-                    if step.arrived is not None:
-                        step.arrived()  # whatever has failed: a buffer to which bytes are under way stays
+                    step.made()
                     if self._error is None:
-                        step.do()
+                        self._hand_on(step.block, step.done)
                 except BaseException as error:
                     self._error = error
                     # A failed output may keep what it has.
                     self._pool.close()
                     self._lent.close()
+
+    def _hand_on(self, block: Block, done: Callable[[], None]) -> None:
+        sink, run = self._outputs[block.output], block.run
+        if sink.from_device:
+            if run is None:
+                sink.lend(block.bytes, done)
+            else:
+                _sorting(sink).hold(run, done)
+            return
+        if run is not None:
+            _sorting(sink).begin_run(host_keys(run, self._backend), self._backend.to_host(run.ends))
+        for buffer, size in self._bring(block.bytes):
+            sink.lend(buffer.data[:size], buffer.release)
+        done()
+
+    def _bring(self, array: Array) -> Iterator[tuple[Buffer, int]]:
+        """The bytes of an array in buffers, each with how many it has; the next ones are under way."""
+        coming = deque[tuple[Buffer, int, Callable[[], None]]]()
+        try:
+            for begin in range(0, len(array), OUTPUT_BYTES):
+                part = array[begin : begin + OUTPUT_BYTES]
+                buffer, arrived = self._backend.download(part, self._pool)
+                coming.append((buffer, len(part), arrived))
+                self._pool.grow()
+                if len(coming) == UNDER_WAY:
+                    coming[0][-1]()
+                    yield coming.popleft()[:2]
+            while coming:
+                coming[0][-1]()
+                yield coming.popleft()[:2]
+        finally:
+            for *_, arrived in coming:  # buffers to which bytes are under way stay
+                arrived()
 
 
 def _sorting(sink: ByteSink) -> SortedOutput:

@@ -24,13 +24,13 @@ from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
+from readmap.bam.runs import Runs
 from readmap.cli import main
 from readmap.cli.search.kinds import Kind
 from readmap.cli.search.options import OutputOptions
 from readmap.cli.search.output import open_sink, sorting_needs
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.search.writer import Writer
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
@@ -208,13 +208,13 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     seen: set[str] = set()
-    put = Writer._put
+    add = Runs.add
 
-    def spy(self: Writer, *arguments: object) -> None:
+    def spy(self: Runs, *arguments: Any) -> None:
         seen.update(path.suffix for path in (tmp_path / "scratch").rglob("*.*"))
-        put(self, *arguments)  # type: ignore[arg-type]
+        add(self, *arguments)
 
-    monkeypatch.setattr(Writer, "_put", spy)
+    monkeypatch.setattr(Runs, "add", spy)
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
     assert {".run", ".keys", ".borders"} <= seen
     assert names_in(tmp_path / "scratch") == []

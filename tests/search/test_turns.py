@@ -155,13 +155,13 @@ def test_what_does_not_fit_beside_others_is_mapped_alone(
 
     refused = refuse(monkeypatch, backend, mapping, "format_records", are_others)
     monkeypatch.setattr(backend, "release_memory", lambda: at_work.discard(threading.get_ident()))
-    download = backend.download
+    launched = backend.launched
 
-    def downloaded(*arguments: Any) -> Any:
+    def handed_over() -> Any:
         at_work.discard(threading.get_ident())
-        return download(*arguments)
+        return launched()
 
-    monkeypatch.setattr(backend, "download", downloaded)
+    monkeypatch.setattr(backend, "launched", handed_over)
     map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=batch)
     assert (tmp_path / "out.sam").read_bytes() == world.records
     assert refused
