@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Kernel
+from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
 from readmap.formats.lines import line_ends
@@ -15,12 +15,12 @@ from readmap.formats.lines import line_ends
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-_COUNT, _CUT = Kernel("reads/cut", "count_lines", grouped=True), Kernel("reads/cut", "cut_records", grouped=True)
-NONE_WRONG = constant("reads/cut.cu", "NONE_WRONG")
+_CUT = Kernel("reads/cut", "cut_records", grouped=True)
+_NONE_WRONG = constant("reads/cut.cu", "NONE_WRONG")
 
-#: Text of a block, and threads from which on blocks are worth it: their lines are counted first, which one thread
-#: saves.
-BLOCK_BYTES, MANY_THREADS = 1 << 20, 4
+#: Text of a block, bytes of a record below which a block may have no room for all of them, and threads from which on
+#: there is more than one.
+BLOCK_BYTES, RECORD_BYTES, MANY_THREADS = 1 << 20, 64, 2
 
 
 def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> tuple[Offsets, bool]:
@@ -32,18 +32,43 @@ def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> tup
     backend = host_backend(_CUT.module, threads)
     if backend is None:
         return _without_compiler(data, lines, checks)
-    block_bytes = BLOCK_BYTES if threads >= MANY_THREADS else max(len(data), 1)
-    blocks, text = -(-len(data) // block_bytes), {"text": data, "size": len(data), "block_bytes": block_bytes}
-    before = np.zeros(blocks + 1, np.int64)
-    if blocks > 1:
-        backend.launch(_COUNT, blocks, counts=before[1:], **text)
-        np.cumsum(before, out=before)
-    ends, found, wrong = np.empty(len(data) // lines, np.int64), np.empty(blocks, np.int64), np.empty(blocks, np.int64)
-    given = {"before": before[:-1], "lines": lines, "checks": checks}
-    backend.launch(_CUT, blocks, ends=ends, found=found, wrong=wrong, **given, **text)
-    right = min(int(wrong.min(initial=NONE_WRONG)), int(found.max(initial=0)))
+    if threads < MANY_THREADS or len(data) <= BLOCK_BYTES:
+        return _find_in_one(data, lines, checks, backend)
+    blocks, room = -(-len(data) // BLOCK_BYTES), BLOCK_BYTES // RECORD_BYTES
+    ends = np.empty((blocks, room), np.int64)
+    found, begins, stops, wrong = _cut(data, ends, BLOCK_BYTES, lines, checks, backend)
+    # Blocks are right as long as each begins where the one before has stopped.
+    breaks = np.flatnonzero((begins[1:] != stops[:-1]) | (wrong[:-1] < _NONE_WRONG))
+    right = int(breaks[0]) + 1 if len(breaks) else blocks
+    offsets = [own[:count] for own, count in zip(ends, found[:right].tolist(), strict=False)]
+    is_irregular = bool(wrong[right - 1] < _NONE_WRONG)
+    if right < blocks and not is_irregular:
+        stop = int(stops[right - 1])
+        rest, is_irregular = _find_in_one(data[stop:], lines, checks, backend)
+        offsets.append(rest + stop)
+    return np.concatenate(offsets), is_irregular
+
+
+def _find_in_one(data: Bytes, lines: int, checks: bool, backend: Backend) -> tuple[Offsets, bool]:
+    """The same by one thread."""
+    if not len(data):
+        return np.empty(0, np.int64), False
+    ends = np.empty((1, len(data) // lines), np.int64)
+    found, _, _, wrong = _cut(data, ends, len(data), lines, checks, backend)
     # A copy: the array was made for lines without a letter, and most of its pages were never touched.
-    return ends[:right].copy(), bool((wrong < NONE_WRONG).any())
+    return ends[0, : found[0]].copy(), bool(wrong[0] < _NONE_WRONG)
+
+
+def _cut(
+    data: Bytes, ends: Offsets, block_bytes: int, lines: int, checks: bool, backend: Backend
+) -> tuple[Offsets, Offsets, Offsets, Offsets]:
+    """Cut each block; see the kernel. ends: int64 [blocks, room]."""
+    blocks, room = ends.shape
+    found, begins, stops, wrong = np.empty((4, blocks), np.int64)
+    told = {"ends": ends.reshape(-1), "found": found, "begins": begins, "stops": stops, "wrong": wrong}
+    shape = {"size": len(data), "block_bytes": block_bytes, "room": room, "lines": lines, "checks": checks}
+    backend.launch(_CUT, blocks, text=data, **told, **shape)
+    return found, begins, stops, wrong
 
 
 def _without_compiler(data: Bytes, lines: int, checks: bool) -> tuple[Offsets, bool]:

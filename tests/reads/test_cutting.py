@@ -104,3 +104,37 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuBackend, "compile", refuse)
     assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True)[0].tolist() == [8]
     host_backend.cache_clear()
+
+
+@pytest.mark.parametrize("lines", [2, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int, seed: int) -> None:
+    """Any letters, in blocks so short that hardly one begins with a record."""
+    draw = random.Random(f"{lines}{seed}")
+    for _ in range(400):
+        monkeypatch.setattr(cutting, "BLOCK_BYTES", draw.randrange(8, 99))
+        monkeypatch.setattr(cutting, "RECORD_BYTES", draw.randrange(2, 9))
+        text = []
+        for _ in range(draw.randrange(60)):
+            size = draw.randrange(9)
+            texts = ["".join(draw.choices("@+>A", k=size)) for _ in range(2)]
+            record = [f"@{texts[0]}", texts[1], "+", texts[0]] if lines == 4 else [f">{texts[0]}", texts[1]]
+            text += record if draw.random() < 0.99 else record[1:]
+        data = "\n".join(text).encode()
+        ends, found = find_records(np.frombuffer(data, np.uint8), lines, lines == 4, threads=MANY_THREADS)
+        assert (ends.tolist(), found) == expected(data, lines, lines == 4)
+
+
+@pytest.mark.parametrize("lines", [2, 4])
+@pytest.mark.parametrize("quality", ["I", "@", "+"])
+def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatch, lines: int, quality: str) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("one thread alone")
+
+    monkeypatch.setattr(cutting, "_find_in_one", refuse)
+    records = [f"@r{n}\n{'A' * (n % 200)}\n+\n{quality * (n % 200)}\n" for n in range(20_000)]
+    if lines == 2:
+        records = [f">r{n}\n{'A' * (n % 200)}\n" for n in range(20_000)]
+    data = np.frombuffer("".join(records).encode(), np.uint8)
+    ends, found = find_records(data, lines, lines == 4, threads=MANY_THREADS)
+    assert (ends.tolist(), found) == ([*(np.cumsum([*map(len, records)]) - 1)], False)
