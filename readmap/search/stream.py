@@ -28,8 +28,8 @@ from readmap.search.writer import Block, Writer
 #: Device memory that a byte of reads takes on its way through the stages, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
 
-#: Buffers beside those of the chunks that are mapped: one is being filled, and one waits.
-BUFFERS = 2
+#: Buffers beside those of the chunks that are mapped: so many are being filled, and so many wait for each device.
+FILLED, WAITING = 1, 1
 
 #: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
 #: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
@@ -61,7 +61,7 @@ def run(
     began = time.perf_counter()
     devices = Devices(backends, summary.warnings.append)
     backend, chunk_bytes = devices.first, min(map(fitting_chunk, backends))
-    buffers = BUFFERS + devices.chunks_at_once
+    buffers = FILLED + WAITING * len(backends) + devices.chunks_at_once
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads, buffers)
