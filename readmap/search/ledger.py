@@ -25,8 +25,9 @@ TOTALS = {"left": 1, "settled_beside": 1, "windows": 1, "rescued": 1, "replaced"
 #: Numbers of sizes for which the device has room, of further ones the host hears at once; and of totals asked for.
 NUMBERS, ASKED = 1024, 16
 
-#: Room beyond what batches before needed: a part of that, and some for batches of few reads.
-MORE, SOME = 0.25, 4096
+#: Room beyond what batches before needed: a part of that, and some. Batches of few reads need no more than some, or
+#: what they need beyond it shows what others of their size do.
+MORE, SOME, FEW_READS = 0.25, 4096, 8192
 
 #: Where each of the totals begins, and where all end.
 _BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
@@ -51,7 +52,8 @@ class Rates:
 
     def learn(self, name: str, reads: int, needed: int) -> None:
         """A batch needed so many, for which there was at least room for some."""
-        self.known[name] = max(self.known.get(name, 0.0), max(needed - SOME, 0) / reads)
+        shown = needed if reads >= FEW_READS else max(needed - SOME, 0)
+        self.known[name] = max(self.known.get(name, 0.0), shown / reads)
 
     def room(self, name: str, reads: int) -> int | None:
         """For how many a batch is to have room; None where that is not known."""

@@ -221,7 +221,9 @@ def test_of_all(backends: str) -> None:
 def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
     rates = Rates()
     rates.learn("searched", 2, 2)
-    rates.learn("scored", 100_000, 2 * ledger.SOME)
+    rates.learn("scored", 1000, 3 * ledger.SOME)
+    rates.learn("beside", ledger.FEW_READS, 400)
     assert rates.room("searched", 1_000_000) == ledger.SOME
-    assert rates.room("scored", 100_000) == int(1.25 * ledger.SOME) + ledger.SOME
+    assert rates.room("scored", 1000) == int(1.25 * 2 * ledger.SOME) + ledger.SOME
+    assert rates.room("beside", 100 * ledger.FEW_READS) == int(1.25 * 100 * 400) + ledger.SOME
     assert rates.room("others", 100_000) is None
