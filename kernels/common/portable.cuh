@@ -110,6 +110,8 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
     while (begin < end && bytes[begin] != byte) ++begin;
     return begin;
 }
+// No file is open there.
+HOST_DEVICE i64 read_file(i32, u8*, i64, i64) { return 0; }
 HOST_DEVICE void atomic_min(u32* address, u32 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
@@ -195,6 +197,9 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
     const void* found = __builtin_memchr(bytes + begin, byte, (u64)(end - begin));
     return found ? (const u8*)found - bytes : end;
 }
+extern "C" long pread(int file, void* bytes, unsigned long wanted, long offset);
+// How many bytes of an open file come from its offset; fewer than wanted, or none, at its end or where reading fails.
+HOST_DEVICE i64 read_file(i32 file, u8* bytes, i64 wanted, i64 offset) { return pread(file, bytes, wanted, offset); }
 template <class T> HOST_DEVICE void atomic_min(T* address, T value) {
     T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value < seen &&

@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -32,6 +32,13 @@ OTHER_FORMATS = {
 }
 
 
+class FilePlace(NamedTuple):
+    """Where bytes lie: in an open file, by its descriptor, from an offset on."""
+
+    file: int
+    offset: int
+
+
 class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
@@ -47,6 +54,14 @@ class ByteSource(ABC):
     def taken(self) -> tuple[int, int] | None:
         """How many bytes of the file have been read, as they lie there, and of how many; None of other inputs."""
         return (self._file.delivered, self._size) if isinstance(self._file, NamedFile) and self._size else None
+
+    def place(self) -> FilePlace | None:
+        """Where the next bytes lie, for whoever reads them there; None where they do not, or some have been read."""
+        return None
+
+    def pass_over(self, count: int) -> None:
+        """Go on behind so many bytes, which were read at their place."""
+        raise NotImplementedError
 
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
@@ -136,9 +151,17 @@ class PlainSource(ByteSource):
         self._file = file
         self._head = head
         self._threads = min(threads, MOST_THREADS)
-        is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-        self._pool = ThreadPoolExecutor(self._threads) if threads > 1 and is_regular else None
+        self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        self._pool = ThreadPoolExecutor(self._threads) if threads > 1 and self._is_regular else None
         self._size = _size_of(file)
+
+    def place(self) -> FilePlace | None:
+        return FilePlace(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
+
+    def pass_over(self, count: int) -> None:
+        self._file.seek(count, os.SEEK_CUR)
+        if isinstance(self._file, NamedFile):
+            self._file.delivered += count
 
     def readinto(self, target: memoryview) -> int:
         filled = min(len(self._head), len(target))
@@ -171,9 +194,7 @@ class PlainSource(ByteSource):
             filled = reached
             if reached < end:
                 break
-        self._file.seek(start + filled)
-        if isinstance(self._file, NamedFile):
-            self._file.delivered += filled
+        self.pass_over(filled)
         return filled
 
 

@@ -124,7 +124,7 @@ class Chunk:
         There must be at least two reads, or two pairs.
         """
         half = self.records // 2 // self.layout.together * self.layout.together
-        ends = [find_records(part, self.format.value, checks=False)[0] for part in self.parts]
+        ends = [find_records(part, self.format.value, checks=False).ends for part in self.parts]
         if self.layout is Layout.ADJACENT:
 
             def name(record: int) -> bytes:

@@ -1,8 +1,10 @@
-"""Text -> where its records end: by kernels on the host, or without a compiler by NumPy, in twice the time."""
+"""Text -> where its records end: by kernels on the host, which may read it before, or without a compiler by NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,72 +12,112 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
+from readmap.formats.compression import FilePlace
 from readmap.formats.lines import line_ends
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-_CUT = Kernel("reads/cut", "cut_records", grouped=True)
-_NONE_WRONG = constant("reads/cut.cu", "NONE_WRONG")
+_CUT, _READ, _JOIN = (Kernel("reads/cut", f"{name}_blocks", grouped=True) for name in ("cut", "read", "join"))
+_BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/cut.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
 
-#: Text of a block, bytes of a record below which a block may have no room for all of them, and threads from which on
-#: there is more than one.
-BLOCK_BYTES, RECORD_BYTES, MANY_THREADS = 1 << 20, 64, 2
+#: Text of a block, and bytes of a record below which a block may have no room for all of them.
+BLOCK_BYTES, RECORD_BYTES = 1 << 20, 64
 
 
-def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> tuple[Offsets, bool]:
-    """The offset of the last newline of each record, int64 [records], and whether one behind them is none.
+@dataclass(frozen=True)
+class _Format:
+    lines: int
+    checks: bool
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """What the blocks of a text hold; see kernels/reads/cut.cu."""
+
+    ends: Offsets
+    found: Offsets
+    begins: Offsets
+    stops: Offsets
+    reached: Offsets
+    blocks: int
+    block_bytes: int
+    room: int
+
+    @classmethod
+    def of(cls, size: int, block_bytes: int, room: int) -> Self:
+        """Those of a text of so many bytes."""
+        blocks = -(-size // max(block_bytes, 1))
+        found, begins, stops, reached = np.empty((4, blocks), np.int64)
+        return cls(np.empty(blocks * room, np.int64), found, begins, stops, reached, blocks, block_bytes, room)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Where the records of a text end.
+
+    ends: the offset of the last newline of each, int64 [records]. is_irregular: whether one behind them is none.
+    filled: the bytes of the text, where they were read.
+    """
+
+    ends: Offsets
+    is_irregular: bool
+    filled: int
+
+
+def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> Records:
+    """The records of a text.
 
     data: uint8 [nbytes]. lines: of a record, 4 or 2. checks: the records are FASTQ's: a header, bases, '+' and as many
     qualities, a line each; from one that is not on, none are found.
     """
     backend = host_backend(_CUT.module, threads)
-    if backend is None:
-        return _without_compiler(data, lines, checks)
-    if threads < MANY_THREADS or len(data) <= BLOCK_BYTES:
-        return _find_in_one(data, lines, checks, backend)
-    blocks, room = -(-len(data) // BLOCK_BYTES), BLOCK_BYTES // RECORD_BYTES
-    ends = np.empty((blocks, room), np.int64)
-    found, begins, stops, wrong = _cut(data, ends, BLOCK_BYTES, lines, checks, backend)
-    # Blocks are right as long as each begins where the one before has stopped.
-    breaks = np.flatnonzero((begins[1:] != stops[:-1]) | (wrong[:-1] < _NONE_WRONG))
-    right = int(breaks[0]) + 1 if len(breaks) else blocks
-    offsets = [own[:count] for own, count in zip(ends, found[:right].tolist(), strict=False)]
-    is_irregular = bool(wrong[right - 1] < _NONE_WRONG)
-    if right < blocks and not is_irregular:
-        stop = int(stops[right - 1])
-        rest, is_irregular = _find_in_one(data[stop:], lines, checks, backend)
-        offsets.append(rest + stop)
-    return np.concatenate(offsets), is_irregular
+    return _find(data, _Format(lines, checks), backend) if backend else _without_compiler(data, lines, checks)
 
 
-def _find_in_one(data: Bytes, lines: int, checks: bool, backend: Backend) -> tuple[Offsets, bool]:
-    """The same by one thread."""
-    if not len(data):
-        return np.empty(0, np.int64), False
-    ends = np.empty((1, len(data) // lines), np.int64)
-    found, _, _, wrong = _cut(data, ends, len(data), lines, checks, backend)
-    # A copy: the array was made for lines without a letter, and most of its pages were never touched.
-    return ends[0, : found[0]].copy(), bool(wrong[0] < _NONE_WRONG)
+def read_records(
+    data: Bytes, filled: int, rest: FilePlace, lines: int, checks: bool, threads: int = 1
+) -> Records | None:
+    """The same of a text of which the first bytes are there, and the others are read before; None without a compiler.
+
+    data: uint8 [nbytes], of which as many are filled as the file has.
+    """
+    backend = host_backend(_READ.module, threads)
+    return _find(data, _Format(lines, checks), backend, filled, rest) if backend else None
 
 
-def _cut(
-    data: Bytes, ends: Offsets, block_bytes: int, lines: int, checks: bool, backend: Backend
-) -> tuple[Offsets, Offsets, Offsets, Offsets]:
-    """Cut each block; see the kernel. ends: int64 [blocks, room]."""
-    blocks, room = ends.shape
-    found, begins, stops, wrong = np.empty((4, blocks), np.int64)
-    told = {"ends": ends.reshape(-1), "found": found, "begins": begins, "stops": stops, "wrong": wrong}
-    shape = {"size": len(data), "block_bytes": block_bytes, "room": room, "lines": lines, "checks": checks}
-    backend.launch(_CUT, blocks, text=data, **told, **shape)
-    return found, begins, stops, wrong
+def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest: FilePlace | None = None) -> Records:
+    blocks = _Blocks.of(len(data), BLOCK_BYTES, BLOCK_BYTES // RECORD_BYTES)
+    what = {"text": data, "blocks": blocks, "format": format, "size": len(data)}
+    if rest is None:
+        backend.launch(_CUT, blocks.blocks, **what)
+    else:
+        backend.launch(_READ, blocks.blocks, **what, file=rest.file, filled=filled, offset=rest.offset)
+    ends, stop, filled, ending = _joined(what, backend)
+    if ending == _WITHOUT_ROOM:  # lines may have no letter
+        data = data[stop:filled]
+        what |= {"text": data, "blocks": _Blocks.of(len(data), len(data), len(data)), "size": len(data)}
+        backend.launch(_CUT, 1, **what)
+        others, _, _, ending = _joined(what, backend)
+        ends = np.concatenate([ends, others + stop])
+    return Records(ends, ending == _BEFORE_WRONG, filled)
 
 
-def _without_compiler(data: Bytes, lines: int, checks: bool) -> tuple[Offsets, bool]:
+def _joined(what: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, int]:
+    """The ends of all records of a text, where the last one ends, how far the text goes, and how that ended."""
+    told = np.empty(4, np.int64)
+    backend.launch(_JOIN, 1, **what, told=told)
+    count, stop, filled, ending = told.tolist()
+    blocks: _Blocks = what["blocks"]
+    found = zip(blocks.ends.reshape(-1, blocks.room)[:count], blocks.found.tolist(), strict=False)
+    return np.concatenate([np.empty(0, np.int64), *(own[:many] for own, many in found)]), stop, filled, ending
+
+
+def _without_compiler(data: Bytes, lines: int, checks: bool) -> Records:
     ends = line_ends(data)
     ends = ends[: len(ends) // lines * lines].reshape(-1, lines)
     count = _count_regular(data, ends) if checks else len(ends)
-    return ends[:count, -1], count < len(ends)
+    return Records(ends[:count, -1], count < len(ends), len(data))
 
 
 def _count_regular(data: Bytes, ends: Offsets) -> int:

@@ -9,7 +9,7 @@ from readmap.formats.compression import ByteSource, PieceSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
-from readmap.reads.cutting import find_records
+from readmap.reads.cutting import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records
 
 Bytes = NDArray[np.uint8]
@@ -82,6 +82,7 @@ class RecordFile:
 
     def read(self) -> None:
         """Fill the buffer as far as the file goes, and find its records."""
+        found = self._read_at_its_place()
         while not self._is_at_end and self._filled < len(self._data) - 1:
             count = 0
             try:
@@ -90,7 +91,19 @@ class RecordFile:
                 self.error = error
             self._filled += count
             self._is_at_end = not count
-        self._find_records()
+            found = None if count else found
+        self._find_records(found)
+
+    def _read_at_its_place(self) -> Records | None:
+        """What is read and cut block by block: the file's own bytes, where a compiler is there; else nothing."""
+        place, room = self._source.place(), self._data[:-1]
+        if place is None:
+            return None
+        found = read_records(room, self._filled, place, self._lines_a_record, not self._is_normalised, self._threads)
+        if found is not None:
+            self._source.pass_over(found.filled - self._filled)
+            self._filled = found.filled
+        return found
 
     def take(self, records: int) -> tuple[Bytes, Buffer]:
         """The bytes of the first `records` records, and their buffer, which is held for whoever uses them."""
@@ -119,12 +132,15 @@ class RecordFile:
     def _end(self, records: int) -> int:
         return int(self._ends[records - 1]) + 1 if records else self._begin
 
-    def _find_records(self) -> None:
+    def _find_records(self, found: Records | None) -> None:
+        """found: those that have been found."""
         if self._is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
+            found = None
         data = self._data[: self._filled]
-        self._ends, is_irregular = find_records(data, self._lines_a_record, not self._is_normalised, self._threads)
+        found = found or find_records(data, self._lines_a_record, not self._is_normalised, self._threads)
+        self._ends, is_irregular = found.ends, found.is_irregular
         tail = data[self._end(self.records) :]
         is_cut = self._is_at_end and end_of_text(tail) > 0
         if is_irregular or (is_cut and not self._is_normalised):

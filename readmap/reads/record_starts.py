@@ -55,7 +55,8 @@ def _fastq_starts(source: TextRange, start: bytes, first: int) -> Iterator[Start
         if is_at_end and filled and data[filled - 1] != NEWLINE:
             data[filled] = NEWLINE
             filled += 1
-        ends, is_irregular = find_records(data[:filled], 4, True)
+        records = find_records(data[:filled], 4, True)
+        ends, is_irregular = records.ends, records.is_irregular
         starts = np.append(0, ends + 1)
         yield begin + starts[:-1]
         tail = data[starts[-1] : filled].copy()

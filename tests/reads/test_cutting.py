@@ -2,14 +2,18 @@
 
 import itertools
 import random
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
+from readmap.formats.compression import FilePlace
 from readmap.reads import cutting
-from readmap.reads.cutting import BLOCK_BYTES, MANY_THREADS, find_records
+from readmap.reads.cutting import BLOCK_BYTES, find_records, read_records
 
 
 @pytest.fixture(params=["kernel", "no compiler"])
@@ -18,6 +22,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(cutting, "host_backend", lambda module, threads: None)
     else:
         assert host_backend("reads/cut", 1)
+
+
+def cut(data: np.ndarray[Any, Any], lines: int, checks: bool, threads: int = 1) -> tuple[np.ndarray[Any, Any], bool]:
+    found = find_records(data, lines, checks, threads)
+    assert found.filled == len(data)
+    return found.ends, found.is_irregular
 
 
 def expected(data: bytes, lines: int, checks: bool) -> tuple[list[int], bool]:
@@ -52,7 +62,7 @@ def expected(data: bytes, lines: int, checks: bool) -> tuple[list[int], bool]:
     ],
 )
 def test_which_records_have_four_lines(way: None, data: bytes, count: int, is_irregular: bool) -> None:
-    ends, found = find_records(np.frombuffer(data, np.uint8), 4, checks=True)
+    ends, found = cut(np.frombuffer(data, np.uint8), 4, checks=True)
     assert (len(ends), found) == (count, is_irregular)
     assert (ends.tolist(), found) == expected(data, 4, True)
 
@@ -67,7 +77,7 @@ def test_any_text(way: None, lines: int, checks: bool) -> None:
         text = b"".join(record % (b"n" * draw.randrange(9), b"A" * size, b"I" * size) for size in sizes)
         place = draw.randrange(len(text) + 1)
         data = draw.choice([text, text[:place], text[:place] + draw.choice([b"\n", b"A", b"@"]) + text[place:]])
-        ends, found = find_records(np.frombuffer(data, np.uint8), lines, checks and lines == 4)
+        ends, found = cut(np.frombuffer(data, np.uint8), lines, checks and lines == 4)
         assert (ends.tolist(), found) == expected(data, lines, checks and lines == 4)
 
 
@@ -83,7 +93,7 @@ def test_text_of_several_blocks(lines: int, longest: int) -> None:
             text += b"@r\n%s\n+\n%s\n" % (b"A" * size, b"I" * size)
         place = draw.randrange(len(text))
         for data in (bytes(text), bytes(text[:place]), bytes(text[:place] + b"\n" + text[place:])):
-            ends, found = find_records(np.frombuffer(data, np.uint8), lines, lines == 4, threads=MANY_THREADS)
+            ends, found = cut(np.frombuffer(data, np.uint8), lines, lines == 4, threads=2)
             assert (ends.tolist(), found) == expected(data, lines, lines == 4)
 
 
@@ -92,7 +102,7 @@ def test_a_record_that_ends_at_a_border(shift: int) -> None:
     bases = (BLOCK_BYTES - len("@r\n\n+\n\n") + shift) // 2
     first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (BLOCK_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
     for data in (first, first + b"@s\nC\n+\nI\n", first + b"@s\nC\n+\n"):
-        ends, found = find_records(np.frombuffer(data, np.uint8), 4, checks=True, threads=MANY_THREADS)
+        ends, found = cut(np.frombuffer(data, np.uint8), 4, checks=True, threads=2)
         assert (ends.tolist(), found) == expected(data, 4, True)
 
 
@@ -102,7 +112,7 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
     host_backend.cache_clear()
     monkeypatch.setattr(CpuBackend, "compile", refuse)
-    assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True)[0].tolist() == [8]
+    assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True).ends.tolist() == [8]
     host_backend.cache_clear()
 
 
@@ -121,20 +131,55 @@ def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int
             record = [f"@{texts[0]}", texts[1], "+", texts[0]] if lines == 4 else [f">{texts[0]}", texts[1]]
             text += record if draw.random() < 0.99 else record[1:]
         data = "\n".join(text).encode()
-        ends, found = find_records(np.frombuffer(data, np.uint8), lines, lines == 4, threads=MANY_THREADS)
+        ends, found = cut(np.frombuffer(data, np.uint8), lines, lines == 4, threads=2)
         assert (ends.tolist(), found) == expected(data, lines, lines == 4)
 
 
 @pytest.mark.parametrize("lines", [2, 4])
 @pytest.mark.parametrize("quality", ["I", "@", "+"])
 def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatch, lines: int, quality: str) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("one thread alone")
+    """But for a record or two at each border."""
+    seen, joined = list[int](), cutting._joined
 
-    monkeypatch.setattr(cutting, "_find_in_one", refuse)
+    def see(what: dict[str, Any], backend: Backend) -> Any:
+        seen.append(int(what["blocks"].found.sum()))
+        return joined(what, backend)
+
+    monkeypatch.setattr(cutting, "_joined", see)
     records = [f"@r{n}\n{'A' * (n % 200)}\n+\n{quality * (n % 200)}\n" for n in range(20_000)]
     if lines == 2:
         records = [f">r{n}\n{'A' * (n % 200)}\n" for n in range(20_000)]
     data = np.frombuffer("".join(records).encode(), np.uint8)
-    ends, found = find_records(data, lines, lines == 4, threads=MANY_THREADS)
+    ends, found = cut(data, lines, lines == 4, threads=2)
     assert (ends.tolist(), found) == ([*(np.cumsum([*map(len, records)]) - 1)], False)
+    (count,) = seen
+    assert count > len(records) - 2 * (len(data) / BLOCK_BYTES + 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """As far as its file goes, which may be anywhere in a block; some of it is there."""
+    draw = random.Random(seed)
+    for _ in range(100):
+        monkeypatch.setattr(cutting, "BLOCK_BYTES", draw.randrange(20, 300))
+        monkeypatch.setattr(cutting, "RECORD_BYTES", draw.randrange(2, 20))
+        text = b"".join(b"@r\n%s\n+\n%s\n" % (b"A" * n, b"I" * n) for n in draw.choices(range(40), k=40))
+        text = text[: draw.randrange(len(text))]
+        there, room = draw.randrange(len(text) + 1), draw.randrange(2 * len(text) + 1)
+        there = min(there, room)
+        (tmp_path / "text").write_bytes(b"x" * seed + text[there:])
+        data = np.full(room, ord("\n"), np.uint8)
+        data[:there] = np.frombuffer(text[:there], np.uint8)
+        with open(tmp_path / "text", "rb") as file:
+            found = read_records(data, there, FilePlace(file.fileno(), seed), 4, True, threads=2)
+        assert found is not None
+        assert found.filled == min(room, len(text))
+        assert data[: found.filled].tobytes() == text[:room]
+        assert (found.ends.tolist(), found.is_irregular) == expected(text[:room], 4, True)
+
+
+def test_a_file_that_cannot_be_read() -> None:
+    data = np.frombuffer(bytearray(b"@r\nA\n+\nI\n@s\n" + bytes(99)), np.uint8)
+    found = read_records(data, 12, FilePlace(-1, 0), 4, True)
+    assert found is not None
+    assert (found.ends.tolist(), found.is_irregular, found.filled) == ([8], False, 12)
