@@ -11,28 +11,28 @@ const i32 BEST_FRAGMENTS = 4;     // that get windows; as many are left for mate
 const i32 MOST_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
 const i32 END_BITS = 36;          // of a place in a key
 
-// An item is a pair: 1 where fragments that no windows show may matter beside the cheapest choice. One of them alone may
-// cost much: there may be hundreds.
+// An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest choice. One of
+// them alone may cost much: there may be hundreds.
 KERNEL void find_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
-                          WindowTable windows, PlacementTable placements, u8* doubtful OF(items)) {
+                          WindowTable windows, PlacementTable placements, u8* doubtful OF(2 * items)) {
     FOR_EACH(item, begin, end) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
         i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
-        doubtful[item] =
+        doubtful[2 * item] = doubtful[2 * item + 1] =
             most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
     }
 }
 
-// An item is a mate, item & 1 of pairs[item >> 1].
-KERNEL void list_mates(i64 begin, i64 end, Queries queries, const i32* pairs OF(pairs), i32* slots OF(2 * pairs)) {
-    FOR_EACH(item, begin, end) slots[item] = queries.slot_of[2 * (i64)pairs[item >> 1] + (item & 1)];
+// An item is a mate, the record mates[item].
+KERNEL void list_mates(i64 begin, i64 end, Queries queries, const i32* mates OF(items), i32* slots OF(items)) {
+    FOR_EACH(item, begin, end) slots[item] = queries.slot_of[mates[item]];
 }
 
 // A place of a read by its fragment's end, and what the read loses there in phred. Reads are numbered as they were
-// selected, the mates of pair p as 2p and 2p + 1.
+// selected, mates one behind the other.
 struct Places {
-    const u64* keys OF(places);  // read, strand and end, in order
+    const u64* keys OF(places);  // read, strand and end, in order; behind them keys of no read
     const u32* losses OF(places);
     i64 place_count;
 
@@ -207,27 +207,29 @@ struct Fragments {
     }
 };
 
-// An item is a pair, pairs[item], whose mates are the reads 2 * item and 2 * item + 1 of the places: found gets the diagonals
-// of its best fragments, and rests[pair] what the others cost together; it stays as it is where there are none, or too many.
+// An item is a mate, the record mates[item], of which the places are those of read `item`. With the first mate of a pair both
+// get the diagonals of its best fragments, and rests[pair] what the others cost together; it stays as it is where there are
+// none, or too many.
 KERNEL void join_places(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
-                        Places places, const i32* pairs OF(items), DiagonalTable found, i32* rests OF(reads / 2)) {
+                        Places places, const i32* mates OF(items), DiagonalTable found, i32* rests OF(reads / 2)) {
     FOR_EACH_GROUP(item, begin, end) {
-        i64 slots[2] = {queries.slot_of[2 * (i64)pairs[item]], queries.slot_of[2 * (i64)pairs[item] + 1]};
-        Joined first = joined(queries, 2 * item, slots[0]), second = joined(queries, 2 * item + 1, slots[1]);
+        if (item & 1) continue;
+        i64 pair = mates[item] >> 1, slots[2] = {queries.slot_of[2 * pair], queries.slot_of[2 * pair + 1]};
+        Joined first = joined(queries, item, slots[0]), second = joined(queries, item + 1, slots[1]);
         Fragments fragments = {reference, inserts, queries, places, first, second, {}};
         BestFragments& best = fragments.best;
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)
             for (i32 strand = 0; strand < 2; ++strand) fragments.join(direction, strand);
         best.gather();
         if (group_lane() != 0) continue;
-        found.counts[2 * item] = found.counts[2 * item + 1] = 0;
+        found.counts[item] = found.counts[item + 1] = 0;
         if (best.total == 0 || best.total > MOST_FRAGMENTS) continue;
         u64 rest = best.likelihoods;
         for (i32 i = 0; i < best.count; ++i)
             if (best.kept[i].cost < NEGLIGIBLE) rest -= likelihood(best.kept[i].cost);
-        rests[pairs[item]] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
-        Diagonal* rows = found.rows + 2 * item * KEPT;
-        found.counts[2 * item] = fragments.write(first, &Fragment::first, rows, scoring);
-        found.counts[2 * item + 1] = fragments.write(second, &Fragment::second, rows + KEPT, scoring);
+        rests[pair] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
+        Diagonal* rows = found.rows + item * KEPT;
+        found.counts[item] = fragments.write(first, &Fragment::first, rows, scoring);
+        found.counts[item + 1] = fragments.write(second, &Fragment::second, rows + KEPT, scoring);
     }
 }

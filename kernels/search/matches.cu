@@ -1,47 +1,68 @@
 // Matches of the seeds of reads, and lists of the diagonals that they name.
 #include "search/matches.cuh"
 
-// An item is a query: orientation (item & 1) of the read selected[item >> 1]. Its seeds are seed_offsets[item >> 1] on, those
-// of orientation 0 first; of each the first suffix and their count. Several passes, so that the loads of a query's seeds are
-// under way together.
+// A query's seeds, every stride-th of so many.
+struct QuerySeeds {
+    Words bases, mask;
+    i64 count;
+    i32 seed_bases, stride;
+    bool ambiguous;
+
+    HOST_DEVICE auto of(i64 i) const { return Suffix{bases, i * stride, seed_bases}; }
+    HOST_DEVICE bool is_ambiguous(i64 i) const {
+        return ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases;
+    }
+};
+
+// The first suffix of each seed, and how many begin with it. Several passes, so that the loads of all of them are under way
+// together.
+HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index,
+                             suffix_t* ranks, i64* counts) {
+    for (i64 i = 0; i < seeds.count; ++i) PREFETCH(&index.prefix_table[prefix_code(seeds.of(i), index.table_bases)]);
+    for (i64 i = 0; i < seeds.count; ++i) {
+        Ranks range = prefix_range(index.prefix_table, seeds.of(i), index.table_bases);
+        if (seeds.is_ambiguous(i)) range.high = range.low;
+        ranks[i] = (suffix_t)range.low;
+        counts[i] = range.high - range.low;
+        PREFETCH(&index.suffixes[(range.low + range.high) >> 1]);
+    }
+    for (i64 i = 0; i < seeds.count; ++i) {
+        i64 middle = (i64)ranks[i] + (counts[i] >> 1);
+        PREFETCH(&reference.words[index.suffixes[minimum(middle, index.suffix_count - 1)] >> 5]);
+    }
+    for (i64 i = 0; i < seeds.count; ++i) {
+        i64 low = (i64)ranks[i];
+        Ranks found = equal_range(reference, index.suffixes, seeds.of(i), Ranks{low, low + counts[i]});
+        ranks[i] = (suffix_t)found.low;
+        counts[i] = found.high - found.low;
+    }
+}
+
+// An item is a read, selected[item], whose seeds are seed_offsets[item] on, those of orientation 0 first.
 KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
-                         const i32* selected OF(selected), const i64* seed_offsets OF(selected + 1),
+                         const i32* selected OF(items), const i64* seed_offsets OF(items + 1),
                          suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
     FOR_EACH(item, begin, end) {
-        i64 slot = selected[item >> 1];
-        i32 orientation = (i32)(item & 1);
-        i64 first = seed_offsets[item >> 1], count = (seed_offsets[(item >> 1) + 1] - first) / 2;
-        first += orientation * count;
-        Words bases = queries.bases(slot, orientation), mask = queries.mask(slot, orientation);
+        i64 slot = selected[item], first = seed_offsets[item], count = (seed_offsets[item + 1] - first) / 2;
         bool ambiguous = queries.flags[slot] & READ_AMBIGUOUS;
-        for (i64 i = 0; i < count; ++i)
-            PREFETCH(&index.prefix_table[prefix_code(Suffix{bases, i * stride, seed_bases}, index.table_bases)]);
-        for (i64 i = 0; i < count; ++i) {
-            Ranks range = prefix_range(index.prefix_table, Suffix{bases, i * stride, seed_bases}, index.table_bases);
-            if (ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases) range.high = range.low;
-            ranks[first + i] = (suffix_t)range.low;
-            counts[first + i] = range.high - range.low;
-            PREFETCH(&index.suffixes[(range.low + range.high) >> 1]);
-        }
-        for (i64 i = 0; i < count; ++i) {
-            i64 middle = (i64)ranks[first + i] + (counts[first + i] >> 1);
-            PREFETCH(&reference.words[index.suffixes[minimum(middle, index.suffix_count - 1)] >> 5]);
-        }
-        for (i64 i = 0; i < count; ++i) {
-            i64 low = (i64)ranks[first + i];
-            Ranks found = {low, low + counts[first + i]};
-            found = equal_range(reference, index.suffixes, Suffix{bases, i * stride, seed_bases}, found);
-            ranks[first + i] = (suffix_t)found.low;
-            counts[first + i] = found.high - found.low;
+        for (i32 orientation = 0; orientation < 2; ++orientation) {
+            QuerySeeds seeds = {queries.bases(slot, orientation),
+                                queries.mask(slot, orientation),
+                                count,
+                                seed_bases,
+                                stride,
+                                ambiguous};
+            i64 own = first + orientation * count;
+            match_seeds(seeds, reference, index, ranks + own, counts + own);
         }
     }
 }
 
-// An item is a pair: where a mate has more than `most` matches, both get none.
-KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(2 * items + 1), i64* counts OF(some),
-                          i64 most) {
-    FOR_EACH(pair, begin, end) {
-        i64 first = seed_offsets[2 * pair], middle = seed_offsets[2 * pair + 1], last = seed_offsets[2 * pair + 2];
+// An item is a read, beside whose mate it is: where one of both has more than `most` matches, both get none.
+KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(items + 1), i64* counts OF(some), i64 most) {
+    FOR_EACH(item, begin, end) {
+        if (item & 1) continue;
+        i64 first = seed_offsets[item], middle = seed_offsets[item + 1], last = seed_offsets[item + 2];
         i64 of_first = 0, of_second = 0;
         for (i64 seed = first; seed < middle; ++seed) of_first += counts[seed];
         for (i64 seed = middle; seed < last; ++seed) of_second += counts[seed];

@@ -23,6 +23,11 @@ def most_of(count: Count) -> int:
     return count.most if isinstance(count, Bounded) else count
 
 
+def known(count: Count, backend: Any) -> int:
+    """How many there are, for which the host waits where it does not know."""
+    return int(backend.to_host(count.told)[0]) if isinstance(count, Bounded) else count
+
+
 @dataclass(frozen=True)
 class Listed:
     """Numbers of reads or others, int32 [most_of(count)], of which the first `count` are listed; key: what they are."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import list_marked
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import Listed, known, most_of
 from readmap.backend.sorting import sort_pairs
 from readmap.search.batch import WINDOWS, Batch
 from readmap.search.context import Context
@@ -39,15 +38,19 @@ MATCH_BYTES = 40
 #: Of a pair whose places are not joined.
 APART = -1
 
+#: Behind those of all reads.
+NO_KEY = 2**64 - 1
+
 
 @dataclass(frozen=True)
 class Places:
     """Where reads lie, in the order of their keys.
 
     Attributes:
-        keys: uint64 [places], a read, its strand and its fragment's end; see kernels/search/fragments.cu.
+        keys: uint64 [places], a read, its strand and its fragment's end; see kernels/search/fragments.cu. Where there
+            is room for more, NO_KEY.
         losses: uint32 [places], phred by which its best place explains the read better.
-        place_count: how many there are.
+        place_count: for how many there is room.
     """
 
     keys: Array
@@ -61,38 +64,45 @@ def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
     Returns int32 [pairs]: phred of all fragments that got none, APART where places are not joined.
     """
     backend, count = context.backend, batch.reads.count // 2
-    rests, doubtful = backend.full(count, APART, np.int32), backend.empty(count, np.uint8)
+    rests, doubtful = backend.full(count, APART, np.int32), backend.empty(2 * count, np.uint8)
     batch.launch(_DOUBTFUL, count, context, inserts=inserts, doubtful=doubtful)
-    pairs = list_marked(doubtful, 1, backend)
-    if not len(pairs):
-        return rests
-    slots = backend.empty(2 * len(pairs), np.int32)
-    batch.launch(_MATES, len(slots), context, pairs=pairs, slots=slots)
-    for first, last, matches in _parts(slots, batch, context):
-        _join(pairs[first:last], matches, rests, inserts, batch, context)
+    mates = batch.ledger.list_marked("joined", doubtful, 1)
+    if most_of(mates.count):
+        for part, matches in _parts(mates, batch, context):
+            _join(part, matches, rests, inserts, batch, context)
     return rests
 
 
-def _parts(slots: Array, batch: Batch, context: Context) -> Iterator[tuple[int, int, SeedMatches]]:
-    """The first and last of pairs whose matches fit into memory together, and these.
+def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[Listed, SeedMatches]]:
+    """The mates in parts whose matches fit into memory together, and these.
 
-    slots: of both mates, int32 [2 * pairs].
+    mates: records, every second the mate of that before it.
     """
-    matches = find_matches(slots, STRIDE, batch, context, MOST_MATCHES)
-    most, pairs = max(context.backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES), len(slots) // 2
-    if matches.total <= most:
-        yield 0, pairs, matches
+    backend = context.backend
+    most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES)
+    matches = _matches(mates, most, batch, context)
+    if most_of(matches.total) <= most:
+        yield mates, matches
         return
-    ends, first = np.cumsum(by_read(matches, context).reshape(-1, 2).sum(axis=1)), 0
-    while first < pairs:
+    numbers, first = mates.numbers[: known(mates.count, backend)], 0
+    ends = np.cumsum(by_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
+    while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + most, "right"))
-        yield first, last, find_matches(slots[2 * first : 2 * last], STRIDE, batch, context, MOST_MATCHES)
+        part = Listed.of(numbers[2 * first : 2 * last])
+        yield part, _matches(part, most, batch, context)
         first = last
 
 
+def _matches(mates: Listed, fitting: int, batch: Batch, context: Context) -> SeedMatches:
+    """The matches of mates, for so many of which there is memory."""
+    slots = context.backend.empty(len(mates.numbers), np.int32)
+    batch.launch(_MATES, mates.count, context, mates=mates.numbers, slots=slots)
+    return find_matches(replace(mates, numbers=slots), STRIDE, batch, context, fitting, MOST_MATCHES)
+
+
 def _join(
-    pairs: Array,
+    mates: Listed,
     matches: SeedMatches,
     rests: Array,
     inserts: Inserts,
@@ -100,31 +110,24 @@ def _join(
     context: Context,
 ) -> None:
     """Join the places of pairs that matches of their mates name."""
-    backend, held = context.backend, Listed.of(matches.selected)
-    places = _list_places(matches, batch, context)
-    found = Diagonals.empty(matches.read_count, backend)
-    batch.launch(
-        _JOIN,
-        len(pairs),
-        context,
-        inserts=inserts,
-        places=places,
-        pairs=pairs,
-        found=found,
-        rests=rests,
-    )
-    add_diagonals(held, found, WINDOWS, batch, context)
-    score_windows(held, batch, context)
-    choose_windows(held, batch, context)
+    slots, found = replace(mates, numbers=matches.selected), Diagonals.empty(matches.read_count, context.backend)
+    places = _list_places(matches, slots, batch, context)
+    given = {"inserts": inserts, "places": places, "mates": mates.numbers, "found": found, "rests": rests}
+    batch.launch(_JOIN, mates.count, context, **given)
+    add_diagonals(slots, found, WINDOWS, batch, context)
+    score_windows(slots, batch, context)
+    choose_windows(slots, batch, context)
 
 
-def _list_places(matches: SeedMatches, batch: Batch, context: Context) -> Places:
-    """Those that lose little."""
-    backend = context.backend
-    counts = backend.empty(matches.total, np.int64)
+def _list_places(matches: SeedMatches, slots: Listed, batch: Batch, context: Context) -> Places:
+    """Those of the slots that lose little."""
+    backend, most = context.backend, most_of(matches.total)
+    counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
-    ends, total = backend.ends(counts)
-    keys, other_keys = (backend.empty(total, np.uint64) for _ in range(2))
+    listed = Listed(counts, matches.total, f"{slots.key} matches")
+    ends, count = batch.ledger.ends("places", counts, listed, most)
+    total = most_of(count)
+    keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))
     batch.launch(_LIST, matches.total, context, matches=matches, ends=ends, keys=keys, losses=losses)
     bits = _END_BITS + 1 + matches.read_count.bit_length()

@@ -118,8 +118,19 @@ class Ledger:
         """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
         return self._sizes(name, f"{of.key} {name}", most, unit, of.count)
 
-    def _sizes(self, name: str, key: str, most: Sequence[int], unit: int = 1, owners: Count | None = None) -> Sizes:
-        """owners: how many there are of what these belong to; where the host knows that, it hears of these at once."""
+    def _sizes(
+        self,
+        name: str,
+        key: str,
+        most: Sequence[int],
+        unit: int = 1,
+        owners: Count | None = None,
+        may_be_more: bool = False,
+    ) -> Sizes:
+        """owners: how many there are of what these belong to; where the host knows that, it hears of these at once.
+
+        may_be_more: whether there may be more than `most`: it does where batches before make that likely, too.
+        """
         if not self._rates:
             return _unknown(name)
         self._uses[key] += 1
@@ -128,6 +139,8 @@ class Ledger:
         rooms = [
             -(-min(room, at_most) // unit) * unit for room, at_most in zip(known, most, strict=True) if room is not None
         ]
+        if may_be_more and any(room >= at_most for room, at_most in zip(rooms, most, strict=False)):
+            owners = 0
         begin, middle, end = (self._taken + times * len(most) for times in range(3))
         if isinstance(owners, int) or len(rooms) < len(most) or end > _ALL_TOTALS + NUMBERS:
             return replace(_unknown(name), keys=keys)
@@ -161,9 +174,14 @@ class Ledger:
         list_ahead(marks, mask, ends, numbers, backend, number)
         return Listed(numbers, sizes.bounded()[0], sizes.keys[0])
 
-    def ends(self, name: str, counts: Array, of: Listed, most: int) -> tuple[Array, Count]:
-        """The inclusive prefix sum of int64 counts, and their total; without room for all, none are listed."""
-        sizes = self.sizes(name, of, [most])
+    def ends(
+        self, name: str, counts: Array, of: Listed, most: int, *, may_be_more: bool = False
+    ) -> tuple[Array, Count]:
+        """The inclusive prefix sum of int64 counts, and their total; without room for all, none are listed.
+
+        may_be_more: than `most`, which have memory at once: where that is likely, the host hears of the total.
+        """
+        sizes = self._sizes(name, f"{of.key} {name}", [most], 1, of.count, may_be_more)
         ends = self._backend.prefix_sums(counts)
         if sizes.rooms is None or not isinstance(of.count, Bounded):
             total = self._backend.total(ends)

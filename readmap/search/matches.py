@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
 from readmap.backend.marks import ANY_MARK, list_marked
-from readmap.backend.sizes import Listed, most_of
+from readmap.backend.sizes import Count, Listed, most_of
 from readmap.reads.queries import Queries
 from readmap.search.batch import Batch
 from readmap.search.context import Context
@@ -40,7 +40,7 @@ class SeedMatches:
         ranks: suffix type [seeds], the first suffix that begins with a seed.
         ends: int64 [seeds], matches up to and with each seed's.
         total: matches in all.
-        read_count: how many reads there are.
+        read_count: for how many reads there is room; behind those that are listed are some without seeds.
         seed_bases: of every seed; stride: bases between them.
     """
 
@@ -48,7 +48,7 @@ class SeedMatches:
     offsets: Array
     ranks: Array
     ends: Array
-    total: int
+    total: Count
     read_count: int
     seed_bases: int
     stride: int
@@ -72,44 +72,40 @@ class Candidates:
         return len(self.slots)
 
 
-def placed_reads(batch: Batch, context: Context) -> Array:
-    """The slots of the reads that have a place, int32."""
+def placed_reads(batch: Batch, context: Context) -> Listed:
+    """The slots of the reads that have a place."""
     marks = context.backend.empty(batch.reads.count, np.uint8)
     batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
-    return list_marked(marks, ANY_MARK, context.backend)
+    return Listed.of(list_marked(marks, ANY_MARK, context.backend))
 
 
-def find_matches(slots: Array, stride: int, batch: Batch, context: Context, most: int | None = None) -> SeedMatches:
-    """Those of the slots, int32; a read that is shorter than a seed has none.
+def find_matches(
+    slots: Listed, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
+) -> SeedMatches:
+    """Those of the slots; a read that is shorter than a seed has none.
 
-    stride: bases between seeds. most: slots 2p and 2p + 1 are mates, and where one has more than that, both get none.
+    stride: bases between seeds. fitting: matches for which there is memory at once; the host hears how many they are
+    where they may be more. most: every second slot is the mate of that before it, and where one of both has more than
+    that, both get none.
     """
-    backend, index = context.backend, context.index
+    backend, index, numbers = context.backend, context.index, slots.numbers
     seed_bases = dense_seed(index.suffix_count)
-    offsets, seeds = seed_offsets(Listed.of(slots), seed_bases, stride, batch, context)
+    offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
     found = most_of(seeds)
-    ranks, counts = backend.empty(found, index.suffixes.dtype), backend.empty(found, np.int64)
-    shared = {"seed_offsets": offsets, "counts": counts}
-    batch.launch(
-        _FIND,
-        2 * len(slots),
-        context,
-        selected=slots,
-        ranks=ranks,
-        seed_bases=seed_bases,
-        stride=stride,
-        **shared,
-    )
+    ranks, counts = backend.empty(found, index.suffixes.dtype), backend.full(found, 0, np.int64)
+    shared = {"seed_offsets": offsets, "counts": counts, "ranks": ranks, "seed_bases": seed_bases, "stride": stride}
+    batch.launch(_FIND, slots.count, context, selected=numbers, **shared)
     if most is not None:
-        batch.launch(_LIMIT, len(slots) // 2, context, most=most, **shared)
-    return SeedMatches(slots, offsets, ranks, *backend.ends(counts), len(slots), seed_bases, stride)
+        batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, most=most)
+    ends, total = batch.ledger.ends("matches", counts, slots, fitting, may_be_more=True)
+    return SeedMatches(numbers, offsets, ranks, ends, total, len(numbers), seed_bases, stride)
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
     """The batch with its matches, in parts of which those fit into memory; a read, or a pair, is not divided."""
-    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context)
     most = context.backend.scratch_bytes // MATCH_BYTES
-    if matches.total <= most:
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, most)
+    if most_of(matches.total) <= most:
         yield batch, matches
         return
     together = 2 if batch.reads.paired else 1
@@ -119,7 +115,7 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
         before = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
         part = batch.part(first * together, last * together, context)
-        yield part, find_matches(placed_reads(part, context), STRIDE, part, context)
+        yield part, find_matches(placed_reads(part, context), STRIDE, part, context, most)
         first = last
 
 
@@ -141,7 +137,9 @@ def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
     """The diagonals that matches name."""
     backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
-    naming = [(first, _naming(matches, first, most, batch, context)) for first in range(0, matches.total, most)]
+    naming = [
+        (first, _naming(matches, first, most, batch, context)) for first in range(0, most_of(matches.total), most)
+    ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.longest
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
     strands, places = (backend.empty(total, np.uint64) for _ in range(2))
@@ -170,6 +168,6 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
 
 def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
     """Which of at most so many matches, from one on, name a diagonal, int32, counted from that one."""
-    marks = context.backend.empty(min(most, matches.total - first), np.uint8)
+    marks = context.backend.empty(min(most, most_of(matches.total) - first), np.uint8)
     batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
     return list_marked(marks, ANY_MARK, context.backend)

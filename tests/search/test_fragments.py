@@ -17,6 +17,7 @@ from oracles.places import FOUND_WINDOWS, NO_DEFICIT, End, chance, fragment, joi
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.search import fragments
 from readmap.search.batch import WINDOW, WINDOWS
 from readmap.search.diagonals import DIAGONAL, KEPT
@@ -34,6 +35,7 @@ BEST_FRAGMENTS, MOST_FRAGMENTS, END_BITS = (
 NEGLIGIBLE = constant("search/mapping_quality.cuh", "NEGLIGIBLE")
 DROP, UNPAIRED = constant("search/ungapped.cuh", "DROP"), Scoring().unpaired_deficit
 FR = [InsertSize("FR", 300, 40, 140, 460)]
+FITTING = 1 << 20  # matches
 ALL = [InsertSize(name, 220, 50, 20, 420) for name in DIRECTIONS]
 
 
@@ -81,7 +83,9 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     windows = [[dataclasses.replace(window_at(bench, 0, 0, length, False, False), ungapped=length)] for _ in reads]
     world = bench.world(reads, windows, [0, 0], variants=[20, 33])
     host, slots = bench.backend.to_host, world.batch.queries.slot_of
-    places = fragments._list_places(find_matches(slots, STRIDE, world.batch, bench.context), world.batch, bench.context)
+    held = Listed.of(slots)
+    matches = find_matches(held, STRIDE, world.batch, bench.context, FITTING)
+    places = fragments._list_places(matches, held, world.batch, bench.context)
     keys, losses = host(places.keys), host(places.losses)
     assert places.place_count == len(keys) > 15
     assert (np.diff(keys.astype(np.int64)) >= 0).all()
@@ -118,10 +122,10 @@ def joined(
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
     rests = bench.backend.full(count, APART, np.int32)
-    slots, pairs = world.batch.queries.slot_of, on_device(np.arange(count, dtype=np.int32))
+    slots, mates = world.batch.queries.slot_of, Listed.of(on_device(np.arange(2 * count, dtype=np.int32)))
     inserts = to_device(library, bench.backend)
-    matches = find_matches(slots, STRIDE, world.batch, bench.context)
-    fragments._join(pairs, matches, rests, inserts, world.batch, bench.context)
+    matches = find_matches(Listed.of(slots), STRIDE, world.batch, bench.context, FITTING)
+    fragments._join(mates, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected.numbers), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, KEPT), host(found.counts)

@@ -15,6 +15,7 @@ from oracles.alignment import canonical, clean, gap_cost, reverse_complement, se
 from oracles.places import SPREAD
 
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
 from readmap.search import secondaries
 from readmap.search.batch import WINDOW_WORDS, WINDOWS, Batch
 from readmap.search.context import Context
@@ -23,6 +24,7 @@ from readmap.search.matches import MATCH_BYTES, STRIDE, Candidates, by_read, fin
 from readmap.search.parameters import Scoring, dense_seed
 from readmap.search.pipeline import search_reads
 
+FITTING = 1 << 20  # matches
 DROP = constant("search/ungapped.cuh", "DROP")
 
 #: Orientation, diagonal in the whole reference, score, begin and end of a segment.
@@ -58,7 +60,7 @@ def candidates_of(reads: Sequence[str], context: Context) -> tuple[Batch, Candid
     """As if all reads had a place."""
     batch = batch_of(reads, context)
     batch.placements.chosen.fill(0)
-    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context)
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, FITTING)
     return batch, list_candidates(matches, batch, context)
 
 
@@ -104,9 +106,9 @@ def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None
     contig = "".join(random_bases(generator, 50) + unit[: 12 if i % 2 else 40] for i in range(16))
     context = context_of([contig], backends, 2)
     batch = batch_of([unit, contig[:40], contig[5:45], random_bases(generator, 40), unit[:5], unit], context)
-    slots = batch.queries.slot_of
-    counts = by_read(find_matches(slots, STRIDE, batch, context), context).reshape(-1, 2)
-    limited = by_read(find_matches(slots, STRIDE, batch, context, most), context).reshape(-1, 2)
+    slots = Listed.of(batch.queries.slot_of)
+    counts = by_read(find_matches(slots, STRIDE, batch, context, FITTING), context).reshape(-1, 2)
+    limited = by_read(find_matches(slots, STRIDE, batch, context, FITTING, most), context).reshape(-1, 2)
     assert len(set(counts.max(axis=1).tolist())) == 2
     assert np.array_equal(limited, np.where(counts.max(axis=1, keepdims=True) > most, 0, counts))
 
