@@ -113,14 +113,14 @@ def order_lengths(lengths: Array, order: Array, backend: Backend, tail: int = 0)
 def gather(
     records: Array, ends: Array, lengths: Array, order: Array, backend: Backend, fragments: Array | None = None
 ) -> tuple[Array, Array]:
-    """Some records behind each other, uint8, and where each ends, int64.
+    """The records in another order, uint8, and where each ends, int64.
 
-    ends, lengths: int64, of all records. order: uint32, the numbers of those that are wanted. fragments: as
+    ends, lengths: int64, of all entries. order: uint32, the numbers of those that have a record. fragments: as
     sort_records has them.
     """
     numbers, tail = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, TAIL)
-    new_ends, total = backend.ends(order_lengths(lengths, order, backend, tail))
-    gathered = backend.empty(total, np.uint8)
+    new_ends = backend.prefix_sums(order_lengths(lengths, order, backend, tail))
+    gathered = backend.empty(len(records) + tail * len(order), np.uint8)
     places = {"ends": ends, "lengths": lengths, "order": order, "new_ends": new_ends, "records": len(lengths)}
     backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tail=tail, **places)
     return gathered, new_ends
