@@ -151,12 +151,8 @@ class Backend(abc.ABC):
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         """A buffer of the pool, held once, to which the bytes of a uint8 array are under way, and what waits for them.
 
-        Another thread may wait, read and release; meanwhile the array may go. It may be on another device of the kind.
+        The array may be on another device of the kind; it is whole, and stays until its bytes are there.
         """
-
-    @abc.abstractmethod
-    def launched(self) -> Callable[[], None]:
-        """What waits until all that the calling thread has launched so far has ended; for any thread."""
 
     def memory(self) -> tuple[int, int] | None:
         """Free bytes and all bytes of the device's own memory that may be used; None where it shares the host's."""

@@ -48,8 +48,12 @@ class BufferPool:
             raise ClosedError
         if len(buffer.data) < max(nbytes, self._nbytes):
             buffer.data = np.empty(0, np.uint8)  # frees the smaller one before the larger one is allocated
-            # Some more, so that the next one that is a little larger fits too.
-            buffer.data = self._allocate(max(nbytes + nbytes // SLACK, self._nbytes))
+            try:
+                # Some more, so that the next one that is a little larger fits too.
+                buffer.data = self._allocate(max(nbytes + nbytes // SLACK, self._nbytes))
+            except BaseException:
+                self.give_back(buffer)  # others wait for it
+                raise
         buffer.hold()
         return buffer
 

@@ -127,9 +127,6 @@ class CpuBackend(Backend):
         buffer.data[: array.nbytes] = array
         return buffer, _nothing
 
-    def launched(self) -> Callable[[], None]:
-        return _nothing
-
     def release_memory(self) -> None:
         pass
 

@@ -158,14 +158,15 @@ class CudaBackend(Backend):
 
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         buffer = pool.take(array.nbytes)
-        with array.device:
-            self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
-            return buffer, self.launched()
-
-    def launched(self) -> Callable[[], None]:
-        event = self.xp.cuda.Event(disable_timing=True)
-        event.record()
-        return event.synchronize  # type: ignore[no-any-return]
+        try:
+            with array.device:
+                self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
+                copied = self.xp.cuda.Event(disable_timing=True)
+                copied.record()
+        except BaseException:
+            buffer.release()
+            raise
+        return buffer, copied.synchronize
 
     def memory(self) -> tuple[int, int]:
         with self.device:

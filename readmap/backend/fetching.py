@@ -32,10 +32,9 @@ class DistantArray:
     @contextlib.contextmanager
     def bytes(self, begin: int, end: int) -> Iterator[NDArray[np.uint8]]:
         """Meanwhile these bytes are in the host's memory, uint8 [end - begin]."""
-        with self._backend.own_stream():
-            buffer, arrived = self._backend.download(self._bytes[begin:end], self._pool)
-            arrived()
-        try:
+        with contextlib.ExitStack() as held:
+            with self._backend.own_stream():
+                buffer, arrived = self._backend.download(self._bytes[begin:end], self._pool)
+                held.callback(buffer.release)
+                arrived()
             yield buffer.data[: end - begin]
-        finally:
-            buffer.release()

@@ -23,8 +23,9 @@ Checksum = Callable[[NDArray[np.uint8]], int]
 #: Bytes of a file that are reserved together: few enough for a failure elsewhere to be heard.
 RESERVED_BYTES = 64 << 20
 
-#: What a file system says that does not reserve.
-_RESERVES_NOTHING = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+#: What a file system says that does not reserve: the C library would then write zeros, and look before what is there,
+#: in a file that is not open for reading.
+_RESERVES_NOTHING = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 
 
 class Rows(Protocol):

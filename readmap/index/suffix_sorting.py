@@ -229,8 +229,7 @@ class _Sorter:
         """Take the ranks of a section's places from the devices that know them."""
         for ranks in others:
             for piece in _pieces(section.start, section.stop):
-                own, other = self.groups.ranks[piece], self.backend.copy(ranks[piece])
-                self.backend.launch(_MERGE, len(own), other=other, ranks=own)
+                self._merge(self.groups.ranks[piece], self.backend.copy(ranks[piece]))
 
     def take(self, others: Sequence[tuple[slice, Array]]) -> None:
         """Take sections of the ranks from the devices that have all of them."""
@@ -241,8 +240,15 @@ class _Sorter:
         """Take the ranks of what other devices have settled."""
         for settled in filter(None, others):
             for piece in _pieces(0, len(settled.places)):
-                places, ranks = (self.backend.copy(array[piece]) for array in (settled.places, settled.ranks))
-                self.backend.launch(_LEARN, len(places), places=places, ranks=ranks, groups=self.groups)
+                self._learn(*(self.backend.copy(array[piece]) for array in (settled.places, settled.ranks)))
+
+    # What a piece is copied to is let go of before the next one is.
+
+    def _merge(self, own: Array, other: Array) -> None:
+        self.backend.launch(_MERGE, len(own), other=other, ranks=own)
+
+    def _learn(self, places: Array, ranks: Array) -> None:
+        self.backend.launch(_LEARN, len(places), places=places, ranks=ranks, groups=self.groups)
 
     def _by_digits(self, pairs: _Pairs, bits: int) -> _Pairs:
         """The keys, of so many bits, in order, and their places."""

@@ -22,7 +22,7 @@ _CUT, _READ, _JOIN = (Kernel("reads/cut", f"{name}_blocks", grouped=True) for na
 _BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/cut.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
 
 #: Text of a block, and bytes of a record below which a block may have no room for all of them.
-BLOCK_BYTES, RECORD_BYTES = 1 << 20, 64
+BLOCK_BYTES, RECORD_BYTES = 1 << 20, 32
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest:
     ends, stop, filled, ending = _joined(what, backend)
     if ending == _WITHOUT_ROOM:  # lines may have no letter
         data = data[stop:filled]
-        what |= {"text": data, "blocks": _Blocks.of(len(data), len(data), len(data)), "size": len(data)}
+        what |= {"text": data, "blocks": _Blocks.of(len(data), len(data), len(data) // format.lines), "size": len(data)}
         backend.launch(_CUT, 1, **what)
         others, _, _, ending = _joined(what, backend)
         ends = np.concatenate([ends, others + stop])

@@ -248,7 +248,7 @@ class Mapping:
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
         """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
-        reads, was_held = held.arrival.reads, held.batch is not None
+        reads = held.arrival.reads
         context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])
         if held.overflowed:
             context = _learning_rates(context)
@@ -261,9 +261,10 @@ class Mapping:
             blocks, described = self._format(part, alignments, context)
             if part is not batch:
                 batch.work.add(part.work)
-            yield part, blocks, described
-        if was_held:  # its memory goes back to the thread that searched it, which does not wait for this one's launches
+            # A device that has failed says so here, where another does its work. And what was held goes back to the
+            # thread that searched it, which does not wait for this one's launches.
             context.backend.synchronize()
+            yield part, blocks, described
 
     def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
         """The records of a batch, and its reads without a place where those are wanted; its fragments, where duplicates

@@ -7,9 +7,7 @@ mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
 
 from __future__ import annotations
 
-import contextlib
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,10 +28,6 @@ WORKING_BYTES = 20
 
 #: Buffers beside those of the chunks that are mapped: so many are being filled, and so many wait for each device.
 FILLED, WAITING = 1, 1
-
-#: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
-#: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
-SWITCH_SECONDS = 0.0005
 
 #: Below this chunks are not made smaller beforehand: what does not fit is halved when it fails.
 LEAST_CHUNK = 1 << 20
@@ -70,7 +64,7 @@ def run(
         chunks = read_chunks(
             paths, backend.host_buffer, chunk_bytes, batch_reads, backend.threads, buffers, layout=layout, warn=warn
         )
-    with _quick_switches(), Writer(outputs, backend, chunk_bytes, devices.chunks_at_once + 1) as writer:
+    with Writer(outputs, backend, chunk_bytes) as writer:
 
         def write(block: Block) -> None:
             writer.write(block)
@@ -81,17 +75,6 @@ def run(
 
         Mappers(_ahead(chunks), work, devices, write).run()
     summary.seconds = time.perf_counter() - began
-
-
-@contextlib.contextmanager
-def _quick_switches() -> Iterator[None]:
-    """Meanwhile Python's threads take turns more often."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SWITCH_SECONDS))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def working_bytes(backend: Backend) -> int:

@@ -17,6 +17,9 @@ from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.output import ByteSink
 
+#: Blocks on devices that outputs have not done with.
+LENT_BLOCKS = 2
+
 #: Bytes that are written while the next ones come from the device, buffers for them, and how many of these are filled.
 OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
 
@@ -30,28 +33,20 @@ class Block(NamedTuple):
     run: SortedRecords | None = None
 
 
-class _Step(NamedTuple):
-    """A block, what waits until it is there, and what is called when it may go."""
-
-    block: Block
-    made: Callable[[], None]
-    done: Callable[[], None]
-
-
 class Writer:
     """A thread that hands blocks to outputs in order; an error of it is raised in the thread of the caller.
 
     waited: seconds that callers waited for outputs.
     """
 
-    def __init__(self, outputs: Sequence[ByteSink], backend: Backend, most: int, waiting: int) -> None:
-        """most: bytes of a block, about. waiting: blocks on devices that outputs have not done with, at most."""
+    def __init__(self, outputs: Sequence[ByteSink], backend: Backend, most: int) -> None:
+        """most: bytes of a block, about."""
         self.waited = 0.0
         self._outputs, self._backend = outputs, backend
         self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
         # Of no bytes: who hands over a block has one of them.
-        self._lent = BufferPool(_nothing, 0, waiting)
-        self._queue: queue.Queue[_Step | None] = queue.Queue()
+        self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
+        self._queue: queue.Queue[tuple[Block, Callable[[], None]] | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -68,26 +63,27 @@ class Writer:
             raise self._error
 
     def write(self, block: Block) -> None:
-        """Have a block written, which the caller does not change any more, once what makes it has ended."""
+        """Have a block written, which the caller does not change any more."""
+        self._backend.synchronize()  # the writer's stream does not wait for this thread's
         began = time.perf_counter()
         lent = self._lent.take()
         self.waited += time.perf_counter() - began
         if self._error is not None:
             raise self._error
-        self._queue.put(_Step(block, self._backend.launched(), lent.release))
+        self._queue.put((block, lent.release))
 
     def _run(self) -> None:
         with self._backend.own_stream():
             while (step := self._queue.get()) is not None:
                 try:
-                    step.made()
                     if self._error is None:
-                        self._hand_on(step.block, step.done)
+                        self._hand_on(*step)
                 except BaseException as error:
                     self._error = error
                     # A failed output may keep what it has.
                     self._pool.close()
                     self._lent.close()
+                del step  # the block's memory, while there is no other
 
     def _hand_on(self, block: Block, done: Callable[[], None]) -> None:
         sink, run = self._outputs[block.output], block.run

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import open_backend
+from readmap.backend.cpu import CpuBackend
 from readmap.backend.fetching import BUFFERS, DistantArray
 from readmap.formats.array_files import ArrayFiles
 
@@ -28,6 +29,31 @@ def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None
 
     with ThreadPoolExecutor(2 * BUFFERS) as pool:
         assert all(pool.map(is_there, range(0, len(expected) - BLOCK, 501)))
+
+
+def test_threads_end_where_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than there are buffers: none waits for one that is lost."""
+    backend = CpuBackend(1)
+    distant = DistantArray(np.zeros(BLOCK, np.uint8), BLOCK, backend)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("it fell off the bus")
+
+    def read(begin: int) -> None:
+        with distant.bytes(begin, begin + 8):
+            pass
+
+    download = backend.download
+    for failing in ("host_buffer", "arrived"):
+        with monkeypatch.context() as patch, ThreadPoolExecutor(2 * BUFFERS) as pool:
+            if failing == "arrived":
+                patch.setattr(backend, "download", lambda *given: (download(*given)[0], fail))
+            else:
+                patch.setattr(distant._pool, "_allocate", fail)
+            for failed in [pool.submit(read, begin) for begin in range(0, 8 * BUFFERS * 8, 8)]:
+                with pytest.raises(RuntimeError, match="the bus"):
+                    failed.result(timeout=20)
+    read(0)
 
 
 @pytest.mark.parametrize("cuts", [[], [5], [1024, 2048], [1, 2, 1023, 5000]])

@@ -126,7 +126,7 @@ def test_short_writes(monkeypatch: pytest.MonkeyPatch, files: ArrayFiles, tmp_pa
     assert (tmp_path / "words.npy").read_bytes() == saved(ARRAYS["words"])
 
 
-@pytest.mark.parametrize("reserves", [errno.EOPNOTSUPP, errno.EINVAL])
+@pytest.mark.parametrize("reserves", [errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF])
 def test_a_file_system_that_reserves_nothing(
     monkeypatch: pytest.MonkeyPatch, files: ArrayFiles, tmp_path: Path, reserves: int
 ) -> None:

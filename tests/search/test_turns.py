@@ -19,6 +19,7 @@ from readmap.index.device import DeviceIndex
 from readmap.search import mapping, sample
 from readmap.search.turns import Displaced, Stopped, Turn, Turns, only_turn
 from readmap.search.work import DoesNotFit
+from readmap.search.writer import Writer
 
 DRAW = random.Random(91)
 GENOME = small_genome(DRAW)
@@ -155,13 +156,13 @@ def test_what_does_not_fit_beside_others_is_mapped_alone(
 
     refused = refuse(monkeypatch, backend, mapping, "format_records", are_others)
     monkeypatch.setattr(backend, "release_memory", lambda: at_work.discard(threading.get_ident()))
-    launched = backend.launched
+    write = Writer.write
 
-    def handed_over() -> Any:
+    def hand_over(*arguments: Any) -> None:
         at_work.discard(threading.get_ident())
-        return launched()
+        write(*arguments)
 
-    monkeypatch.setattr(backend, "launched", handed_over)
+    monkeypatch.setattr(Writer, "write", hand_over)
     map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=batch)
     assert (tmp_path / "out.sam").read_bytes() == world.records
     assert refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ from readmap.reads.inflating import inflaters_for
 from readmap.search import stream
 from readmap.search.exact import Format
 from readmap.search.learnt import Learnt, read_learnt
+
+#: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
+#: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
+SWITCH_SECONDS = 0.0005
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -125,6 +130,7 @@ def run(
                 show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}", reads.share())
 
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
+            sys.setswitchinterval(SWITCH_SECONDS)
             stream.run(sources, sinks, work, backends, layout=layout, batch_reads=most_reads, progress=progress)
         reads.account(summary)
         if duplicates or survey:
