@@ -31,6 +31,16 @@ def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None
         assert all(pool.map(is_there, range(0, len(expected) - BLOCK, 501)))
 
 
+def test_an_array_that_the_device_has_in_the_hosts_memory(backends: str) -> None:
+    """As the order of suffixes where a GPU has no room for it."""
+    backend, array = open_backend(backends), np.arange(3 * BLOCK, dtype=np.uint32)
+    held = backend.host_array(len(array), array.dtype)
+    backend.put(held, backend.to_device(array))
+    backend.synchronize()
+    with DistantArray(held, BLOCK, backend).bytes(100, 100 + BLOCK) as found:
+        assert np.array_equal(found, array.view(np.uint8)[100 : 100 + BLOCK])
+
+
 def test_threads_end_where_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than there are buffers: none waits for one that is lost."""
     backend = CpuBackend(1)
