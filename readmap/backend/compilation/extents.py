@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from readmap.backend.compilation.parameters import Array, Integer
 
-if TYPE_CHECKING:
-    from readmap.backend.compilation.signatures import Parameter
-
 _NOTHING_ELSE: dict[str, Any] = {"__builtins__": {}}
+
+
+class Nested(Protocol):
+    """A group of parameters, which has extents of its own."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def extents(self) -> Extents: ...
 
 
 class Extents:
@@ -24,7 +31,7 @@ class Extents:
         open: the positions of arrays that are held to others elsewhere: those, and the ones not checked here.
     """
 
-    def __init__(self, what: str, parameters: Sequence[Parameter], *known: str) -> None:
+    def __init__(self, what: str, parameters: Sequence[Integer | Array | Nested], *known: str) -> None:
         """known: an integer beside the parameters. Raises ValueError where a name may be either of two integers."""
         self.integers, self.uses = Counter(known), Counter[str]()
         self.alone: dict[str, int] = {}
@@ -48,7 +55,7 @@ class Extents:
         expected = ", ".join(self._arrays[i][1].expected for i in self._checked)
         self._expected = compile(f"[{expected}]", what, "eval")
 
-    def _add(self, parameter: Parameter) -> None:
+    def _add(self, parameter: Integer | Array | Nested) -> None:
         if isinstance(parameter, Integer):
             self.integers[parameter.name] += 1
         elif isinstance(parameter, Array):
@@ -56,7 +63,7 @@ class Extents:
             if parameter.expected:
                 self._arrays.append((parameter.name, parameter))
         else:
-            inner, path = parameter.structure.extents, f"{parameter.name}." if parameter.name else ""
+            inner, path = parameter.extents, f"{parameter.name}." if parameter.name else ""
             self.integers += inner.integers
             self.uses += inner.uses
             self._arrays += [(path + name, array) for name, array in map(inner._arrays.__getitem__, inner.open)]

@@ -71,6 +71,11 @@ class Group:
         """Its type in memory."""
         return self.structure.ctype
 
+    @property
+    def extents(self) -> Extents:
+        """Those of its members."""
+        return self.structure.extents
+
     def bind(self, value: Any, binding: Binding) -> Packed:
         """The members in memory; TypeError, which names the member, where one is missing or not as declared."""
         packed: Packed | None = getattr(value, "__dict__", {}).get(self.structure.key)
