@@ -171,12 +171,12 @@ class ArraySink:
             rows = _RowsHere(np.atleast_1d(rows))
         if rows.dtype != self._dtype or [*rows.shape[1:]] != self._row or start + rows.shape[0] > self._rows:
             raise ValueError(f"{rows.dtype} {rows.shape} from {start} on, for {self._dtype} {self._shape}")
-        place, size, block_bytes = start * self._row_bytes, rows.shape[0] * self._row_bytes, self.block_bytes
+        place, size = start * self._row_bytes, rows.shape[0] * self._row_bytes
         self._missing -= size
         jobs, end = list[Future[None]](), 0
         while end < size:
-            block, offset = divmod(place + end, block_bytes)
-            begin, end = end, min(end + block_bytes - offset, size)
+            block, offset = divmod(place + end, self.block_bytes)
+            begin, end = end, min(end + self.block_bytes - offset, size)
             if end - begin == self._bytes_of(block):
                 jobs.append(self._files.submit(self._write_rows, block, rows, begin, end))
                 continue

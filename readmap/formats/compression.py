@@ -55,14 +55,6 @@ class ByteSource(ABC):
         """How many bytes of the file have been read, as they lie there, and of how many; None of other inputs."""
         return (self._file.delivered, self._size) if isinstance(self._file, NamedFile) and self._size else None
 
-    def place(self) -> FilePlace | None:
-        """Where the next bytes lie, for whoever reads them there; None where they do not, or some have been read."""
-        return None
-
-    def pass_over(self, count: int) -> None:
-        """Go on behind so many bytes, which were read at their place."""
-        raise NotImplementedError
-
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
         """The number of bytes written to the front of `target`: its length, or less at the end or before a fault.
@@ -156,9 +148,11 @@ class PlainSource(ByteSource):
         self._size = _size_of(file)
 
     def place(self) -> FilePlace | None:
+        """Where the next bytes lie, for whoever reads them there; None in a pipe, or where some have been read."""
         return FilePlace(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
 
     def pass_over(self, count: int) -> None:
+        """Go on behind so many bytes, which were read at their place."""
         self._file.seek(count, os.SEEK_CUR)
         if isinstance(self._file, NamedFile):
             self._file.delivered += count

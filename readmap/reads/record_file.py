@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, describe_start
+from readmap.formats.compression import ByteSource, PieceSource, PlainSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
@@ -96,12 +96,12 @@ class RecordFile:
 
     def _read_at_its_place(self) -> Records | None:
         """What is read and cut block by block: the file's own bytes, where a compiler is there; else nothing."""
-        place, room = self._source.place(), self._data[:-1]
-        if place is None:
+        source, room = self._source, self._data[:-1]
+        if not isinstance(source, PlainSource) or (place := source.place()) is None:
             return None
         found = read_records(room, self._filled, place, self._lines_a_record, not self._is_normalised, self._threads)
         if found is not None:
-            self._source.pass_over(found.filled - self._filled)
+            source.pass_over(found.filled - self._filled)
             self._filled = found.filled
         return found
 

@@ -24,6 +24,10 @@ LENT_BLOCKS = 2
 OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
 
 
+#: A buffer to which bytes are under way, how many, and what waits for them.
+_Coming = tuple[Buffer, int, Callable[[], None]]
+
+
 class Block(NamedTuple):
     """Bytes to write, uint8 on the device that the thread uses, and the number of the output that they are for; a run,
     on the first device, where it sorts."""
@@ -101,7 +105,7 @@ class Writer:
 
     def _bring(self, array: Array) -> Iterator[tuple[Buffer, int]]:
         """The bytes of an array in buffers, each with how many it has; the next ones are under way."""
-        coming = deque[tuple[Buffer, int, Callable[[], None]]]()
+        coming = deque[_Coming]()
         try:
             for begin in range(0, len(array), OUTPUT_BYTES):
                 part = array[begin : begin + OUTPUT_BYTES]
@@ -109,14 +113,20 @@ class Writer:
                 coming.append((buffer, len(part), arrived))
                 self._pool.grow()
                 if len(coming) == UNDER_WAY:
-                    coming[0][-1]()
-                    yield coming.popleft()[:2]
+                    yield _first(coming)
             while coming:
-                coming[0][-1]()
-                yield coming.popleft()[:2]
+                yield _first(coming)
         finally:
             for *_, arrived in coming:  # buffers to which bytes are under way stay
                 arrived()
+
+
+def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:
+    """The first one, once it has come."""
+    buffer, size, arrived = coming[0]
+    arrived()
+    coming.popleft()  # until then the buffer stays, whatever happens
+    return buffer, size
 
 
 def _sorting(sink: ByteSink) -> SortedOutput:
