@@ -104,8 +104,9 @@ HOST_DEVICE Ending cut_between(const u8* text, i64& at, i64 to, i64 end, i64 blo
     return NOT_YET;
 }
 
-// One item: cuts what lies between the blocks' own records, and anew what begins elsewhere than a block thought. told: the
-// blocks that count, where their last record ends, how far the text goes, and the Ending.
+// One item: cuts what lies between the blocks' own records, and anew what begins elsewhere than a block thought; then puts
+// the ends of all records side by side, from the front on. told: how many they are, where the last one ends, how far the
+// text goes, and the Ending.
 KERNEL void join_blocks(i64 begin, i64 end, const u8* text OF(size), Blocks blocks, Format format, i64 size,
                         i64* told OF(4)) {
     FOR_EACH_GROUP(item, begin, end) {
@@ -121,6 +122,10 @@ KERNEL void join_blocks(i64 begin, i64 end, const u8* text OF(size), Blocks bloc
             if (!ending && !is_right) ending = cut_between(text, at, last, whole, block, blocks, format);
         }
         if (!ending && block) ending = cut_between(text, at, whole, whole, block - 1, blocks, format);
-        told[0] = block, told[1] = at, told[2] = whole, told[3] = ending ? ending : ALL;
+        i64 count = 0;
+        for (i64 i = 0; i < block; ++i) {
+            for (i64 j = 0; j < blocks.found[i]; ++j) blocks.ends[count++] = blocks.ends[i * blocks.room + j];
+        }
+        told[0] = count, told[1] = at, told[2] = whole, told[3] = ending ? ending : ALL;
     }
 }

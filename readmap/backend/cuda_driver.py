@@ -7,6 +7,8 @@ launched some hundred kernels for each chunk of reads, on two GPUs, that took ha
 from __future__ import annotations
 
 import ctypes
+from collections import defaultdict, deque
+from collections.abc import Callable
 from ctypes import c_size_t, c_ubyte, c_uint, c_void_p
 from typing import Any
 
@@ -14,6 +16,9 @@ from readmap.driver import LIBRARY
 
 #: The calling thread has no context yet (CUDA_ERROR_INVALID_CONTEXT).
 NO_CONTEXT = 201
+
+#: An event that tells no time (CU_EVENT_DISABLE_TIMING).
+NO_TIME = 2
 
 #: From the host's memory so many bytes at most are taken note of; more are waited for.
 NOTED_BYTES = 64 << 10
@@ -30,12 +35,20 @@ class CudaDriver:
         self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
         self._send_little = noting.cuMemcpyHtoDAsync_v2
         self._wait = waiting.cuStreamSynchronize
+        self._make_event, self._record, self._wait_for = (
+            noting.cuEventCreate,
+            noting.cuEventRecord,
+            waiting.cuEventSynchronize,
+        )
         self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
         self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
-        self._wait.argtypes = [c_void_p]
+        self._wait.argtypes = self._wait_for.argtypes = [c_void_p]
+        self._make_event.argtypes, self._record.argtypes = [c_void_p, c_uint], [c_void_p, c_void_p]
         copies = self._send, self._send_little, self._fetch, self._copy
         for function in copies:
             function.argtypes = [c_void_p, c_void_p, c_size_t, c_void_p]
+        # Those that nobody waits for, by device: to make one takes longer than a piece of records takes to come.
+        self._events: defaultdict[int, deque[c_void_p]] = defaultdict(deque)
 
     def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
         """Launch a kernel of so many blocks; arguments: the address of each, an array of ctypes."""
@@ -54,6 +67,22 @@ class CudaDriver:
     def wait(self) -> None:
         """Wait for all that the stream was given."""
         self._call(self._wait, self._cuda.get_current_stream().ptr)
+
+    def mark(self) -> Callable[[], None]:
+        """What waits for all that the stream has been given until now; it is to be called once."""
+        free = self._events[self._cuda.runtime.getDevice()]
+        try:
+            event = free.popleft()
+        except IndexError:
+            event = c_void_p()
+            self._call(self._make_event, ctypes.byref(event), NO_TIME)
+        self._call(self._record, event, self._cuda.get_current_stream().ptr)
+
+        def wait() -> None:
+            self._call(self._wait_for, event)
+            free.append(event)
+
+        return wait
 
     def send(self, target: int, source: int, nbytes: int) -> None:
         """Copy from the host; memory that is not page-locked may change on return.

@@ -109,8 +109,7 @@ def _joined(what: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, 
     backend.launch(_JOIN, 1, **what, told=told)
     count, stop, filled, ending = told.tolist()
     blocks: _Blocks = what["blocks"]
-    found = zip(blocks.ends.reshape(-1, blocks.room)[:count], blocks.found.tolist(), strict=False)
-    return np.concatenate([np.empty(0, np.int64), *(own[:many] for own, many in found)]), stop, filled, ending
+    return blocks.ends[:count], stop, filled, ending
 
 
 def _without_compiler(data: Bytes, lines: int, checks: bool) -> Records:
