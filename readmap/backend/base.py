@@ -16,7 +16,7 @@ import numpy as np
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.compilation.signatures import Signature, Types, signature, variant
+from readmap.backend.compilation.signatures import Bound, Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.sizes import Count, most_of
 from readmap.errors import BackendError
@@ -163,7 +163,7 @@ class Backend(abc.ABC):
         """Give back what freed arrays still keep."""
 
     @abc.abstractmethod
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         """Launch the variant of a kernel that `types` names, with checked arguments, over items that there may be."""
 
     @abc.abstractmethod

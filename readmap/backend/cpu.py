@@ -18,7 +18,7 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Types, by_address, variant
+from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
 from readmap.backend.machine import available_processors
 from readmap.backend.sizes import Bounded, Count
 from readmap.errors import BackendError
@@ -142,7 +142,7 @@ class CpuBackend(Backend):
     def synchronize(self) -> None:
         pass
 
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         if isinstance(count, Bounded):
             count = int(count.told[0])
             if not count:
@@ -152,7 +152,7 @@ class CpuBackend(Backend):
         first = 1 if kernel.grouped or kernel.by_block else SLICE
         launch = _Launch()
         try:
-            threads.begin(launch, function, given.addresses, count, first, 1 if kernel.in_order else count)
+            threads.begin(launch, function, given, count, first, 1 if kernel.in_order else count)
             while not threads.join(launch, PATIENCE):
                 pass  # where an interrupt is heard
         finally:

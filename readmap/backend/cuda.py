@@ -16,7 +16,7 @@ from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation.parameters import address
-from readmap.backend.compilation.signatures import Types, by_address, variant
+from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
@@ -91,11 +91,11 @@ class CudaBackend(Backend):
         return self.xp.empty(shape, dtype)
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
-        same = set(np.full(1, value, dtype).tobytes())
-        if len(same) > 1:
+        byte = _only_byte(value, dtype)
+        if byte is None:
             return self.to_device(np.full(shape, value, dtype))
         array = self.empty(shape, dtype)
-        self._driver.fill(array.data.ptr, same.pop(), array.nbytes)  # CuPy's own would ask NVRTC for a kernel
+        self._driver.fill(array.data.ptr, byte, array.nbytes)  # CuPy's own would ask NVRTC for a kernel
         return array
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -198,13 +198,13 @@ class CudaBackend(Backend):
     def synchronize(self) -> None:
         self._driver.wait()
 
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Any]) -> None:
+    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
         block_items = 1 if kernel.by_block else BLOCK // WARP if kernel.grouped else BLOCK
         most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
         end = -address(count.told) if isinstance(count, Bounded) else count  # see items_told() of common/portable.cuh
-        given = by_address((np.int64(0), np.int64(end), *arguments))
-        self._driver.launch(function.ptr, min(-(-most_of(count) // block_items), most), BLOCK, given.addresses)
+        given = by_address((0, end, *arguments))
+        self._driver.launch(function.ptr, min(-(-most_of(count) // block_items), most), BLOCK, given)
 
 
 @functools.cache
@@ -216,6 +216,13 @@ def _link(device: int, other: int) -> None:
     if runtime.deviceCanAccessPeer(device, other):
         with cupy.cuda.Device(device), contextlib.suppress(runtime.CUDARuntimeError):  # CuPy may have done it
             runtime.deviceEnablePeerAccess(other)
+
+
+@functools.cache
+def _only_byte(value: int, dtype: Any) -> int | None:
+    """The byte of which a number is made, None where it has several."""
+    same = set(np.full(1, value, dtype).tobytes())
+    return None if len(same) > 1 else same.pop()
 
 
 _loading = threading.Lock()

@@ -13,6 +13,7 @@ from readmap.backend.compilation.declarations import DTYPES, GENERIC
 
 _BOOLS = (bool, np.bool_)
 _NUMBERS = (int, np.integer, np.bool_)
+_BOOL_LIMITS = 0, 1
 
 #: The first bytes of an array, none of them.
 _START = ctypes.c_char * 0
@@ -50,20 +51,27 @@ class Integer:
         return np.ctypeslib.as_ctypes_type(DTYPES[self.type])
 
     @functools.cached_property
-    def scalar(self) -> Any:
-        """NumPy's integer of the type."""
-        return DTYPES[self.type].type
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest of the type."""
+        if self.type == "bool":
+            return _BOOL_LIMITS
+        held = np.iinfo(DTYPES[self.type])
+        return held.min, held.max
 
-    def bind(self, value: Any, binding: Binding) -> Any:
-        """The integer as NumPy's; TypeError where the value is none, or out of range."""
+    def bind(self, value: Any, binding: Binding) -> int:
+        """The integer; TypeError where the value is none, or out of range."""
+        if type(value) is not int or self.limits is _BOOL_LIMITS:
+            self._check(value)
+        number = binding.numbers[self.name] = int(value)
+        least, largest = self.limits
+        if not least <= number <= largest:
+            raise TypeError(f" is {value}, which {DTYPES[self.type]} does not hold")
+        return number
+
+    def _check(self, value: Any) -> None:
         if not isinstance(value, _NUMBERS) or isinstance(value, _BOOLS) != (self.type == "bool"):
             expected = "a bool" if self.type == "bool" else "an integer"
             raise TypeError(f" is a {type(value).__name__}, expected {expected}")
-        number = binding.numbers[self.name] = int(value)
-        try:
-            return self.scalar(number)
-        except OverflowError:
-            raise TypeError(f" is {value}, which {DTYPES[self.type]} does not hold") from None
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,8 @@ class Array:
         """The integers and dimensions by which its extent goes."""
         return frozenset(compile(self.expected, "OF", "eval").co_names if self.expected else ())
 
-    def bind(self, value: Any, binding: Binding) -> Any:
-        """The array itself; TypeError where it is of another kind, dtype or row width, or not contiguous."""
+    def bind(self, value: Any, binding: Binding) -> int:
+        """Its address; TypeError where it is of another kind, dtype or row width, or not contiguous."""
         if not isinstance(value, binding.array_type):
             raise TypeError(f" is a {type(value).__name__}, expected {binding.array_type.__module__}.ndarray")
         held: Any = value
@@ -107,7 +115,7 @@ class Array:
             elements = held.shape[0]
         if self.expected:
             binding.sizes.append(elements)
-        return held
+        return address(held)
 
     def _choose(self, found: np.dtype[Any], types: dict[str, str]) -> np.dtype[Any]:
         """The dtype for which the generic type stands; the first array so declared decides."""

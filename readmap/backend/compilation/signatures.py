@@ -11,21 +11,23 @@ import ctypes
 import functools
 import operator
 import re
+import struct
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from readmap.backend.compilation.declarations import DTYPES, GENERIC, Declarations, Member, as_python, declarations
 from readmap.backend.compilation.extents import Extents
-from readmap.backend.compilation.parameters import Array, Binding, Integer, address
+from readmap.backend.compilation.parameters import Array, Binding, Integer
 from readmap.backend.compilation.sources import texts
 
 #: What each generic type of a variant is, by name, in order.
 Types = tuple[tuple[str, str], ...]
+
+#: Bytes that an argument takes in the memory of a launch.
+NUMBER_BYTES = 8
 
 #: An extent that is not checked.
 SOME = "some"
@@ -38,14 +40,14 @@ class Packed(NamedTuple):
 
     Attributes:
         memory: the structure itself.
-        bound: the members, of which the arrays must live as long.
+        members: of the object; the arrays and groups among them must live as long.
         array_type, types, numbers: as Binding's; sizes: of the arrays that the structure leaves open.
         frozen: whether the object's members are never replaced.
     """
 
     structure: Structure
     memory: Any
-    bound: list[Any]
+    members: list[Any]
     array_type: type
     types: dict[str, str]
     numbers: dict[str, int]
@@ -56,7 +58,7 @@ class Packed(NamedTuple):
         """Whether packing the object again would give the same."""
         if self.structure is not structure or self.array_type is not array_type:
             return False
-        return self.frozen or all(map(operator.is_, map(getattr, repeat(value), structure.names), self.bound))
+        return self.frozen or all(map(operator.is_, map(getattr, repeat(value), structure.names), self.members))
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,9 @@ class Group:
 
 
 Parameter = Integer | Array | Group
+
+#: An integer, the address of an array, or a group.
+Bound = int | Packed
 
 
 @dataclass(frozen=True)
@@ -130,25 +135,27 @@ class Structure:
     def pack(self, value: Any, array_type: type) -> Packed:
         """The group for which an object stands."""
         binding = Binding(array_type, {})
-        bound: list[Any] = []
+        members, in_memory = list[Any](), list[Any]()
         for member in self.members:
             try:
                 held = getattr(value, member.name) if member.name else value
             except AttributeError:
                 raise TypeError(f" is a {type(value).__name__}, which has no {member.name}") from None
+            members.append(held)
             try:
-                bound.append(member.bind(held, binding))
+                bound = member.bind(held, binding)
             except TypeError as error:
                 raise TypeError(f"{member.name and '.'}{member.name}{error}") from None
+            in_memory.append(bound if isinstance(bound, int) else bound.memory)
         try:
             self.extents.check(binding.sizes, dict(binding.numbers))
         except TypeError as error:
             raise TypeError(f".{error}") from None
-        memory = self.ctype(*map(in_memory, bound))
+        memory = self.ctype(*in_memory)
         parameters = getattr(type(value), "__dataclass_params__", None)
         frozen = parameters is not None and parameters.frozen
         sizes = [binding.sizes[position] for position in self.extents.open]
-        packed = Packed(self, memory, bound, array_type, binding.types, binding.numbers, sizes, frozen)
+        packed = Packed(self, memory, members, array_type, binding.types, binding.numbers, sizes, frozen)
         if (frozen or self.is_of_arrays) and hasattr(value, "__dict__"):
             value.__dict__[self.key] = packed
         return packed
@@ -168,13 +175,13 @@ class Signature:
             if arrays == 1:
                 raise ValueError(f"{kernel}: only one array has the extent {name}, which checks nothing: say {SOME}")
 
-    def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Any]]:
-        """The generic types that the arguments decide, and the arguments in order: integers as NumPy's, groups packed.
+    def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Bound]]:
+        """The generic types that the arguments decide, and the arguments in order: arrays by address, groups packed.
 
         Raises TypeError, which names kernel and parameter, where they are not what the kernel declares.
         """
         binding = Binding(array_type, {"items": items})
-        bound: list[Any] = []
+        bound: list[Bound] = []
         try:
             for parameter in self.parameters:
                 bound.append(parameter.bind(arguments[parameter.name], binding))
@@ -197,33 +204,26 @@ class Signature:
                 raise TypeError(f"{self.kernel} {what} {', '.join(sorted(wrong))}")
 
 
-def in_memory(bound: Any) -> Any:
-    """A bound argument as ctypes takes it: a structure, an integer or an address."""
-    if type(bound) is np.ndarray:  # most are
-        return address(bound)
-    if isinstance(bound, Packed):
-        return bound.memory
-    return bound.item() if isinstance(bound, np.generic) else address(bound)
+def by_address(arguments: Sequence[Bound]) -> Any:
+    """For a launch that takes the address of each argument: these, an array of ctypes, which has the numbers too.
 
-
-class ByAddress(NamedTuple):
-    """Bound arguments for a launch that takes the address of each; numbers: the memory of those that are numbers."""
-
-    addresses: Any
-    numbers: Any
-
-
-def by_address(arguments: Sequence[Any]) -> ByAddress:
-    """Where what takes an argument reads as many of its first bytes as its type has: of a number the lowest."""
-    count = len(arguments)
-    addresses, numbers = (ctypes.c_void_p * count)(), (ctypes.c_int64 * count)()
-    start = ctypes.addressof(numbers)
+    Where what takes an argument reads as many of its first bytes as its type has: of a number the lowest.
+    """
+    memory, layout = _memory(len(arguments))
+    held = memory()
+    places = range(ctypes.addressof(held) + layout.size // 2, ctypes.addressof(held) + layout.size, NUMBER_BYTES)
+    numbers = [argument if type(argument) is int else 0 for argument in arguments]
+    layout.pack_into(held, 0, *places, *numbers)
     for i, argument in enumerate(arguments):
         if type(argument) is Packed:
-            addresses[i] = ctypes.addressof(argument.memory)
-        else:
-            numbers[i], addresses[i] = in_memory(argument), start + 8 * i
-    return ByAddress(addresses, numbers)
+            held[i] = ctypes.addressof(argument.memory)
+    return held
+
+
+@functools.cache
+def _memory(count: int) -> tuple[Any, struct.Struct]:
+    """The type of as many addresses and numbers, and how they lie in it."""
+    return ctypes.c_int64 * (2 * count), struct.Struct(f"{2 * count}q")
 
 
 @functools.cache
