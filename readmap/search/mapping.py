@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from readmap.backend import Array, Backend
-from readmap.bam.name_order import sort_by_name
-from readmap.bam.order import SortedRecords, SortOrder, sort_records
-from readmap.duplicates.fragments import Described
 from readmap.duplicates.marker import Duplicates
 from readmap.reads.parsing import Reads
-from readmap.search.alignments import Alignments, count_alignments
+from readmap.search.alignments import count_alignments
 from readmap.search.arrivals import Arrival
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
@@ -21,16 +16,13 @@ from readmap.search.inserts import InsertSize
 from readmap.search.learnt import Learnt
 from readmap.search.ledger import Overflow, Rates
 from readmap.search.pipeline import align_reads, search_again, search_reads
-from readmap.search.records import Records, Style, format_records
+from readmap.search.record_blocks import Made, RecordBlocks
+from readmap.search.records import Style
 from readmap.search.sample import Observed, enough, have_pairs, learn, observe
 from readmap.search.turns import Turn, only_turn
-from readmap.search.unmapped import format_unmapped
 from readmap.search.windows import count_windows
 from readmap.search.work import DoesNotFit, RunSummary
 from readmap.search.writer import Block
-
-#: The outputs of the blocks: records, and reads without a place.
-RECORDS, UNMAPPED_READS = range(2)
 
 
 @dataclass
@@ -117,12 +109,11 @@ class Mapping:
         # With all places of a read, what one batch needs says little of the next.
         rates = [None if context.reporting.most_secondary else Rates() for context in contexts]
         self._contexts = [replace(context, rates=own) for context, own in zip(contexts, rates, strict=True)]
-        self._first = contexts[0].backend
         self._pairing = contexts[0].pairing
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()
         self._pairs_may_come = pairs_may_come
-        self._duplicates = duplicates
+        self._blocks = RecordBlocks(contexts[0], self._style, duplicates)
         self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
         self._given = learnt or Learnt()
         self._known = self._given.samples
@@ -218,14 +209,12 @@ class Mapping:
             if arrival.place != place:  # what was held is searched again, rather than fetched
                 arrival = arrival.on(place)
                 held = _Held(arrival)
-            for part, blocks, described in self._parts(held):
+            for part, made in self._parts(held):
                 turn()
-                if self._duplicates and described and (run := blocks[RECORDS].run):
-                    with self._using_first(backend):
-                        self._duplicates.take(described, run)
+                self._blocks.tell_duplicates(made, backend)
                 self.summary.add(part.counters)
                 done += part.reads.count
-                yield from blocks
+                yield from made.blocks
             turn()
             self.summary.work.add(held.work)
         except backend.memory_error as error:
@@ -246,8 +235,8 @@ class Mapping:
         for one in rests:
             yield from self._try(one, place, turn)
 
-    def _parts(self, held: _Held) -> Iterator[tuple[Batch, list[Block], Described | None]]:
-        """The parts of a batch, their blocks and their fragments; the batch is not held any more."""
+    def _parts(self, held: _Held) -> Iterator[tuple[Batch, Made]]:
+        """The parts of a batch and what is made of them; the batch is not held any more."""
         reads = held.arrival.reads
         context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])
         if held.overflowed:
@@ -258,50 +247,13 @@ class Mapping:
         for part, alignments in align_reads(batch, context):
             count_windows(part, context)
             count_alignments(alignments, part, context)
-            blocks, described = self._format(part, alignments, context)
+            made = self._blocks.of(part, alignments, context)
             if part is not batch:
                 batch.work.add(part.work)
             # A device that has failed says so here, where another does its work. And what was held goes back to the
             # thread that searched it, which does not wait for this one's launches.
             context.backend.synchronize()
-            yield part, blocks, described
-
-    def _format(self, batch: Batch, alignments: Alignments, context: Context) -> tuple[list[Block], Described | None]:
-        """The records of a batch, and its reads without a place where those are wanted; its fragments, where duplicates
-        are."""
-        records, described = format_records(alignments, batch, self._style, context), None
-        backend, blocks = context.backend, list[Block]()
-        if self._style.order:
-            run, described = self._sort(records, alignments.plan.offsets, batch.reads.together, backend)
-            blocks.append(Block(run.bytes, RECORDS, run))
-        else:
-            blocks.append(Block(records.bytes, RECORDS))
-        if self._style.unmapped:
-            unmapped = format_unmapped(alignments, batch.reads, backend)
-            if len(unmapped):
-                blocks.append(Block(unmapped, UNMAPPED_READS))
-        return blocks, described
-
-    def _sort(
-        self, records: Records, offsets: Array, together: int, backend: Backend
-    ) -> tuple[SortedRecords, Described | None]:
-        """The records of a batch in order, on the first device, where all are merged; offsets: as describe has it."""
-        first, described, numbers = self._first, None, None
-        if backend is not first:
-            backend.synchronize()
-        with self._using_first(backend):
-            given = first.bring(records.bytes), first.bring(records.lengths), first.bring(records.ends)
-            if self._duplicates:
-                described = self._duplicates.table.describe(*given, first.bring(offsets), together)
-                numbers = described.numbers
-            if self._style.order is SortOrder.QUERYNAME:
-                return sort_by_name(*given, first, numbers), described
-            contigs = len(self._contexts[0].index.contig_names.offsets) - 1
-            return sort_records(*given, contigs, first, numbers), described
-
-    def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
-        """Have the thread use the first device for a while; backend: that which it uses."""
-        return contextlib.nullcontext() if backend is self._first else self._first.own_stream()
+            yield part, made
 
 
 def _learning_rates(context: Context) -> Context:

@@ -15,7 +15,7 @@ from oracles.alignment import reverse_complement
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
-from readmap.search import mapping, pipeline, stream
+from readmap.search import mapping, pipeline, record_blocks, stream
 from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import MappingSummary
@@ -163,7 +163,8 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     learn_from(monkeypatch, sample)
     map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=Layout.TWO_FILES)
     backend = open_backend(world.backend.name)
-    refused = refuse(monkeypatch, backend, mapping, stage, lambda *arguments: reads_in(*arguments) > limit)
+    room = record_blocks if stage == "format_records" else mapping
+    refused = refuse(monkeypatch, backend, room, stage, lambda *arguments: reads_in(*arguments) > limit)
     map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
     assert refused
@@ -179,7 +180,7 @@ def test_memory_that_runs_out_behind_held_batches(
     """
     backend, left = open_backend(world.backend.name), iter(range(failures))
     learn_from(monkeypatch, SAMPLE)
-    refuse(monkeypatch, backend, mapping, "format_records", lambda *_: next(left, None) is not None)
+    refuse(monkeypatch, backend, record_blocks, "format_records", lambda *_: next(left, None) is not None)
     with contextlib.nullcontext() if fits else pytest.raises(MemoryError):
         map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
     assert (tmp_path / "out").read_bytes() == (world.sampled if fits else b"")

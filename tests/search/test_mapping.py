@@ -39,7 +39,7 @@ from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.search import arrivals, mapping, sample, stream
+from readmap.search import arrivals, mapping, record_blocks, sample, stream
 from readmap.search.batch import WINDOWS
 from readmap.search.context import Context, Sample
 from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
@@ -201,7 +201,8 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     def too_many(*arguments: Any) -> bool:
         return (int(arguments[1]) if stage == "find_reads" else reads_in(*arguments)) > limit
 
-    refused = refuse(monkeypatch, backend, arrivals if stage == "find_reads" else mapping, stage, too_many)
+    rooms = {"find_reads": arrivals, "search_reads": mapping, "format_records": record_blocks}
+    refused = refuse(monkeypatch, backend, rooms[stage], stage, too_many)
     monkeypatch.setattr(backend, "release_memory", lambda: released.append(1))
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records

@@ -16,7 +16,7 @@ from examples import Full, draw_reads, fastq, index_of, map_files, refuse, small
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.index.device import DeviceIndex
-from readmap.search import mapping, sample
+from readmap.search import mapping, record_blocks, sample
 from readmap.search.turns import Displaced, Stopped, Turn, Turns, only_turn
 from readmap.search.work import DoesNotFit
 from readmap.search.writer import Writer
@@ -154,7 +154,7 @@ def test_what_does_not_fit_beside_others_is_mapped_alone(
             at_work.add(threading.get_ident())
             return len(at_work) > 1
 
-    refused = refuse(monkeypatch, backend, mapping, "format_records", are_others)
+    refused = refuse(monkeypatch, backend, record_blocks, "format_records", are_others)
     monkeypatch.setattr(backend, "release_memory", lambda: at_work.discard(threading.get_ident()))
     write = Writer.write
 
