@@ -12,9 +12,9 @@ from readmap.backend import Backend
 class Devices:
     """The devices by their places, from 0 on; the first one has what is sorted or compressed on a device."""
 
-    def __init__(self, backends: Sequence[Backend], warn: Callable[[str], None]) -> None:
-        """warn: hears of a device that has failed."""
-        self.backends = tuple(backends)
+    def __init__(self, backends: Sequence[Backend], warn: Callable[[str], None], at_once: int) -> None:
+        """warn: hears of a device that has failed. at_once: chunks that each maps."""
+        self.backends, self.at_once = tuple(backends), at_once
         self._warn = warn
         self._working = list(range(len(backends)))
         self._lock = threading.Lock()
@@ -32,13 +32,12 @@ class Devices:
     @property
     def places_of_chunks(self) -> list[int]:
         """That of each thread that maps chunks: first one on each device, then others, as many as a device has."""
-        rounds = range(max(backend.chunks_at_once for backend in self.backends))
-        return [place for one in rounds for place in self.places if one < self.backends[place].chunks_at_once]
+        return [*self.places] * self.at_once
 
     @property
     def chunks_at_once(self) -> int:
         """Of all of them together."""
-        return sum(backend.chunks_at_once for backend in self.backends)
+        return self.at_once * len(self.backends)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -12,7 +12,7 @@ from readmap.search.batch import Batch
 from readmap.search.context import Context
 from readmap.search.pipeline import search_again, search_reads
 from readmap.search.sample import Observed, enough, learn, observe
-from readmap.search.stream import fitting_chunk
+from readmap.search.stream import plan_chunks
 
 
 def file_batches(
@@ -35,9 +35,8 @@ def file_batches(
                 yield search_again(batch, known), known
                 chunk.release()
 
-    chunks = read_chunks(
-        paths, backend.host_buffer, fitting_chunk(backend), batch_reads, backend.threads, layout=layout
-    )
+    most = plan_chunks([backend]).nbytes
+    chunks = read_chunks(paths, backend.host_buffer, most, batch_reads, backend.threads, layout=layout)
     try:
         for chunk in chunks:
             reads = find_chunk_reads(chunk, False, backend)

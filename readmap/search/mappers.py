@@ -127,12 +127,12 @@ class Mappers:
 
     def _count(self, item: Item, place: int, waited: float, waited_turn: float) -> None:
         """In turn: what a thread of a device has done, and what it waited for."""
-        summary, backend = self._work.summary, self._devices.backends[place]
+        summary, name, at_once = self._work.summary, self._devices.backends[place].name, self._devices.at_once
         summary.waiting["read"] += waited / self._devices.chunks_at_once
-        counts = summary.devices.setdefault(backend.name, {"reads": 0, "waiting_read": 0.0, "waiting_turn": 0.0})
+        counts = summary.devices.setdefault(name, {"reads": 0, "waiting_read": 0.0, "waiting_turn": 0.0})
         counts["reads"] += 0 if isinstance(item.chunk, BaseException) else item.chunk.reads
-        counts["waiting_read"] += waited / backend.chunks_at_once
-        counts["waiting_turn"] += waited_turn / backend.chunks_at_once
+        counts["waiting_read"] += waited / at_once
+        counts["waiting_turn"] += waited_turn / at_once
 
     def _fail(self, error: BaseException, number: int) -> None:
         """End the run with an error, once all in front of it has been written."""

@@ -11,8 +11,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from readmap.backend import Backend
+from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
@@ -31,6 +33,23 @@ FILLED, WAITING = 1, 1
 
 #: Below this chunks are not made smaller beforehand: what does not fit is halved when it fails.
 LEAST_CHUNK = 1 << 20
+
+
+class Chunks(NamedTuple):
+    """So many chunks that a device maps at once, of so many bytes of reads at most."""
+
+    at_once: int
+    nbytes: int
+
+    @property
+    def working_bytes(self) -> int:
+        """Memory of the device that they take on their way through the stages."""
+        return self.at_once * self.nbytes * WORKING_BYTES
+
+
+#: On each of several devices, where memory suffices. Their threads share Python's lock: larger chunks want it less
+#: often, and one more hides that others wait for it.
+BESIDE_OTHERS = Chunks(3, 768 << 20)
 
 
 def run(
@@ -53,9 +72,9 @@ def run(
     """
     summary = work.summary
     began = time.perf_counter()
-    devices = Devices(backends, summary.warnings.append)
-    backend, chunk_bytes = devices.first, min(map(fitting_chunk, backends))
-    buffers = FILLED + WAITING * len(backends) + devices.chunks_at_once
+    at_once, chunk_bytes = plan_chunks(backends, any(isinstance(output, SortedOutput) for output in outputs))
+    devices = Devices(backends, summary.warnings.append, at_once)
+    backend, buffers = devices.first, FILLED + WAITING * len(backends) + devices.chunks_at_once
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, chunk_bytes, batch_reads, buffers)
@@ -77,17 +96,18 @@ def run(
     summary.seconds = time.perf_counter() - began
 
 
-def working_bytes(backend: Backend) -> int:
-    """Memory of the device that the reads take, on their way through the stages."""
-    return backend.chunks_at_once * fitting_chunk(backend) * WORKING_BYTES
+def plan_chunks(backends: Sequence[Backend], is_sorted: bool = False) -> Chunks:
+    """What each of the devices maps, which are of one kind; less where its free memory would not hold it.
 
-
-def fitting_chunk(backend: Backend) -> int:
-    """Bytes of reads a chunk: the backend's, or fewer where the device's free memory would not hold their arrays."""
-    memory = backend.memory()
-    if memory is None:
-        return backend.chunk_bytes
-    return max(min(backend.chunk_bytes, memory[0] // (WORKING_BYTES * backend.chunks_at_once)), LEAST_CHUNK)
+    is_sorted: whether the first one has all records in the memory that is left.
+    """
+    memory = [held[0] for backend in backends if (held := backend.memory())]
+    if len(memory) > 1 and not is_sorted and min(memory) >= BESIDE_OTHERS.working_bytes:
+        return BESIDE_OTHERS
+    at_once, most = backends[0].chunks_at_once, backends[0].chunk_bytes
+    if memory:
+        most = min(most, max(min(memory) // (WORKING_BYTES * at_once), LEAST_CHUNK))
+    return Chunks(at_once, most)
 
 
 def _ahead(chunks: Iterator[AnyChunk]) -> queue.Queue[Item | None]:

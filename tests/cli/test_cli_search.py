@@ -26,6 +26,7 @@ from readmap.index.alternates import alternates_beside
 from readmap.index.device import Structure
 from readmap.index.index import Index
 from readmap.search.parameters import Scoring
+from readmap.search.stream import plan_chunks
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"
@@ -295,12 +296,13 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        report_memory(index.on_host(device, AlignmentMode.structure).nbytes, device, report)
+        needed = index.on_host(device, AlignmentMode.structure).nbytes
+        report_memory(needed, plan_chunks([device]), device, report)
         messages = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 3.00 GiB for reads" in messages
         assert "3.00 GiB of 4.00 GiB are free" in messages
     device.memory = lambda: None
-    report_memory(1, device, report)
+    report_memory(1, plan_chunks([device]), device, report)
     assert capfd.readouterr().err == ""
 
 

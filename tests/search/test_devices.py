@@ -25,6 +25,7 @@ from readmap.search.context import Context
 from readmap.search.mapping import Mapping
 from readmap.search.parameters import Reporting
 from readmap.search.records import Style
+from readmap.search.stream import Chunks
 from readmap.search.work import RunSummary
 
 GENERATOR = random.Random(20)
@@ -60,6 +61,18 @@ class Failing(CpuBackend):
     def to_host(self, array: Any) -> Any:
         self._step()
         return super().to_host(array)
+
+
+class Roomy(CpuBackend):
+    """Has memory of its own."""
+
+    def __init__(self, free: int) -> None:
+        """free: bytes of it."""
+        super().__init__(1)
+        self.free = free
+
+    def memory(self) -> tuple[int, int]:
+        return self.free, self.free
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +166,27 @@ def test_several_devices_write_what_one_writes(
     assert written == expected
     assert counts(summary) == counts(one)
     assert sum(own["reads"] for own in summary.devices.values()) == summary.reads
+
+
+def test_several_devices_map_larger_chunks_where_they_have_memory() -> None:
+    larger, (one,) = stream.BESIDE_OTHERS, cpus(1)
+    usual, needed = Chunks(one.chunks_at_once, one.chunk_bytes), larger.working_bytes
+    assert stream.plan_chunks([one]) == stream.plan_chunks([one, one]) == usual
+    assert stream.plan_chunks([Roomy(needed)]) == usual
+    assert stream.plan_chunks([Roomy(needed), Roomy(needed)]) == larger
+    assert stream.plan_chunks([Roomy(needed), Roomy(needed - 1)]) == usual
+    assert stream.plan_chunks([Roomy(needed), Roomy(needed)], is_sorted=True) == usual
+    less = usual._replace(nbytes=usual.nbytes // 3)
+    assert stream.plan_chunks([Roomy(needed), Roomy(less.working_bytes)]) == less
+    assert stream.plan_chunks([Roomy(0)]).nbytes == stream.LEAST_CHUNK
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_larger_chunks_change_nothing(index: Index, files: list[Path], tmp_path: Path, name: str) -> None:
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    written, summary = searched(name, index, [Roomy(1 << 50), Roomy(1 << 50)], files, tmp_path / "larger")
+    assert written == expected
+    assert counts(summary) == counts(one)
 
 
 def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def run(
             for each in backends:
                 each.load_ahead(types, ("common", "reads", "search"))
             began = report.seconds
-            indexes = load(path, index, mode, backends, report)
+            chunks = stream.plan_chunks(backends, options.output.order is not None)
+            indexes = load(path, index, mode, chunks, backends, report)
             loading = report.seconds - began
             sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
             work = mode.start(indexes, backends, program_name(reads.header), reads.comments, reads.paired)

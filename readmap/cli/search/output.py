@@ -27,7 +27,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import Letters, open_samtools_output
 from readmap.index.reference import Reference
-from readmap.search.stream import working_bytes
+from readmap.search.stream import plan_chunks
 
 #: Bytes of FASTQ in a byte of a compressed file, of records in a byte of FASTQ, as real reads of 100 to 150 bases have
 #: them at most; and the endings of FASTQ that is not compressed.
@@ -160,7 +160,7 @@ def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
 
 def _device_runs(backend: Backend, memory: int | None, contigs: int) -> DeviceRuns:
     """What holds records there; memory: bytes of these at most."""
-    return DeviceRuns(backend, contigs, memory, working_bytes(backend))
+    return DeviceRuns(backend, contigs, memory, plan_chunks([backend]).working_bytes)
 
 
 def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:

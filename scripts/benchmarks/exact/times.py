@@ -21,7 +21,7 @@ from readmap.index.occurrences import find_occurrences
 from readmap.reads.chunks import read_chunks
 from readmap.reads.parsing import find_reads
 from readmap.reads.patterns import Patterns, pack_patterns
-from readmap.search.stream import fitting_chunk
+from readmap.search.stream import plan_chunks
 from readmap.strand import Strand
 
 LONGEST = 10.0  # seconds behind which no further round is timed
@@ -68,7 +68,7 @@ def time_gpu(index: Index, letters: Letters, sizes: Sequence[int], runs: int, ba
 
 def time_packing(queries: Path, backend: Backend) -> Row:
     """Seconds to copy, to parse and to pack the first chunk of a file of queries."""
-    chunk = next(read_chunks([str(queries)], backend.host_buffer, fitting_chunk(backend)))
+    chunk = next(read_chunks([str(queries)], backend.host_buffer, plan_chunks([backend]).nbytes))
     for seconds in (dict[str, float](), measured := dict[str, float]()):  # the first time a compiler may run
         with timed(seconds, "copy_seconds", backend):
             data = backend.upload(chunk.parts)
