@@ -35,11 +35,8 @@ class CudaDriver:
         self._send, self._fetch = waiting.cuMemcpyHtoDAsync_v2, waiting.cuMemcpyDtoHAsync_v2
         self._send_little = noting.cuMemcpyHtoDAsync_v2
         self._wait = waiting.cuStreamSynchronize
-        self._make_event, self._record, self._wait_for = (
-            noting.cuEventCreate,
-            noting.cuEventRecord,
-            waiting.cuEventSynchronize,
-        )
+        self._make_event, self._record = noting.cuEventCreate, noting.cuEventRecord
+        self._wait_for = waiting.cuEventSynchronize
         self._launch.argtypes = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p]
         self._fill.argtypes = [c_void_p, c_ubyte, c_size_t, c_void_p]
         self._wait.argtypes = self._wait_for.argtypes = [c_void_p]

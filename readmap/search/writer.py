@@ -21,7 +21,7 @@ from readmap.formats.output import ByteSink
 LENT_BLOCKS = 2
 
 #: Bytes that are written while the next ones come from the device, buffers for them, and how many of these are filled.
-OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 128 << 20, 3, 2
+OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
 
 
 #: A buffer to which bytes are under way, how many, and what waits for them.

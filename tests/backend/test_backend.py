@@ -1,13 +1,16 @@
 """The backends: declarations read from the sources, arguments that are checked, compiled code kept by content."""
 
 import functools
+import gc
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -519,6 +522,58 @@ def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: p
         backend.launch(READ_ALL, 3, **arguments)
         assert backend.to_host(arguments["read"])[0, 7] == colour
     assert packed.count("Scene") == 4
+
+
+@dataclass(frozen=True)
+class FrozenTable:
+    """A Table, which is also the Limits that it begins with."""
+
+    low: int
+    high: int
+    values: Any
+    marks: Any
+    width: int
+    doubled: bool
+
+
+def test_arrays_live_as_long_as_a_group_is_packed(tiny: Path) -> None:
+    """Also those that nobody else holds, of a group in another; and no longer, without a collector of cycles."""
+
+    class Table(types.SimpleNamespace):
+        @property
+        def values(self) -> Any:
+            made.append(weakref.ref(array := np.arange(14, dtype=np.int32)))
+            return array
+
+    made: list[weakref.ref[Any]] = []
+    canvas = READ_ALL.signature.parameters[0]
+    assert isinstance(canvas, signatures.Group)
+    table = Table(low=1, high=2, marks=np.zeros(2, np.uint8), width=7, doubled=True)
+    scene = types.SimpleNamespace(table=table, points=np.zeros((4, 2), np.int64), colour=0, shade=0)
+    packed = canvas.structure.pack(scene, np.ndarray)
+    assert [each() is not None for each in made] == [True]
+    held = np.arange(14, dtype=np.int32)
+    made.append(weakref.ref(held))
+    scene.table = FrozenTable(1, 2, held, table.marks, 7, True)
+    gc.disable()
+    try:
+        packed = canvas.structure.pack(scene, np.ndarray)
+        del held, scene
+        assert made[1]() is not None
+        del packed
+        assert made[1]() is None
+    finally:
+        gc.enable()
+
+
+def test_numbers_of_a_launch_in_memory() -> None:
+    """Also those of NumPy, and the lowest bytes of negative ones."""
+    numbers: list[Any] = [0, np.int64(7), True, -5, 1 << 40]
+    held = list(signatures.by_address(numbers))
+    begin = held[0]
+    assert held == [*range(begin, begin + 8 * len(numbers), 8), *numbers]
+    with pytest.raises(struct.error):
+        signatures.by_address([1.5])  # type: ignore[list-item]
 
 
 def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:

@@ -13,7 +13,6 @@ from readmap.backend.compilation.declarations import DTYPES, GENERIC
 
 _BOOLS = (bool, np.bool_)
 _NUMBERS = (int, np.integer, np.bool_)
-_BOOL_LIMITS = 0, 1
 
 #: The first bytes of an array, none of them.
 _START = ctypes.c_char * 0
@@ -51,16 +50,21 @@ class Integer:
         return np.ctypeslib.as_ctypes_type(DTYPES[self.type])
 
     @functools.cached_property
+    def is_bool(self) -> bool:
+        """Whether it is 0 or 1, and given as a bool."""
+        return self.type == "bool"
+
+    @functools.cached_property
     def limits(self) -> tuple[int, int]:
         """The least and the largest of the type."""
-        if self.type == "bool":
-            return _BOOL_LIMITS
+        if self.is_bool:
+            return 0, 1
         held = np.iinfo(DTYPES[self.type])
         return held.min, held.max
 
     def bind(self, value: Any, binding: Binding) -> int:
         """The integer; TypeError where the value is none, or out of range."""
-        if type(value) is not int or self.limits is _BOOL_LIMITS:
+        if type(value) is not int or self.is_bool:
             self._check(value)
         number = binding.numbers[self.name] = int(value)
         least, largest = self.limits
@@ -69,8 +73,8 @@ class Integer:
         return number
 
     def _check(self, value: Any) -> None:
-        if not isinstance(value, _NUMBERS) or isinstance(value, _BOOLS) != (self.type == "bool"):
-            expected = "a bool" if self.type == "bool" else "an integer"
+        if not isinstance(value, _NUMBERS) or isinstance(value, _BOOLS) != self.is_bool:
+            expected = "a bool" if self.is_bool else "an integer"
             raise TypeError(f" is a {type(value).__name__}, expected {expected}")
 
 

@@ -40,7 +40,7 @@ class Packed(NamedTuple):
 
     Attributes:
         memory: the structure itself.
-        members: of the object; the arrays and groups among them must live as long.
+        members: of the object, groups as they are packed; the arrays must live as long.
         array_type, types, numbers: as Binding's; sizes: of the arrays that the structure leaves open.
         frozen: whether the object's members are never replaced.
     """
@@ -141,12 +141,16 @@ class Structure:
                 held = getattr(value, member.name) if member.name else value
             except AttributeError:
                 raise TypeError(f" is a {type(value).__name__}, which has no {member.name}") from None
-            members.append(held)
             try:
                 bound = member.bind(held, binding)
             except TypeError as error:
                 raise TypeError(f"{member.name and '.'}{member.name}{error}") from None
-            in_memory.append(bound if isinstance(bound, int) else bound.memory)
+            if isinstance(bound, Packed):
+                members.append(bound)
+                in_memory.append(bound.memory)
+            else:
+                members.append(held)
+                in_memory.append(bound)
         try:
             self.extents.check(binding.sizes, dict(binding.numbers))
         except TypeError as error:
@@ -212,7 +216,7 @@ def by_address(arguments: Sequence[Bound]) -> Any:
     memory, layout = _memory(len(arguments))
     held = memory()
     places = range(ctypes.addressof(held) + layout.size // 2, ctypes.addressof(held) + layout.size, NUMBER_BYTES)
-    numbers = [argument if type(argument) is int else 0 for argument in arguments]
+    numbers = [0 if type(argument) is Packed else argument for argument in arguments]
     layout.pack_into(held, 0, *places, *numbers)
     for i, argument in enumerate(arguments):
         if type(argument) is Packed:
