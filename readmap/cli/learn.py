@@ -33,7 +33,6 @@ from readmap.search.learning import first_lanes, learn_from
 from readmap.search.learnt import Learnt, write_learnt
 from readmap.search.mapping import Mapping
 from readmap.search.records import Style
-from readmap.search.stream import plan_chunks
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap learn r1.fq.gz r2.fq.gz -x ref.fa -o learnt.json
@@ -84,7 +83,7 @@ def learn(context: typer.Context, options: Options) -> None:
                 backend.prepare(kernel_types(index.suffixes), ["common", "index", "reads", "search"], report.say)
             show("loading the index")
             scoring, pairing = options.scoring.scoring(), options.pairs.pairing()
-            indexes = load(path, index, AlignmentMode, plan_chunks(backends), backends, report)
+            indexes, _ = load(path, index, AlignmentMode, backends, False, report)
             contexts = [Context(*own, scoring, pairing) for own in zip(indexes, backends, strict=True)]
             learnt = Learnt()
             for group in _first_groups(lanes):

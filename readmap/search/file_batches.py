@@ -9,10 +9,10 @@ from readmap.errors import DataError, UsageError
 from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.search.arrivals import find_chunk_reads
 from readmap.search.batch import Batch
+from readmap.search.chunk_plan import plan_chunks
 from readmap.search.context import Context
 from readmap.search.pipeline import search_again, search_reads
 from readmap.search.sample import Observed, enough, learn, observe
-from readmap.search.stream import plan_chunks
 
 
 def file_batches(

@@ -16,8 +16,9 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
-from readmap.search import mapping, records, stream
+from readmap.search import mapping, records
 from readmap.search.arrivals import Arrival
+from readmap.search.chunk_plan import plan_chunks
 from readmap.search.context import Context
 from readmap.search.turns import only_turn
 
@@ -35,7 +36,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     targets: a file of each kind of output, to be removed again. The table of SAM is called stages, BAM's stages_bam.
     """
     backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
-    index, size = Index.open(options.work / "index.readmap"), stream.plan_chunks([backend]).nbytes
+    index, size = Index.open(options.work / "index.readmap"), plan_chunks([backend]).nbytes
     placed, layout = index.to_device(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
     reading = time_reading(paths, size, layout, backend) / count
     first = chunks.read_chunks(paths, backend.host_buffer, size, buffers=FIRST_CHUNKS + 1, layout=layout)

@@ -20,12 +20,12 @@ from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
-from readmap.search import exact, sample, stream
+from readmap.search import chunk_plan, exact, sample, stream
+from readmap.search.chunk_plan import ChunkPlan
 from readmap.search.context import Context
 from readmap.search.mapping import Mapping
 from readmap.search.parameters import Reporting
 from readmap.search.records import Style
-from readmap.search.stream import Chunks
 from readmap.search.work import RunSummary
 
 GENERATOR = random.Random(20)
@@ -137,14 +137,19 @@ WORKS: dict[str, tuple[Make, Layout]] = {
 
 
 def searched(
-    name: str, index: Index, backends: Sequence[Backend], files: list[Path], out: Path
+    name: str,
+    index: Index,
+    backends: Sequence[Backend],
+    files: list[Path],
+    out: Path,
+    batch_reads: int | None = BATCH,
 ) -> tuple[bytes, RunSummary]:
     """What a work wrote and counted."""
     make, layout = WORKS[name]
     work = make(index, backends)
     paths = [str(path) for path in files[: layout.files]]
     with Output(str(out), os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)) as output:
-        stream.run(paths, [output], work, backends, layout=layout, batch_reads=BATCH)
+        stream.run(paths, [output], work, backends, layout=layout, batch_reads=batch_reads)
     return out.read_bytes(), work.summary
 
 
@@ -168,25 +173,36 @@ def test_several_devices_write_what_one_writes(
     assert sum(own["reads"] for own in summary.devices.values()) == summary.reads
 
 
-def test_several_devices_map_larger_chunks_where_they_have_memory() -> None:
-    larger, (one,) = stream.BESIDE_OTHERS, cpus(1)
-    usual, needed = Chunks(one.chunks_at_once, one.chunk_bytes), larger.working_bytes
-    assert stream.plan_chunks([one]) == stream.plan_chunks([one, one]) == usual
-    assert stream.plan_chunks([Roomy(needed)]) == usual
-    assert stream.plan_chunks([Roomy(needed), Roomy(needed)]) == larger
-    assert stream.plan_chunks([Roomy(needed), Roomy(needed - 1)]) == usual
-    assert stream.plan_chunks([Roomy(needed), Roomy(needed)], is_sorted=True) == usual
-    less = usual._replace(nbytes=usual.nbytes // 3)
-    assert stream.plan_chunks([Roomy(needed), Roomy(less.working_bytes)]) == less
-    assert stream.plan_chunks([Roomy(0)]).nbytes == stream.LEAST_CHUNK
+def test_larger_chunks_change_nothing(
+    index: Index, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that memory lets several devices map, as many as it says."""
+    found: list[tuple[Any, ...]] = []
+    read_chunks, make_devices = stream.read_chunks, stream.Devices
 
+    def reading(*given: Any, **named: Any) -> Any:
+        found.append(given[2:])
+        for chunk in read_chunks(*given, **named):
+            found.append((chunk.records,))
+            yield chunk
 
-@pytest.mark.parametrize("name", WORKS)
-def test_larger_chunks_change_nothing(index: Index, files: list[Path], tmp_path: Path, name: str) -> None:
-    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
-    written, summary = searched(name, index, [Roomy(1 << 50), Roomy(1 << 50)], files, tmp_path / "larger")
+    def devices_of(*given: Any) -> Any:
+        found.append(given[2:])
+        return make_devices(*given)
+
+    monkeypatch.setattr(stream, "read_chunks", reading)
+    monkeypatch.setattr(stream, "Devices", devices_of)
+    monkeypatch.setattr(chunk_plan, "BESIDE_OTHERS", ChunkPlan(3, 7000))
+    roomy = [Roomy(1 << 40), Roomy(1 << 40)]
+    for backend in roomy:
+        backend.chunk_bytes, backend.chunks_at_once = 5000, 2
+    expected, one = searched("pairs", index, cpus(1), files, tmp_path / "one")
+    found.clear()
+    written, summary = searched("pairs", index, roomy, files, tmp_path / "larger", batch_reads=None)
     assert written == expected
     assert counts(summary) == counts(one)
+    assert found[:2] == [(3,), (7000, None, 1, 9)]
+    assert max(records for (records,) in found[2:]) > BATCH // 2
 
 
 def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: Path) -> None:

@@ -120,8 +120,7 @@ def run(
             for each in backends:
                 each.load_ahead(types, ("common", "reads", "search"))
             began = report.seconds
-            chunks = stream.plan_chunks(backends, options.output.order is not None)
-            indexes = load(path, index, mode, chunks, backends, report)
+            indexes, plan = load(path, index, mode, backends, options.output.order is not None, report)
             loading = report.seconds - began
             sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
             work = mode.start(indexes, backends, program_name(reads.header), reads.comments, reads.paired)
@@ -132,7 +131,9 @@ def run(
 
             sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
             sys.setswitchinterval(SWITCH_SECONDS)
-            stream.run(sources, sinks, work, backends, layout=layout, batch_reads=most_reads, progress=progress)
+            stream.run(
+                sources, sinks, work, backends, layout=layout, batch_reads=most_reads, plan=plan, progress=progress
+            )
         reads.account(summary)
         if duplicates or survey:
             sinks[0].finish()  # until then no duplicates are known, nor the counts of what is written

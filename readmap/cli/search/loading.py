@@ -15,7 +15,7 @@ from readmap.formats.words import counted
 from readmap.index.alternates import alternates_beside
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.search.stream import Chunks
+from readmap.search.chunk_plan import ChunkPlan, plan_chunks
 
 
 class Searched(Protocol):
@@ -40,32 +40,33 @@ def tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, 
 
 
 def load(
-    path: Path, index: Index, searched: Searched, chunks: Chunks, backends: Sequence[Backend], report: Report
-) -> list[DeviceIndex]:
-    """The part of an index that is searched, on each device, to the others from the first.
+    path: Path, index: Index, searched: Searched, backends: Sequence[Backend], is_sorted: bool, report: Report
+) -> tuple[list[DeviceIndex], ChunkPlan]:
+    """The part of an index that is searched, on each device, to the others from the first; and what is mapped there.
 
-    path: the index's, for errors. chunks: what each device is to map beside it.
+    path: the index's, for errors. is_sorted: whether records are.
     """
     try:
         needed = index.on_host(backends[0], searched.structure, searched.prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
+    plan = plan_chunks(backends, needed, is_sorted)
     for backend in backends:
-        report_memory(needed, chunks, backend, report)
+        report_memory(needed, plan, backend, report)
     indexes = [index.to_device(backends[0], searched.structure, searched.prefix_table)]
     backends[0].synchronize()
     for backend in backends[1:]:
         with backend.own_stream():
             indexes.append(indexes[0].on(backend))
-    return indexes
+    return indexes, plan
 
 
-def report_memory(needed: int, chunks: Chunks, backend: Backend, report: Report) -> None:
+def report_memory(needed: int, plan: ChunkPlan, backend: Backend, report: Report) -> None:
     """Say what a device's memory has to hold, where the device has its own; needed: by the index."""
     memory = backend.memory()
     if memory is not None:
         free, total = memory
         report.say(
             f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to "
-            f"{in_bytes(chunks.working_bytes)} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
+            f"{in_bytes(plan.working_bytes)} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
         )
