@@ -15,7 +15,7 @@ from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
-from readmap.search import stream
+from readmap.search import chunk_plan
 from readmap.search.arrivals import Arrival
 from readmap.search.turns import Turn
 from readmap.search.work import RunSummary
@@ -102,7 +102,7 @@ def search(
 
 
 def small_chunks(name: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Backend:
-    monkeypatch.setattr(stream, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
     backend = open_backend(name)
     backend.chunk_bytes = chunk_bytes
     return backend

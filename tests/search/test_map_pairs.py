@@ -15,7 +15,7 @@ from oracles.alignment import reverse_complement
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.reads.chunks import Layout
-from readmap.search import mapping, pipeline, record_blocks, stream
+from readmap.search import chunk_plan, mapping, pipeline, record_blocks
 from readmap.search import sample as sample_of_reads
 from readmap.search.inserts import InsertSize
 from readmap.search.mapping import MappingSummary
@@ -125,7 +125,7 @@ def test_same_bytes_from_chunks_smaller_than_a_pair(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buffers go round while batches are held."""
-    monkeypatch.setattr(stream, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
     learn_from(monkeypatch, SAMPLE)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 300

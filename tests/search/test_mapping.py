@@ -39,7 +39,7 @@ from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.search import arrivals, mapping, record_blocks, sample, stream
+from readmap.search import arrivals, chunk_plan, mapping, record_blocks, sample, stream
 from readmap.search.batch import WINDOWS
 from readmap.search.context import Context, Sample
 from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
@@ -121,7 +121,7 @@ def test_same_bytes_for_any_layout(world: World, tmp_path: Path, attributes: dic
 def test_same_bytes_from_chunks_smaller_than_a_record(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "LEAST_CHUNK", 1, raising=False)
+    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 500
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
