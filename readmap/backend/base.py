@@ -67,7 +67,7 @@ class Backend(abc.ABC):
         traced_lanes: alignments that an item of a kernel traces.
         most_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
         scratch_bytes: memory that a stage may take for what it drops again.
-        chunk_bytes: bytes of reads that are mapped together, by one device; for several see search/chunk_plan.py.
+        chunk_bytes: bytes of reads that are mapped together, where no plan for several devices says otherwise.
         chunks_at_once: so many of these, each by a thread of its own.
         host_bytes: memory of the host that the device's driver and libraries take.
         device_errors: what is raised where the device fails, which others then do without.
