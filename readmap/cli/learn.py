@@ -28,6 +28,7 @@ from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
+from readmap.search.chunk_plan import ChunkPlan
 from readmap.search.context import Context
 from readmap.search.learning import first_lanes, learn_from
 from readmap.search.learnt import Learnt, write_learnt
@@ -83,11 +84,11 @@ def learn(context: typer.Context, options: Options) -> None:
                 backend.prepare(kernel_types(index.suffixes), ["common", "index", "reads", "search"], report.say)
             show("loading the index")
             scoring, pairing = options.scoring.scoring(), options.pairs.pairing()
-            indexes, _ = load(path, index, AlignmentMode, backends, False, report)
+            indexes, plan = load(path, index, AlignmentMode, backends, False, report)
             contexts = [Context(*own, scoring, pairing) for own in zip(indexes, backends, strict=True)]
             learnt = Learnt()
             for group in _first_groups(lanes):
-                learnt = _learn_of(group, learnt, given, contexts, show)
+                learnt = _learn_of(group, learnt, given, contexts, plan, show)
         output.write(write_learnt(learnt, scoring, reference_checksum(index.reference.contigs)))
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
         record = {"index": printable(str(path)), "output": printable(output.name)}
@@ -102,7 +103,12 @@ def _first_groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
 
 
 def _learn_of(
-    lanes: list[Lane], learnt: Learnt, options: search.Options, contexts: Sequence[Context], show: Show
+    lanes: list[Lane],
+    learnt: Learnt,
+    options: search.Options,
+    contexts: Sequence[Context],
+    plan: ChunkPlan,
+    show: Show,
 ) -> Learnt:
     """What is known with what lanes of a library show, or all reads where there are no lanes."""
     backends = [context.backend for context in contexts]
@@ -111,7 +117,7 @@ def _learn_of(
         mapping = Mapping(contexts, Style(read_groups=groups), reads.paired, learnt=learnt)
         summary = mapping.summary
         sources, layouts = reads.take(), reads.layouts
-        learn_from(sources, layouts, mapping, backends, lambda: show(f"{summary.reads:,} reads"))
+        learn_from(sources, layouts, mapping, backends, plan, lambda: show(f"{summary.reads:,} reads"))
         return mapping.learnt
 
 

@@ -14,6 +14,7 @@ from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Layout
 from readmap.search import stream
 from readmap.search.arrivals import Arrival
+from readmap.search.chunk_plan import ChunkPlan
 from readmap.search.mapping import Mapping, MappingSummary
 from readmap.search.turns import Turn
 from readmap.search.writer import Block
@@ -69,9 +70,10 @@ def learn_from(
     layout: Layout | Sequence[Layout],
     mapping: Mapping,
     backends: Sequence[Backend],
+    plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
 ) -> None:
     """Have a mapping learn what there is to learn of some reads, of which no more than needed are read; the arguments
     are those of stream.run, and its errors."""
     with contextlib.suppress(_Enough):
-        stream.run(reads, [], _Learning(mapping), backends, layout=layout, progress=progress)
+        stream.run(reads, [], _Learning(mapping), backends, layout=layout, plan=plan, progress=progress)
