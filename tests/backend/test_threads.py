@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_backend import fresh, run_add, tiny  # noqa: F401
+from tiny_module import run_add
 
 from readmap.backend import Kernel, open_backend
 
@@ -18,20 +18,20 @@ def threads_of_this_process() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
 
-def test_every_item_is_taken_once(tiny: Path) -> None:  # noqa: F811
+def test_every_item_is_taken_once(tiny: Path) -> None:
     for threads in (1, 2, 5, 16):
         for count in (1, 7, 1000, 100_003):
             assert run_add(open_backend("cpu", threads), count, 3) == list(range(4, count + 4))
 
 
-def test_many_launch_at_once(tiny: Path) -> None:  # noqa: F811
+def test_many_launch_at_once(tiny: Path) -> None:
     backend = open_backend("cpu", 3)
     with ThreadPoolExecutor(8) as pool:
         for count, sums in zip(range(200), pool.map(lambda count: run_add(backend, count), range(200)), strict=True):
             assert sums == list(range(1, count + 1))
 
 
-def test_threads_end_with_their_backend(tiny: Path) -> None:  # noqa: F811
+def test_threads_end_with_their_backend(tiny: Path) -> None:
     before = threads_of_this_process()
     backend = open_backend("cpu", 7)
     run_add(backend)
@@ -46,7 +46,7 @@ def test_threads_end_with_their_backend(tiny: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_an_interrupt_ends_a_launch(tiny: Path, threads: int) -> None:  # noqa: F811
+def test_an_interrupt_ends_a_launch(tiny: Path, threads: int) -> None:
     """No call is under way behind it: the arrays may go."""
     (tiny / "slow.cu").write_text(
         '#include "common/portable.cuh"\n#include <time.h>\n'
@@ -74,7 +74,7 @@ def test_an_interrupt_ends_a_launch(tiny: Path, threads: int) -> None:  # noqa: 
     assert run_add(backend) == list(range(1, 11))
 
 
-def test_a_failed_launch_leaves_the_others(tiny: Path) -> None:  # noqa: F811
+def test_a_failed_launch_leaves_the_others(tiny: Path) -> None:
     backend = open_backend("cpu", 2)
     with pytest.raises(TypeError):
         backend.launch(Kernel("common/tiny", "add"), 3, numbers=1)

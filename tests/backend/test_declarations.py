@@ -1,0 +1,119 @@
+"""Declarations, read from the sources of kernels."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_module import ADD, ROOT, TINY
+
+from readmap.backend import Kernel, cpu, open_backend
+from readmap.backend.compilation import declarations, signatures, sources
+from readmap.backend.compilation.declarations import Member
+
+
+def test_declarations_are_read_from_the_source(tiny: Path) -> None:
+    assert set(signatures.signatures(TINY)) == {"add", "take", "measure", "read_all", "doubled", "doubled_again"}
+    assert [parameter.name for parameter in ADD.signature.parameters] == ["numbers", "sums", "visits", "shift"]
+    doubled = signatures.signature(TINY, "doubled_again")
+    assert doubled.kernel == "doubled_again"
+    assert [parameter.name for parameter in doubled.parameters] == ["numbers", "out"]
+    assert signatures.generic_types(TINY) == ("suffix_t",)
+    with pytest.raises(KeyError):
+        signatures.signature(TINY, "missing")
+
+
+def test_members_of_structures(tiny: Path) -> None:
+    declared = declarations.declarations(f"{TINY}.cuh")
+    assert declared.members("Table") == [
+        Member("", "Limits"),
+        Member("values", "i32", "rows * width"),
+        Member("marks", "u8", "rows"),
+        Member("width", "i16"),
+        Member("doubled", "bool"),
+    ]
+    assert declared.members("Canvas") == declared.members("Scene")
+    assert [member.name for member in declared.members("Scene")] == ["table", "points", "colour", "shade"]
+
+
+def test_constants(tiny: Path) -> None:
+    """Each as C++ reads it, of the file itself and of its headers."""
+    values = {"NOTHING": 2**32 - 1, "MASK": 15, "ROUND": 0, "SQUARE": 4, "LARGE": 5, "CODES": 4, "TWICE": 8}
+    for name, value in values.items():
+        assert declarations.constant(f"{TINY}.cuh", name) == declarations.constant(f"{TINY}.cu", name) == value
+    with pytest.raises(KeyError):
+        declarations.constant(f"{TINY}.cuh", "WIDTH")
+
+
+def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None:
+    """What stands behind a structure within one begins where that one's padding ends."""
+    backend = open_backend(backends)
+    dtype = declarations.row_dtype(f"{TINY}.cuh", "Corner")
+    corners = np.array([(5, 6, 7), (8, 9, -1)], dtype)
+    sizes = backend.empty(8, np.int64)
+    rows = backend.to_device(corners.view(np.int64).reshape(2, -1))
+    backend.launch(Kernel(TINY, "measure"), 2, corners=rows, sizes=sizes)
+    assert backend.to_host(sizes).tolist() == [dtype.itemsize, 5, 6, 7, dtype.itemsize, 8, 9, -1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("const u8* (*f) OF(items)", "u8* bytes[4]", "u8* *rows OF(items)", "i32 number OF(items)", "u8 bytes[4]"),
+        *("u8* bytes", "Missing group", "const Missing* rows OF(items)", "const u8* bytes OF(items +)", "i32"),
+    ],
+)
+def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
+    (tiny / "tiny.cu").write_text(f"KERNEL void broken(i64 begin, i64 end, {text}) {{}}\n")
+    with pytest.raises((ValueError, KeyError, SyntaxError)):
+        signatures.signature(TINY, "broken")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("i64 count, const u8* bytes OF(items)", "broken: a kernel's first parameters are begin and end"),
+        (
+            "i64 begin, i64 end, const u8* a OF(2 * rows), const u8* b OF(rows + 1)",
+            "broken: no array has the extent rows alone, by which others go",
+        ),
+        (
+            "i64 begin, i64 end, const u8* a OF(rows), const u8* b OF(items)",
+            "broken: only one array has the extent rows, which checks nothing: say some",
+        ),
+        (
+            "i64 begin, i64 end, Limits limits, const u8* a OF(high), i64 high",
+            "broken: 2 integers have the name high, by which an extent goes",
+        ),
+    ],
+)
+def test_extents_that_check_nothing(tiny: Path, parameters: str, message: str) -> None:
+    (tiny / "tiny.cu").write_text(f'#include "common/tiny.cuh"\nKERNEL void broken({parameters}) {{}}\n')
+    with pytest.raises(ValueError, match=message):
+        signatures.signature(TINY, "broken")
+
+
+@pytest.mark.parametrize("module", sources.modules(for_gpu=True))
+def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) -> None:
+    """Each is a symbol of the compiled module."""
+    found = signatures.signatures(module)
+    text = (ROOT / "kernels" / f"{module}.cu").read_text()
+    written = set(re.findall(r"KERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(", text)) - {"name"}
+    assert written <= set(found)
+    assert found
+    if backends == "cpu" and module in sources.modules(for_gpu=False):
+        kinds = signatures.generic_types(module)
+        library = cpu._library(module, tuple((kind, declarations.GENERIC[kind][0]) for kind in kinds))
+        for name in found:
+            getattr(library, f"packed_{name}")
+
+
+def test_every_kernel_that_python_names_is_there() -> None:
+    named = [
+        found
+        for path in (ROOT / "readmap").rglob("*.py")
+        for found in re.findall(r'Kernel\("([\w/]+)", "(\w+)"\)', path.read_text())
+    ]
+    assert len(named) > 10
+    for module, name in named:
+        signatures.signature(module, name)
