@@ -26,14 +26,15 @@ HOST_DEVICE i32 bin_of(i64 begin, i64 end, i32 least_shift, i32 levels) {
     return 0;
 }
 
-// What an index hears of: the first record of a contig, of a bin and of a window, one that reaches another window, and the
-// last of all records. Those without a contig are a contig of their own, with nothing else.
+// What an index hears of: the first record of a contig, of a bin and of a window, one that reaches a further window than
+// the one in front of it, and the last of all records. Those without a contig are a contig of their own, with nothing
+// else.
 enum Mark { CONTIG_BEGINS = 1, BIN_BEGINS = 2, WINDOW_BEGINS = 4, REACHES_ON = 8, LAST = 16 };
 
 // A marked record; start: where it begins, from the first one's begin on. mapped: those in front of it that are.
 struct MarkedPlace {
-    i64 start, mapped;
-    i32 number, contig, bin, first_window, last_window, mark, is_mapped, unused;
+    i64 start, mapped, number;
+    i32 contig, bin, first_window, last_window, mark, is_mapped;
 };
 
 // An item is a record; ends: where each ends, which all count from `origin` on. contigs: -1 where it has none; first and
@@ -60,7 +61,8 @@ KERNEL void mark_places(i64 begin, i64 end, const i32* contigs OF(items), const 
         i32 mark = begins ? CONTIG_BEGINS : 0;
         if (is_placed && (begins || bins[item] != bins[item - 1])) mark |= BIN_BEGINS;
         if (is_placed && (begins || first_windows[item] != first_windows[item - 1])) mark |= WINDOW_BEGINS;
-        if (is_placed && first_windows[item] < last_windows[item]) mark |= REACHES_ON;
+        bool reaches = first_windows[item] < last_windows[item];
+        if (is_placed && reaches && (begins || last_windows[item] > last_windows[item - 1])) mark |= REACHES_ON;
         marks[item] = (u8)(item + 1 < records ? mark : mark | LAST);
     }
 }
@@ -75,7 +77,7 @@ KERNEL void take_places(i64 begin, i64 end, const i32* numbers OF(items), const 
         i32 i = numbers[item];
         i64 mapped = i ? mapped_ends[i - 1] : 0;
         places[item] = {
-            i ? ends[i - 1] - origin : 0,   mapped, i, contigs[i], bins[i], first_windows[i], last_windows[i], marks[i],
-            (i32)(mapped_ends[i] - mapped), 0};
+            i ? ends[i - 1] - origin : 0,  mapped, i, contigs[i], bins[i], first_windows[i], last_windows[i], marks[i],
+            (i32)(mapped_ends[i] - mapped)};
     }
 }

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,25 +79,17 @@ def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places,
     return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What the index is to hear of some records; places are those of their uncompressed bytes, from the first one on.
+class Seen(NamedTuple):
+    """What the index is to hear of some records.
 
     Attributes:
-        chunks: as they follow each other.
-        windows, reached: int64, windows, and places where records begin that reach them.
-        contigs: int32, those that there are, in order; spans: int64 [contigs, 2], where the records of each begin and
-            end; counts: int64 [contigs, 2], how many of these are mapped and are not.
-        unplaced: records without a contig. size: bytes of all.
+        rows: _PLACE [marked], the records where something begins that an index tells of, and the last one, in order;
+            places and numbers count from the first record on.
+        records, size: how many there are, and their bytes.
     """
 
-    chunks: _Chunks
-    windows: Places
-    reached: Places
-    contigs: NDArray[np.int32]
-    spans: Places
-    counts: Places
-    unplaced: int
+    rows: NDArray[Any]
+    records: int
     size: int
 
 
@@ -115,38 +107,17 @@ class FileIndex:
         self._end = header_bytes
         self._backend = CpuBackend(1)
         self._window_starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
-        # With the place of the first byte, of all that are not compressed.
-        self._heard: list[tuple[Seen, int]] = []
+        self._heard = list[Seen]()
 
     def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
         """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
 
         backend: on which they lie; None for the host.
         """
-        marked = self._marked(records, ends, origin, backend or self._backend)
-        count, placed = len(ends), marked[marked["contig"] >= 0]  # those without a contig are the last ones
-        behind = marked[len(placed) : len(placed) + 1]
-        if not len(behind):
-            behind = np.zeros(1, _PLACE)
-            behind["start"], behind["number"] = len(records), count
-            behind["mapped"] = (placed["mapped"] + placed["is_mapped"])[-1:].sum()
-        rows = np.concatenate([placed, behind])
-        rows["mark"][-1] = ANY_MARK  # there all that began ends
-
-        def begun(mark: int) -> Any:
-            return rows[(rows["mark"] & mark) > 0]
-
-        contigs, bins = begun(_CONTIG_BEGINS), begun(_BIN_BEGINS)
-        chunks = _Chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
-        spans = np.stack([contigs["start"][:-1], contigs["start"][1:]], axis=1)
-        mapped, own = np.diff(contigs["mapped"]), np.diff(contigs["number"])
-        counts = np.stack([mapped, own - mapped], axis=1)
-        windows, reached = self._reached(begun(_WINDOW_BEGINS)[:-1], begun(_REACHES_ON)[:-1])
-        unplaced = count - int(behind["number"][0])
-        return Seen(chunks, windows, reached, contigs["contig"][:-1], spans, counts, unplaced, len(records))
+        return Seen(self._marked(records, ends, origin, backend or self._backend), len(ends), len(records))
 
     def _marked(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
-        """The records where something begins that an index tells of, and the last one: _PLACE [marked], in order."""
+        """The rows of what is seen."""
         count = len(ends)
         columns = dict(zip(_COLUMNS, backend.empty((len(_COLUMNS), count), np.int32), strict=True))
         are_mapped, marks, where = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
@@ -161,7 +132,7 @@ class FileIndex:
 
     def add(self, seen: Seen) -> None:
         """Hear of the next records."""
-        self._heard.append((seen, self._end))
+        self._heard.append(seen)
         self._end += seen.size
 
     def write(self, block_sizes: Sequence[int], block_starts: Places | None = None) -> bytes:
@@ -183,14 +154,19 @@ class FileIndex:
                 found = np.searchsorted(starts, places, "right") - 1
             return blocks[found] << 16 | places - starts[found]
 
-        chunks = self._joined()
+        rows, records = self._rows()
+
+        def begun(mark: int) -> Any:
+            return rows[(rows["mark"] & mark) > 0]
+
+        bins, contigs = begun(_BIN_BEGINS), begun(_CONTIG_BEGINS)
+        chunks = _chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
         if len(chunks.bins):
             chunks.begins, chunks.ends = virtual(chunks.begins), virtual(chunks.ends)
             _raise_near(chunks, self._levels)
-        meta = self._meta()
-        used = meta[:, 0] != NOWHERE
-        windows = self._filled_windows(used)
+        meta, used = self._meta(contigs)
         meta[used, :2] = virtual(meta[used, :2])
+        windows = self._windows(begun(_WINDOW_BEGINS)[:-1], begun(_REACHES_ON)[:-1], used)
         reached = windows != NOWHERE
         windows[reached] = virtual(windows[reached])
         parts = [self._head(len(self._lengths))]
@@ -204,54 +180,54 @@ class FileIndex:
             own = windows[begin:end]
             own = own[: int(np.count_nonzero(own != NOWHERE))]
             parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
-        return b"".join([*parts, struct.pack("<Q", sum(seen.unplaced for seen, _ in self._heard))])
+        return b"".join([*parts, struct.pack("<Q", records - int(rows["number"][-1]))])
 
-    def _reached(self, first: NDArray[Any], longer: NDArray[Any]) -> tuple[Places, Places]:
-        """Windows that records reach, and where those begin; first: in each window; longer: that reach further ones."""
-        windows = [first["first_window"] + self._window_starts[first["contig"]]]
-        reached, step = [first["start"]], 1
-        while len(longer):
-            own = self._window_starts[longer["contig"]]
-            last_windows = self._window_starts[longer["contig"] + 1] - 1
-            windows.append(np.minimum(longer["first_window"] + own + step, last_windows))
-            reached.append(longer["start"])
-            step += 1
-            longer = longer[longer["last_window"] >= longer["first_window"] + step]
-        return np.concatenate(windows), np.concatenate(reached)
+    def _rows(self) -> tuple[NDArray[Any], int]:
+        """The rows of all records that have a contig, and one of what is behind them, where all ends that began; how
+        many records there are in all."""
+        heard = [seen for seen in self._heard if seen.records]
+        rows = np.concatenate([np.empty(0, _PLACE), *(seen.rows for seen in heard)])
+        counts = [len(seen.rows) for seen in heard]
+        lasts = rows[np.cumsum(counts, dtype=np.int64) - 1]
+        own = {
+            "start": np.array([seen.size for seen in heard], np.int64),
+            "number": np.array([seen.records for seen in heard], np.int64),
+            "mapped": lasts["mapped"] + lasts["is_mapped"],
+        }
+        behind = np.zeros(1, _PLACE)
+        for name, begin in (("start", self._end - int(own["start"].sum())), ("number", 0), ("mapped", 0)):
+            rows[name] += np.repeat(begin + np.cumsum(own[name]) - own[name], counts)
+            behind[name] = begin + own[name].sum()
+        placed = rows[rows["contig"] >= 0]  # those without a contig are the last ones
+        behind = np.concatenate([rows[len(placed) : len(placed) + 1], behind])[:1]
+        behind["mark"], behind["contig"] = ANY_MARK, -1
+        return np.concatenate([placed, behind]), int(own["number"].sum())
 
-    def _joined(self) -> _Chunks:
-        """All chunks; one that a piece of records ends goes on in the next one."""
-        columns = [
-            (seen.chunks.contigs, seen.chunks.bins, seen.chunks.begins + begin, seen.chunks.ends + begin)
-            for seen, begin in self._heard
-        ]
-        if not columns:
-            none = np.empty(0, np.int32)
-            return _Chunks(none, none, np.empty(0, np.int64), np.empty(0, np.int64))
-        contigs, bins, begins, ends = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return _chunks(contigs, bins, begins, ends)
+    def _meta(self, begun: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
+        """Of each contig, int64 [contigs, 4]: where its records begin and end, and how many are mapped and are not; and
+        whether it has some. begun: rows where a contig begins, also once more in what was seen next."""
+        begun = begun[np.diff(begun["contig"], prepend=-1) != 0]
+        contigs, mapped, records = begun["contig"][:-1], np.diff(begun["mapped"]), np.diff(begun["number"])
+        meta, used = np.zeros((len(self._lengths), 4), np.int64), np.zeros(len(self._lengths), np.bool_)
+        meta[contigs] = np.stack([begun["start"][:-1], begun["start"][1:], mapped, records - mapped], axis=1)
+        used[contigs] = True
+        return meta, used
 
-    def _meta(self) -> Places:
-        """Of each contig, int64 [contigs, 4]: where its records begin and end, and how many are mapped and are not."""
-        meta = np.zeros((len(self._lengths), 4), np.int64)
-        meta[:, 0] = NOWHERE
-        for seen, begin in self._heard:
-            rows = seen.contigs
-            meta[rows, 0] = np.minimum(meta[rows, 0], seen.spans[:, 0] + begin)
-            meta[rows, 1] = seen.spans[:, 1] + begin
-            meta[rows, 2:] += seen.counts
-        return meta
-
-    def _filled_windows(self, used: NDArray[np.bool_]) -> Places:
+    def _windows(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Places:
         """The first record of each window; one that none reaches has what the next one has, if any is behind it.
 
-        used: the contigs that have records.
+        first: rows of records in windows; longer: of those that reach further ones; used: the contigs that have some.
         """
-        windows = np.full(self._window_starts[-1], NOWHERE, np.int64)
-        for seen, begin in self._heard:
-            np.minimum.at(windows, seen.windows, seen.reached + begin)
+        windows, starts = np.full(self._window_starts[-1], NOWHERE, np.int64), self._window_starts
+        np.minimum.at(windows, first["first_window"] + starts[first["contig"]], first["start"])
+        step = 1
+        while len(longer):
+            reached = longer["first_window"] + starts[longer["contig"]] + step
+            np.minimum.at(windows, np.minimum(reached, starts[longer["contig"] + 1] - 1), longer["start"])
+            step += 1
+            longer = longer[longer["last_window"] >= longer["first_window"] + step]
         for contig in np.flatnonzero(used):
-            own = windows[self._window_starts[contig] : self._window_starts[contig + 1]]
+            own = windows[starts[contig] : starts[contig + 1]]
             own[:] = np.minimum.accumulate(own[::-1])[::-1]
         return windows
 
