@@ -120,6 +120,10 @@ class Backend(abc.ABC):
         """A uint8 array in host memory from which copies to the device are fastest."""
 
     @abc.abstractmethod
+    def keep_buffers(self, most: int) -> None:
+        """Keep up to so many bytes of those that are let go of, where new ones take their time."""
+
+    @abc.abstractmethod
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         """An array of undefined contents in the host's memory, which the device's kernels reach, at the link's pace."""
 

@@ -74,6 +74,9 @@ class CpuBackend(Backend):
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return np.empty(size, np.uint8)
 
+    def keep_buffers(self, most: int) -> None:
+        pass
+
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return np.empty(shape, dtype)
 

@@ -20,7 +20,7 @@ from readmap.backend.compilation.signatures import Bound, Types, by_address, var
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
-from readmap.backend.pages import page_locked
+from readmap.backend.pages import keep_released, page_locked
 from readmap.backend.sizes import Bounded, Count, most_of
 from readmap.backend.staging import LEAST_BYTES, Staging
 
@@ -100,6 +100,9 @@ class CudaBackend(Backend):
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return page_locked(size, self.xp.cuda.runtime)
+
+    def keep_buffers(self, most: int) -> None:
+        keep_released(most)
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize

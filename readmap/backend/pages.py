@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ _LARGE = 2 << 20
 #: For all GPUs (cudaHostRegisterPortable).
 _PORTABLE = 1
 
+#: Memory that is kept serves who wants a part of it, down to this one: a buffer that grows has had all sizes before.
+_LEAST_PART = 4
+
 #: Addresses that are reserved, as a multiple of the machine's memory: there is room between what is held.
 _RESERVED = 4
 
@@ -42,22 +45,83 @@ _system.mmap.restype = ctypes.c_void_p
 
 
 def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """New memory, uint8 [size]; runtime: CuPy's, of CUDA. The driver alone takes three times as long to make some.
+    """Memory, uint8 [size], whose bytes are undefined; runtime: CuPy's, of CUDA. The driver alone takes three times as
+    long to make some.
 
     Raises MemoryError where the machine has none left.
     """
     nbytes = -(-max(size, 1) // _LARGE) * _LARGE
-    start = _ADDRESSES.take(nbytes)
-    held = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(start)), np.uint8)
-    weakref.finalize(held, _ADDRESSES.give_back, start, nbytes).atexit = False
-    _system.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
-    _system.madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy
-    with ThreadPoolExecutor(_THREADS, "readmap-pages") as pool:
-        for at in range(0, nbytes, _PART_BYTES):
-            pool.submit(_system.madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)
-    runtime.hostRegister(start, nbytes, _PORTABLE)
-    weakref.finalize(held, runtime.hostUnregister, start).atexit = False  # the last one is called first
+    locked = _KEPT.take(nbytes) or _lock(nbytes, runtime)
+    held = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(locked.start)), np.uint8)
+    weakref.finalize(held, _KEPT.give_back, locked).atexit = False
     return held
+
+
+def keep_released(most: int) -> None:
+    """Keep up to so many bytes that are let go of, for who wants some next: to make and lock them anew takes longer."""
+    _KEPT.most = most
+
+
+class _Locked(NamedTuple):
+    """Memory from an address on, and the runtime that has locked it."""
+
+    start: int
+    nbytes: int
+    runtime: Any
+
+    def let_go(self) -> None:
+        """Its addresses are given back with the memory mapped still, so that nobody else has them meanwhile."""
+        self.runtime.hostUnregister(self.start)
+        _ADDRESSES.give_back(self.start, self.nbytes)
+
+
+def _lock(nbytes: int, runtime: Any) -> _Locked:
+    start = _ADDRESSES.take(nbytes)
+    try:
+        _system.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
+        _system.madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy
+        with ThreadPoolExecutor(_THREADS, "readmap-pages") as pool:
+            for at in range(0, nbytes, _PART_BYTES):
+                pool.submit(_system.madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)
+        runtime.hostRegister(start, nbytes, _PORTABLE)
+    except BaseException:
+        _ADDRESSES.give_back(start, nbytes)
+        raise
+    return _Locked(start, nbytes, runtime)
+
+
+class _Kept:
+    """Memory that was let go of and is locked still.
+
+    most: bytes of it; what is more goes when some is wanted next.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._lock = threading.Lock()
+        # The oldest first; and what has come back since, from whichever thread, at any time.
+        self._held: list[_Locked] = []
+        self._returned: deque[_Locked] = deque()
+
+    def take(self, nbytes: int) -> _Locked | None:
+        """The least that has so many bytes, without being much larger; None where there is none."""
+        with self._lock:
+            while self._returned:
+                self._held.append(self._returned.popleft())
+            fitting = [one for one in self._held if nbytes <= one.nbytes <= _LEAST_PART * nbytes]
+            found = min(fitting, key=lambda one: one.nbytes, default=None)
+            if found:
+                self._held.remove(found)
+            while sum(one.nbytes for one in self._held) > self.most:
+                self._held.pop(0).let_go()
+        return found
+
+    def give_back(self, locked: _Locked) -> None:
+        """Keep what is let go of, where any is kept."""
+        if self.most:
+            self._returned.append(locked)
+        else:
+            locked.let_go()
 
 
 class _Addresses:
@@ -109,3 +173,4 @@ def _map(start: int | None, nbytes: int, access: int, flags: int) -> int:
 
 
 _ADDRESSES = _Addresses(_RESERVED * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+_KEPT = _Kept()

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from readmap.backend.pages import page_locked
+from readmap.backend import pages
+from readmap.backend.pages import keep_released, page_locked
 
 LARGE = 2 << 20
 
@@ -114,3 +115,60 @@ def test_threads_have_memory_of_their_own() -> None:
 def test_too_much() -> None:
     with pytest.raises(MemoryError, match="page-locked"):
         page_locked(1 << 60, Runtime())
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten large pages are."""
+    monkeypatch.setattr(pages, "_KEPT", pages._Kept())
+    keep_released(10 * LARGE)
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_is_kept_is_had_again() -> None:
+    """By who wants as much, or a quarter of it, but not less: locked once, and all of it still there."""
+    runtime = Runtime()
+    array = page_locked(4 * LARGE, runtime)
+    start, view = array.ctypes.data, array[5:]
+    del array
+    assert page_locked(5 * LARGE, runtime).ctypes.data != start  # a view is left
+    del view
+    for size in (4 * LARGE, LARGE, 3 * LARGE - 7, 1 + 3 * LARGE):
+        again = page_locked(size, runtime)
+        assert (again.ctypes.data, again.shape) == (start, (size,))
+        again[...] = 1
+        del again
+    larger = page_locked(6 * LARGE, runtime)
+    assert sorted(runtime.held.values()) == [4 * LARGE, 5 * LARGE, 6 * LARGE]
+    assert runtime.held[larger.ctypes.data] == 6 * LARGE
+    assert not runtime.readable
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_least_that_is_large_enough() -> None:
+    runtime = Runtime()
+    arrays = {size: page_locked(size * LARGE, runtime) for size in (4, 2, 3)}
+    starts = {size: array.ctypes.data for size, array in arrays.items()}
+    arrays.clear()
+    assert page_locked(2 * LARGE, runtime).ctypes.data == starts[2]
+    two, three = page_locked(2 * LARGE, runtime), page_locked(2 * LARGE, runtime)
+    assert [two.ctypes.data, three.ctypes.data] == [starts[2], starts[3]]
+
+
+@pytest.mark.usefixtures("kept")
+def test_no_more_is_kept() -> None:
+    """The oldest goes first, unlocked while its pages are there, when some is wanted next."""
+    runtime = Runtime()
+    arrays = [page_locked(4 * LARGE, runtime) for _ in range(3)]
+    starts = [array.ctypes.data for array in arrays]
+    for _ in range(3):
+        arrays.pop(0)
+    assert [*runtime.held] == starts
+    other = page_locked(10 * LARGE, runtime)
+    assert sorted(runtime.held) == sorted([*starts[1:], other.ctypes.data])
+    assert runtime.readable == [True]
+    keep_released(0)
+    del other
+    page_locked(LARGE, runtime)
+    page_locked(LARGE, runtime)
+    assert not runtime.held

@@ -1,0 +1,19 @@
+"""What a worker keeps between tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from readmap.backend.cpu import CpuBackend
+from readmap.dask import worker
+from readmap.dask.job import Resources
+
+
+def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = list[int]()
+    monkeypatch.setattr(worker, "_backends", {})
+    monkeypatch.setattr(CpuBackend, "keep_buffers", lambda self, most: kept.append(most))
+    held = worker.hold_backend(Resources("cpu", threads=1))
+    assert worker.hold_backend(Resources("cpu", threads=1)) is held
+    assert worker.hold_backend(Resources("cpu", threads=2)) is not held
+    assert kept == [worker.BUFFER_BYTES, worker.BUFFER_BYTES]
