@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -11,15 +12,18 @@ from benchmarks.gpus import records_of
 from benchmarks.reads import inputs
 from benchmarks.scale import first
 
-#: Outputs, and what is asked for of each.
+#: Outputs, and what is asked for of each; duplicates are marked in what is sorted.
 OUTPUTS = {
     "BAM": ("out.bam",),
     "SAM": ("out.sam",),
-    "sorted, duplicates marked": ("sorted.bam", "--sort", "--markdup"),
+    "sorted": ("sorted.bam", "--sort", "--markdup"),
 }
 
-#: Tasks of a search, and how much longer it may take than one without a cluster.
-TASKS = {2: 1.1, 20: 1.05}
+#: Reads of a task, and how much longer a search by such tasks may take than one without a cluster.
+BARS = {"cpu": {1_000_000: 1.1, 100_000: 1.05}, "cuda": {10_000_000: 1.1}}
+
+#: Tasks of a few reads, which are to have the records of one search.
+CHECKED = 2, 20
 
 
 def benchmark_dask(options: Options) -> tuple[Row, Row]:
@@ -28,43 +32,64 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
 
     reference, reads = inputs(options)
     readmap(options, "index", reference, "-o", options.work / "index.readmap", "--force", "--device", options.device)
+    table = list[str | Path]()
+    split: Row = {}
+    if options.device != "cpu":  # which maps reads as fast as a processor finds where they begin
+        table = ["--split", options.work / "reads.split"]
+        split, _ = readmap(options, "split", *reads, "-o", table[1])
     cluster = LocalCluster(
         host="127.0.0.1", n_workers=1, threads_per_worker=options.threads, memory_limit=0, dashboard_address=None
     )
     with cluster:
-        rows = [_rows(options, reads, name, cluster.scheduler_address) for name in OUTPUTS]
+        searches = [_Searches(options, name, cluster.scheduler_address) for name in options.only]
+        rows = [each.timed(reads, table) for each in searches]
     bars = [
-        figure(f"{row['output']}, {tasks} tasks / without", row[f"times_{tasks}_tasks"], "times", "<=", bar)
+        figure(
+            f"{row['output']}, {reads_a_task:,} reads a task / without",
+            row[f"times_{reads_a_task}"],
+            "times",
+            "<=",
+            bar,
+        )
         for row, _ in rows
-        for tasks, bar in TASKS.items()
+        for reads_a_task, bar in BARS[options.device].items()
     ]
-    return {"commands": [row for row, _ in rows], "bars": bars}, rows[-1][1]
+    return {"split": split, "commands": [row for row, _ in rows], "bars": bars}, rows[-1][1]
 
 
-def _rows(options: Options, reads: list[Path], name: str, address: str) -> tuple[Row, Row]:
-    """The medians of an output, and what its last search tells."""
-    target, *more = OUTPUTS[name]
-    path, few = options.work / target, [first(options.work, one) for one in reads]
+class _Searches:
+    """Those to one output, with a cluster and without."""
 
-    def run(files: list[Path], tasks: int) -> tuple[Row, Row]:
-        on_cluster = ["--dask", address, "--tasks", str(tasks)] if tasks else []
-        words = (*files, "-x", options.work / "index.readmap", "-o", path, "--device", options.device)
-        return readmap(options, "search", *words, *more, *on_cluster)
+    def __init__(self, options: Options, name: str, address: str) -> None:
+        self._options, self._name, self._address = options, name, address
+        target, *self._more = OUTPUTS[name]
+        self._path = options.work / target
 
-    records = set()
-    for tasks in (0, *TASKS):
-        run(few, tasks)
-        records.add(records_of(path))
-    if len(records) > 1:
-        sys.exit(f"benchmark: {name} of a cluster has other records")
-    seconds = dict[int, list[float]]()
-    for _ in range(options.runs):
-        for tasks in (0, *TASKS):
-            taken, told = run(reads, tasks)
-            seconds.setdefault(tasks, []).append(taken["wall_seconds"])
-    without = median(seconds[0])
-    row: Row = {"output": name, "reads": told["counts"]["reads"], "seconds": round(without, 3)}
-    for tasks in TASKS:
-        row[f"seconds_{tasks}_tasks"] = round(median(seconds[tasks]), 3)
-        row[f"times_{tasks}_tasks"] = round(median(seconds[tasks]) / without, 3)
-    return row, told
+    def timed(self, reads: Sequence[Path], table: Sequence[str | Path]) -> tuple[Row, Row]:
+        """The medians, and what the last search tells; exits where a cluster has other records."""
+        few, records = [first(self._options.work, one) for one in reads], set[bytes]()
+        for tasks in (0, *CHECKED):
+            self._run(few, tasks)
+            records.add(records_of(self._path))
+        if len(records) > 1:
+            sys.exit(f"benchmark: {self._name} of a cluster has other records")
+        seconds = dict[int, list[float]]()
+        for _ in range(self._options.runs):
+            taken, told = self._run(reads, 0)
+            seconds.setdefault(0, []).append(taken["wall_seconds"])
+            for reads_a_task in BARS[self._options.device]:
+                taken, told = self._run(reads, max(told["counts"]["reads"] // reads_a_task, 1), table)
+                seconds.setdefault(reads_a_task, []).append(taken["wall_seconds"])
+        without = median(seconds.pop(0))
+        row: Row = {"output": self._name, "reads": told["counts"]["reads"], "seconds": round(without, 3)}
+        for reads_a_task, taken_by in seconds.items():
+            row[f"seconds_{reads_a_task}"] = round(median(taken_by), 3)
+            row[f"times_{reads_a_task}"] = round(median(taken_by) / without, 3)
+        return row, told
+
+    def _run(self, reads: Sequence[Path], tasks: int, table: Sequence[str | Path] = ()) -> tuple[Row, Row]:
+        """A search by tasks, 0 for one without a cluster."""
+        self._path.unlink(missing_ok=True)  # to replace a file costs the time of freeing it
+        on_cluster = ["--dask", self._address, "--tasks", str(tasks), *table] if tasks else []
+        words = (*reads, "-x", self._options.work / "index.readmap", "-o", self._path, "--device", self._options.device)
+        return readmap(self._options, "search", *words, *self._more, *on_cluster)

@@ -19,6 +19,7 @@ SETS = {
     "pairs cpu": (*SMALL, ("50k.1.fq", "50k.2.fq"), "-n 50000 --seed 13", 1),
     "pairs cuda": (*LARGE, ("500k.1.fq", "500k.2.fq"), "-n 500000 --seed 78", 8),
     "dask cpu": (*SMALL, ("1m.1.fq", "1m.2.fq"), "-n 1000000 --seed 13", 1),
+    "dask cuda": (*LARGE, ("500k.1.fq", "500k.2.fq"), "-n 500000 --seed 78", 160),
     "memory cpu": (*LARGE, ("250.fq",), "-n 100000 --seed 78 -l 250", 1),
 }
 
