@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 #: The value that stands for a cluster of this machine.
 LOCAL = "local"
 
-#: Reads of a task, about; of how many workers there are the number of tasks does not depend, nor do blocks of BAM.
-TASK_READS = 1_000_000
+#: Reads of a task, about, on a processor and on a GPU; of how many workers there are the number of tasks does not
+#: depend, nor do blocks of BAM.
+TASK_READS, GPU_TASK_READS = 1_000_000, 10_000_000
 
 _HOMES = {"search": "readmap.dask.api", "Lane": "readmap.dask.job", "scan": "readmap.dask.scanning"}
 

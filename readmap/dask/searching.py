@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from readmap.backend.machine import available_processors
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.dask import TASK_READS
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.joining import Joined, open_index
@@ -111,10 +110,13 @@ class _Run:
 
     def __call__(self) -> Found:
         from readmap.dask.mapping import learn, map_shard
+        from readmap.dask.worker import task_reads
 
         learnt = self._wanted.learnt
+        sizing = None if self._wanted.tasks else self._tasks.submit("size", 0, task_reads, self._job.resources)
         learning = None if learnt else self._tasks.submit("learn", 0, learn, self._job)
         self._split()
+        self._divide(sizing)
         if learning:
             self._show("learning from the first reads")
             (learnt,) = self._tasks.results([learning])
@@ -135,7 +137,7 @@ class _Run:
         return Found(self._outputs.all, self._summary, job.tasks, self._tasks.workers, libraries)
 
     def _split(self) -> None:
-        """Have a table, and as many tasks as it takes."""
+        """Have a table, and know how many reads there are."""
         job, path = self._job, self._wanted.table
         if path is None:
 
@@ -155,9 +157,16 @@ class _Run:
             if len(own) > 1:
                 expect_as_many(lane.files, own)
             self._reads += sum(file.records for file in own)
-        tasks = self._wanted.tasks or max(-(-self._reads // TASK_READS), 1)
+        self._job = replace(job, table=str(Path(path).absolute()))
+
+    def _divide(self, sizing: Any) -> None:
+        """Have as many tasks as are wanted, or as reads make that suit a worker's device; sizing: tells of these."""
+        tasks = self._wanted.tasks
+        if tasks is None:
+            (reads,) = self._tasks.results([sizing])
+            tasks = max(-(-self._reads // reads), 1)
         multiple = MARKED_RECORDS if self._reads // tasks >= LEAST_MARKS * MARKED_RECORDS else 1
-        self._job = replace(job, table=str(Path(path).absolute()), tasks=tasks, multiple=multiple)
+        self._job = replace(self._job, tasks=tasks, multiple=multiple)
 
     def _count(self, shard: Any) -> None:
         """Count a shard, as it comes."""

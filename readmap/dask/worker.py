@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from distributed import WorkerPlugin, get_worker
 
 from readmap.backend import Backend, open_backend
+from readmap.dask import GPU_TASK_READS, TASK_READS
 from readmap.dask.job import IndexPlace, Resources
 from readmap.errors import BackendError, ReadmapError
 from readmap.formats.array_folder import MANIFEST
@@ -104,6 +105,12 @@ def hold_backend(resources: Resources) -> Backend:
         _backends[key] = open_backend(*key)
         _backends[key].keep_buffers(BUFFER_BYTES)
     return _backends[key]
+
+
+@tells_errors
+def task_reads(resources: Resources) -> int:
+    """How many reads a task is to have of this worker's device, about."""
+    return TASK_READS if hold_backend(resources).name == "cpu" else GPU_TASK_READS
 
 
 def hold_index(place: IndexPlace, resources: Resources) -> tuple[DeviceIndex, Backend]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readmap.backend.cpu import CpuBackend
-from readmap.dask import worker
+from readmap.dask import GPU_TASK_READS, TASK_READS, worker
 from readmap.dask.job import Resources
 
 
@@ -17,3 +17,12 @@ def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.Monke
     assert worker.hold_backend(Resources("cpu", threads=1)) is held
     assert worker.hold_backend(Resources("cpu", threads=2)) is not held
     assert kept == [worker.BUFFER_BYTES, worker.BUFFER_BYTES]
+
+
+@pytest.mark.parametrize(("name", "reads"), [("cpu", TASK_READS), ("cuda:0", GPU_TASK_READS)])
+def test_a_task_has_as_many_reads_as_suit_the_device(monkeypatch: pytest.MonkeyPatch, name: str, reads: int) -> None:
+    backend = CpuBackend(1)
+    backend.name = name
+    monkeypatch.setattr(worker, "_backends", {})
+    monkeypatch.setattr(worker, "open_backend", lambda *_: backend)
+    assert worker.task_reads(Resources(threads=1)) == reads

@@ -25,7 +25,7 @@ from readmap.cli.common.report import ReportOptions, is_terminal
 from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
-from readmap.dask import LOCAL, TASK_READS
+from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
 from readmap.duplicates.shards import ENDING
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
@@ -348,7 +348,9 @@ class ClusterOptions:
         f"file that it has written, or {LOCAL} for workers of this machine, one a GPU (--gpus). Same output.",
         "ADDRESS",
     )
-    tasks: int | None = number("--tasks", f"Shards of the reads (default: of {TASK_READS:,} reads).", 1, 1 << 20)
+    tasks: int | None = number(
+        "--tasks", f"Shards of the reads (default: of {TASK_READS:,} reads, on GPUs of {GPU_TASK_READS:,}).", 1, 1 << 20
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
