@@ -35,7 +35,7 @@ def benchmark_gpus(options: Options) -> tuple[Row, Row]:
     counts, rows = (1, options.gpus), list[Row]()
     wanted = {name: measured for name, measured in MEASURED.items() if name in options.only}
     for name, measured in wanted.items():
-        rows += in_turn(name, counts, lambda gpus, measured=measured: measured(options, gpus))
+        rows += in_turn(name, counts, options.runs, lambda gpus, measured=measured: measured(options, gpus))
     told = [row.pop("told") for row in rows if "told" in row][-1]
     asked = dict.fromkeys(BARS, options.gpus == 2)
     asked["index"] &= bases(options) >= HUMAN
@@ -54,20 +54,23 @@ def benchmark_gpus(options: Options) -> tuple[Row, Row]:
     return {"commands": rows, "bars": bars}, told
 
 
-def in_turn(name: str, counts: Sequence[int], measured: Callable[[int], tuple[Row, object, Row]]) -> list[Row]:
-    """The rows of a command on one GPU and on several; exits where they do not give the same.
+def in_turn(
+    name: str, counts: Sequence[int], runs: int, measured: Callable[[int], tuple[Row, object, Row]]
+) -> list[Row]:
+    """The rows of a command on one GPU and on several, of the median run each; exits where they do not give the same.
 
     The last row has what the command's report tells.
     """
-    found = [measured(gpus) for gpus in counts]
-    if any(given != found[0][1] for _, given, _ in found):
+    found = [[measured(gpus) for gpus in counts] for _ in range(runs)]
+    if len({given for once in found for _, given, _ in once}) > 1:
         sys.exit(f"benchmark: {name} on several GPUs gives other bytes than on one")
-    alone = found[0][0]["seconds"]
+    medians = [sorted(same, key=lambda one: one[0]["seconds"])[runs // 2] for same in zip(*found, strict=True)]
+    alone = medians[0][0]["seconds"]
     rows = [
         {"what": name, "gpus": gpus, **row, "times": round(alone / row["seconds"], 3)}
-        for gpus, (row, _, _) in zip(counts, found, strict=True)
+        for gpus, (row, _, _) in zip(counts, medians, strict=True)
     ]
-    rows[-1]["told"] = found[-1][2]
+    rows[-1]["told"] = medians[-1][2]
     return rows
 
 
