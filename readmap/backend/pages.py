@@ -6,6 +6,7 @@ find that some of it was given away and locked in the same moment: it then says 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -51,7 +52,7 @@ def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     Raises MemoryError where the machine has none left.
     """
     nbytes = -(-max(size, 1) // _LARGE) * _LARGE
-    locked = _KEPT.take(nbytes) or _lock(nbytes, runtime)
+    locked = _KEPT.take(nbytes) or _lock_with_room(nbytes, runtime)
     held = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(locked.start)), np.uint8)
     weakref.finalize(held, _KEPT.give_back, locked).atexit = False
     return held
@@ -60,6 +61,7 @@ def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def keep_released(most: int) -> None:
     """Keep up to so many bytes that are let go of, for who wants some next: to make and lock them anew takes longer."""
     _KEPT.most = most
+    _KEPT.let_go(most)
 
 
 class _Locked(NamedTuple):
@@ -73,6 +75,16 @@ class _Locked(NamedTuple):
         """Its addresses are given back with the memory mapped still, so that nobody else has them meanwhile."""
         self.runtime.hostUnregister(self.start)
         _ADDRESSES.give_back(self.start, self.nbytes)
+
+
+def _lock_with_room(nbytes: int, runtime: Any) -> _Locked:
+    """New memory, for which what is kept makes room where there is none."""
+    try:
+        return _lock(nbytes, runtime)
+    except Exception:
+        if not _KEPT.let_go(0):
+            raise
+        return _lock(nbytes, runtime)
 
 
 def _lock(nbytes: int, runtime: Any) -> _Locked:
@@ -91,10 +103,7 @@ def _lock(nbytes: int, runtime: Any) -> _Locked:
 
 
 class _Kept:
-    """Memory that was let go of and is locked still.
-
-    most: bytes of it; what is more goes when some is wanted next.
-    """
+    """Memory that was let go of and is locked still; most: bytes of it, about, since threads let go at once."""
 
     def __init__(self) -> None:
         self.most = 0
@@ -104,24 +113,42 @@ class _Kept:
         self._returned: deque[_Locked] = deque()
 
     def take(self, nbytes: int) -> _Locked | None:
-        """The least that has so many bytes, without being much larger; None where there is none."""
+        """The least that has so many bytes, without being much larger; None where there is none, and the oldest has
+        made way for so many more."""
         with self._lock:
-            while self._returned:
-                self._held.append(self._returned.popleft())
+            self._gather()
             fitting = [one for one in self._held if nbytes <= one.nbytes <= _LEAST_PART * nbytes]
             found = min(fitting, key=lambda one: one.nbytes, default=None)
             if found:
                 self._held.remove(found)
-            while sum(one.nbytes for one in self._held) > self.most:
-                self._held.pop(0).let_go()
-        return found
+                return found
+        self.let_go(max(self.most - nbytes, 0))
+        return None
+
+    def let_go(self, most: int) -> bool:
+        """Keep no more than so many bytes, the oldest least; whether any were let go of."""
+        going = list[_Locked]()
+        with self._lock:
+            self._gather()
+            kept = sum(one.nbytes for one in self._held)
+            while kept > most:
+                going.append(self._held.pop(0))
+                kept -= going[-1].nbytes
+        for one in going:
+            with contextlib.suppress(Exception):  # a device that has failed keeps its memory
+                one.let_go()
+        return bool(going)
 
     def give_back(self, locked: _Locked) -> None:
-        """Keep what is let go of, where any is kept."""
-        if self.most:
+        """Keep what is let go of, where there is room for it. No lock is taken: finalizers call this at any time."""
+        if sum(one.nbytes for one in [locked, *self._held, *self._returned]) <= self.most:
             self._returned.append(locked)
         else:
             locked.let_go()
+
+    def _gather(self) -> None:
+        while self._returned:
+            self._held.append(self._returned.popleft())
 
 
 class _Addresses:

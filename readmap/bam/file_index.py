@@ -185,23 +185,24 @@ class FileIndex:
     def _rows(self) -> tuple[NDArray[Any], int]:
         """The rows of all records that have a contig, and one of what is behind them, where all ends that began; how
         many records there are in all."""
-        heard = [seen for seen in self._heard if seen.records]
-        rows = np.concatenate([np.empty(0, _PLACE), *(seen.rows for seen in heard)])
-        counts = [len(seen.rows) for seen in heard]
-        lasts = rows[np.cumsum(counts, dtype=np.int64) - 1]
-        own = {
-            "start": np.array([seen.size for seen in heard], np.int64),
-            "number": np.array([seen.records for seen in heard], np.int64),
-            "mapped": lasts["mapped"] + lasts["is_mapped"],
-        }
-        behind = np.zeros(1, _PLACE)
-        for name, begin in (("start", self._end - int(own["start"].sum())), ("number", 0), ("mapped", 0)):
-            rows[name] += np.repeat(begin + np.cumsum(own[name]) - own[name], counts)
-            behind[name] = begin + own[name].sum()
-        placed = rows[rows["contig"] >= 0]  # those without a contig are the last ones
-        behind = np.concatenate([rows[len(placed) : len(placed) + 1], behind])[:1]
+        rows = np.empty(sum(len(seen.rows) for seen in self._heard) + 1, _PLACE)
+        begin, records, mapped = 0, 0, 0
+        start = self._end - sum(seen.size for seen in self._heard)
+        for seen in self._heard:
+            own = rows[begin : begin + len(seen.rows)]
+            own[...] = seen.rows
+            own["start"] += start
+            own["number"] += records
+            own["mapped"] += mapped
+            if seen.records:
+                mapped = int(own["mapped"][-1] + own["is_mapped"][-1])
+            begin, start, records = begin + len(own), start + seen.size, records + seen.records
+        placed = int(np.count_nonzero(rows["contig"][:-1] >= 0))  # those without a contig are the last ones
+        behind = rows[placed]
+        if placed == begin:
+            behind["start"], behind["number"], behind["mapped"] = start, records, mapped
         behind["mark"], behind["contig"] = ANY_MARK, -1
-        return np.concatenate([placed, behind]), int(own["number"].sum())
+        return rows[: placed + 1], records
 
     def _meta(self, begun: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
         """Of each contig, int64 [contigs, 4]: where its records begin and end, and how many are mapped and are not; and

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,15 +11,12 @@ import numpy as np
 
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, by_package
-from readmap.formats.faults import NamedFile, named
+from readmap.formats.faults import NamedFile
 from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.samtools_output import INDEX_ENDINGS
 
 #: Bytes that are copied at a time: those of a processor's cache, which takes half of the time of larger ones.
 COPIED_BYTES = 256 << 10
-
-#: What a system says that does not copy from this file to that by itself.
-NOT_COPIED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF}
 
 
 class Joined:
@@ -58,22 +54,13 @@ class Joined:
         view = memoryview(self._buffer)
         with NamedFile(str(path)) as file:
             left = os.fstat(file.fileno()).st_size - (0 if self._level is None else len(END_OF_FILE))
-            left -= self._copy(file, left)
+            left -= self._output.append(file, left)
             while left > 0 and (count := file.readinto(view[: min(left, COPIED_BYTES)])):
                 self._output.write(view[:count])
                 left -= count
+        if left:
+            raise EOFError(f"{path}: it has become shorter by {abs(left):,} bytes")
         path.unlink()
-
-    def _copy(self, file: NamedFile, size: int) -> int:
-        """Have the system copy bytes of a file, which a shared disk does without sending them; how many it has."""
-        copied = 0
-        try:
-            while count := os.copy_file_range(file.fileno(), self._output.fileno(), size - copied):
-                copied += count
-        except OSError as error:
-            if error.errno not in NOT_COPIED:
-                raise named(error, self.name) from None
-        return copied
 
     def index(self, index: FileIndex) -> bytes:
         """The file of an index that has heard of all parts."""

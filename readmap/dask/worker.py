@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from distributed import WorkerPlugin, get_worker
 
 from readmap.backend import Backend, open_backend
+from readmap.backend.machine import available_memory
 from readmap.dask import GPU_TASK_READS, TASK_READS
 from readmap.dask.job import IndexPlace, Resources
 from readmap.errors import BackendError, ReadmapError
@@ -29,8 +30,9 @@ RESOURCE = "readmap"
 #: Of mallopt, and what malloc keeps by itself after some large blocks have come and gone.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
 
-#: Of a device's buffers, which stay from task to task: a sixth of a GPU's time would be spent on new ones.
-BUFFER_BYTES = 4 << 30
+#: Of a device's buffers, which stay from task to task: a sixth of a GPU's time would be spent on new ones. And the part
+#: of the host's available memory that they take at most.
+BUFFER_BYTES, BUFFER_SHARE = 4 << 30, 8
 
 ROOMS = ("bam", "common", "duplicates", "index", "reads", "search")
 
@@ -103,7 +105,8 @@ def hold_backend(resources: Resources) -> Backend:
     key = resources.device, resources.threads or get_worker().state.nthreads, resources.gpu_memory
     if key not in _backends:
         _backends[key] = open_backend(*key)
-        _backends[key].keep_buffers(BUFFER_BYTES)
+        available = available_memory()
+        _backends[key].keep_buffers(min(BUFFER_BYTES, BUFFER_BYTES if available is None else available // BUFFER_SHARE))
     return _backends[key]
 
 

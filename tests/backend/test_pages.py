@@ -98,7 +98,11 @@ def test_what_cannot_be_locked_is_given_back() -> None:
     assert not refusing.readable
 
 
-def test_threads_have_memory_of_their_own() -> None:
+@pytest.mark.parametrize("most", [0, 9 * LARGE])
+def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_KEPT", pages._Kept())
+    keep_released(most)
+
     def take_often(seed: int) -> None:
         draw, runtime = random.Random(seed), Runtime()
         for _ in range(40):
@@ -139,9 +143,8 @@ def test_what_is_kept_is_had_again() -> None:
         again[...] = 1
         del again
     larger = page_locked(6 * LARGE, runtime)
-    assert sorted(runtime.held.values()) == [4 * LARGE, 5 * LARGE, 6 * LARGE]
-    assert runtime.held[larger.ctypes.data] == 6 * LARGE
-    assert not runtime.readable
+    assert runtime.held == {start: 4 * LARGE, larger.ctypes.data: 6 * LARGE}  # the oldest has made way
+    assert runtime.readable == [True]
 
 
 @pytest.mark.usefixtures("kept")
@@ -157,18 +160,50 @@ def test_the_least_that_is_large_enough() -> None:
 
 @pytest.mark.usefixtures("kept")
 def test_no_more_is_kept() -> None:
-    """The oldest goes first, unlocked while its pages are there, when some is wanted next."""
+    """What there is no room for is unlocked at once, while its pages are there."""
     runtime = Runtime()
     arrays = [page_locked(4 * LARGE, runtime) for _ in range(3)]
     starts = [array.ctypes.data for array in arrays]
     for _ in range(3):
         arrays.pop(0)
-    assert [*runtime.held] == starts
-    other = page_locked(10 * LARGE, runtime)
-    assert sorted(runtime.held) == sorted([*starts[1:], other.ctypes.data])
+    assert [*runtime.held] == starts[:2]
     assert runtime.readable == [True]
-    keep_released(0)
+    keep_released(5 * LARGE)
+    assert [*runtime.held] == starts[1:2]
+    other = page_locked(11 * LARGE, runtime)
+    assert [*runtime.held] == [other.ctypes.data]
     del other
-    page_locked(LARGE, runtime)
-    page_locked(LARGE, runtime)
     assert not runtime.held
+    assert runtime.readable == 4 * [True]
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_is_kept_makes_room() -> None:
+    """Where the system locks no more."""
+
+    class Small(Runtime):
+        def hostRegister(self, start: int, size: int, flags: int) -> None:
+            if sum(self.held.values()) + size > 7 * LARGE:
+                raise RuntimeError("out of memory")
+            super().hostRegister(start, size, flags)
+
+    runtime = Small()
+    arrays = [page_locked(LARGE, runtime) for _ in range(4)]
+    held = arrays.pop()
+    arrays.clear()
+    assert len(runtime.held) == 4
+    assert len(page_locked(5 * LARGE, runtime)) == 5 * LARGE
+    with pytest.raises(RuntimeError, match="out of memory"):
+        page_locked(7 * LARGE, runtime)
+    assert [*runtime.held] == [held.ctypes.data]
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_device_that_has_failed_harms_nobody() -> None:
+    class Broken(Runtime):
+        def hostUnregister(self, start: int) -> None:
+            raise RuntimeError("it fell off the bus")
+
+    page_locked(6 * LARGE, Broken())
+    runtime = Runtime()
+    assert page_locked(9 * LARGE, runtime).ctypes.data in runtime.held

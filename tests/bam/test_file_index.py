@@ -121,6 +121,23 @@ def test_as_htslib_makes_it(tmp_path: Path, form: IndexFormat, seed: int, count:
 
 
 @pytest.mark.parametrize("form", list(IndexFormat))
+@pytest.mark.parametrize("piece", [1, 2, 100])
+def test_windows_that_one_record_reaches_alone(tmp_path: Path, form: IndexFormat, piece: int) -> None:
+    """The first one of a contig too, behind another's that reaches further; and the longest of several."""
+    long, longer = [(20_000, 3), (10, 0)], [(60_000, 3), (10, 0)]
+    places = [(0, 10, long), (0, 390_000 - 60_000, longer), (1, 10, long), (2, 5, long), (2, 6, long), (2, 7, longer)]
+    records = [record(contig, at, 0, operations, b"r") for contig, at, operations in places]
+    write(tmp_path / "out.bam", records, form, piece)
+    ours = (tmp_path / f"out.bam.{form}").read_bytes()
+    options = ["-c"] if form is IndexFormat.CSI else ["-b"]
+    pysam.index(*options, "-o", str(tmp_path / "theirs"), str(tmp_path / "out.bam"))
+    theirs = (tmp_path / "theirs").read_bytes()
+    if form is IndexFormat.CSI:
+        ours, theirs = gzip.decompress(ours), gzip.decompress(theirs)
+    assert parse(ours) == parse(theirs)
+
+
+@pytest.mark.parametrize("form", list(IndexFormat))
 def test_any_region_is_found(tmp_path: Path, form: IndexFormat) -> None:
     records = draw(5, 4000, LENGTHS)
     path = tmp_path / "out.bam"

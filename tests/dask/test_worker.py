@@ -13,10 +13,12 @@ def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.Monke
     kept = list[int]()
     monkeypatch.setattr(worker, "_backends", {})
     monkeypatch.setattr(CpuBackend, "keep_buffers", lambda self, most: kept.append(most))
+    available = iter([None, 800])
+    monkeypatch.setattr(worker, "available_memory", lambda: next(available))
     held = worker.hold_backend(Resources("cpu", threads=1))
     assert worker.hold_backend(Resources("cpu", threads=1)) is held
     assert worker.hold_backend(Resources("cpu", threads=2)) is not held
-    assert kept == [worker.BUFFER_BYTES, worker.BUFFER_BYTES]
+    assert kept == [worker.BUFFER_BYTES, 100]
 
 
 @pytest.mark.parametrize(("name", "reads"), [("cpu", TASK_READS), ("cuda:0", GPU_TASK_READS)])

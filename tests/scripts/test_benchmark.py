@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -502,13 +503,33 @@ def test_a_cluster_is_timed_beside_a_search(script: Any, tmp_path: Path) -> None
     sets.insert(2, "--reads")
     assert script.main(["dask", *sets, "--work", str(tmp_path), "--json", str(tmp_path / "figures.json")]) in (0, 1)
     report = json.loads((tmp_path / "figures.json").read_text())
-    assert [row["output"] for row in report["commands"]] == ["BAM", "SAM", "sorted, duplicates marked"]
+    assert [row["output"] for row in report["commands"]] == ["BAM", "SAM", "sorted"]
     for row in report["commands"]:
-        for tasks in (2, 20):
-            assert row[f"times_{tasks}_tasks"] == pytest.approx(
-                row[f"seconds_{tasks}_tasks"] / row["seconds"], rel=0.01
-            )
+        for reads in (1_000_000, 100_000):
+            assert row[f"times_{reads}"] == pytest.approx(row[f"seconds_{reads}"] / row["seconds"], rel=0.01)
     assert [row["bar"] for row in report["bars"]] == 3 * [1.1, 1.05]
+
+
+def test_a_gpu_on_a_cluster_has_a_table(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU stands in for it."""
+    pytest.importorskip("distributed")
+    from benchmarks import common, dask
+
+    commands = list[Sequence[Any]]()
+
+    def on_cpu(options: Any, *words: Any) -> Any:
+        commands.append(words)
+        return common.readmap(options, *("cpu" if word == "cuda" else word for word in words))
+
+    monkeypatch.setattr(dask, "readmap", on_cpu)
+    reference, *reads = write_pairs(tmp_path)
+    sets = ["--reference", str(reference), "--reads", *map(str, reads), "--runs", "1", "-t", "1", "--only", "BAM"]
+    command = ["dask", *sets, "--device", "cuda", "--work", str(tmp_path), "--json", str(tmp_path / "figures.json")]
+    assert script.main(command) in (0, 1)
+    report = json.loads((tmp_path / "figures.json").read_text())
+    assert report["split"]["wall_seconds"] > 0
+    assert [(row["figure"], row["bar"]) for row in report["bars"]] == [("BAM, 10,000,000 reads a task / without", 1.1)]
+    assert [*commands[-1]][-2:] == ["--split", tmp_path / "reads.split"]
 
 
 @pytest.fixture
