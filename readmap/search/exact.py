@@ -18,6 +18,7 @@ from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.search.arrivals import Arrival
+from readmap.search.handed import Handed
 from readmap.search.turns import Turn
 from readmap.search.work import RunSummary
 from readmap.search.writer import Block
@@ -140,19 +141,23 @@ class ExactSearch:
 
     def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
         """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
-        return self._lines_from(0, arrival, turn)
+        return self._lines_from(0, arrival, turn, Handed())
 
-    def _lines_from(self, first: int, arrival: Arrival, turn: Turn) -> Iterator[Block]:
-        """Those of the lines from the `first` one on."""
+    def _lines_from(
+        self, first: int, arrival: Arrival, turn: Turn, handed: Handed, is_counted: bool = False
+    ) -> Iterator[Block]:
+        """Those of the lines from the `first` one on; handed: what the output has of these. is_counted: whether the
+        batch is."""
         given = first
         try:
-            for line, block in self._blocks(first, arrival, turn):
+            for line, block in self._blocks(first, arrival, turn, is_counted):
+                is_counted = True
+                yield from handed.missing([block])
                 given = line
-                yield block
         except self._errors as error:
-            yield from self._lines_from(given, arrival.elsewhere(error), turn)
+            yield from self._lines_from(given, arrival.elsewhere(error), turn, handed, is_counted)
 
-    def _blocks(self, first: int, arrival: Arrival, turn: Turn) -> Iterator[tuple[int, Block]]:
+    def _blocks(self, first: int, arrival: Arrival, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
         """The same, each with the number of the line behind it."""
         reads, parameters, place = arrival.reads, self._parameters, self._places[arrival.place]
         backend = place.backend
@@ -173,11 +178,11 @@ class ExactSearch:
                 most = count // 2
                 backend.release_memory()
                 continue
-            if not first:
+            if not (first or is_counted):
                 turn()
                 self._add(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
             first += count
-            yield first, Block(out)
+            yield first, Block(out, backend)
         if not total:
             turn()
             self._add(reads, found, backend)

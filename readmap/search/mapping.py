@@ -12,6 +12,7 @@ from readmap.search.arrivals import Arrival
 from readmap.search.batch import Batch
 from readmap.search.context import Context, Sample
 from readmap.search.counters import Counters, Work
+from readmap.search.handed import Handed
 from readmap.search.inserts import InsertSize
 from readmap.search.learnt import Learnt
 from readmap.search.ledger import Overflow, Rates
@@ -57,13 +58,19 @@ class _Held:
     """Reads that wait to be aligned.
 
     batch: as they were searched, None where they are to be; work: what it took. overflowed: whether there was no room
-    for what was found of them.
+    for what was found of them. is_counted: whether their records are, though not copied; handed: what outputs have.
     """
 
     arrival: Arrival
     batch: Batch | None = None
     overflowed: bool = False
     work: Work = field(default_factory=Work)
+    is_counted: bool = False
+    handed: Handed = field(default_factory=Handed)
+
+    def of(self, arrival: Arrival) -> _Held:
+        """The same of some of the reads, or of these on another device, before anything is done with them."""
+        return _Held(arrival, is_counted=self.is_counted, handed=self.handed)
 
 
 @dataclass
@@ -202,36 +209,41 @@ class Mapping:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves, where the device
         fails, on another, and where there was no room for what was found, once more; place: of the device that this
         thread uses."""
-        arrival, backend, done = held.arrival, self._contexts[place].backend, 0
-        count, together = arrival.reads.count, arrival.reads.together
+        arrival, backend, is_counted = held.arrival, self._contexts[place].backend, held.is_counted
+        count, together, done, counted = arrival.reads.count, arrival.reads.together, 0, 0
         rests: Sequence[_Held] = ()
         try:
             if arrival.place != place:  # what was held is searched again, rather than fetched
                 arrival = arrival.on(place)
-                held = _Held(arrival)
+                held = held.of(arrival)
             for part, made in self._parts(held):
                 turn()
-                self._blocks.tell_duplicates(made, backend)
-                self.summary.add(part.counters)
-                done += part.reads.count
-                yield from made.blocks
+                if not is_counted:
+                    self._blocks.tell_duplicates(made, backend)
+                    self.summary.add(part.counters)
+                counted = done + part.reads.count
+                yield from held.handed.missing(made.blocks)
+                done = counted
             turn()
             self.summary.work.add(held.work)
         except backend.memory_error as error:
             backend.synchronize()  # a batch that was held goes back to the thread that searched it
             were_others, rest = turn.alone(), arrival.part(done, count)
             if were_others or rest.reads.count == together < count:
-                rests = [_Held(rest)]
+                rests = [held.of(rest)]
             elif rest.reads.count > together:
-                rests = [*map(_Held, rest.halves())]
+                rests = [*map(held.of, rest.halves())]
             else:
                 raise DoesNotFit from error
             backend.release_memory()
         except self._errors as error:
-            rest = arrival.part(done, count).elsewhere(error)
-            rests, place = [_Held(rest)], rest.place
+            other = arrival.elsewhere(error)
+            again, rest, place = other.part(done, counted), other.part(counted, count), other.place
+            rests = [
+                one for one in (replace(held.of(again), is_counted=True), held.of(rest)) if one.arrival.reads.count
+            ]
         except Overflow:
-            rests = [_Held(arrival, overflowed=True)]
+            rests = [replace(held.of(arrival), overflowed=True)]
         for one in rests:
             yield from self._try(one, place, turn)
 

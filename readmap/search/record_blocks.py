@@ -43,13 +43,13 @@ class RecordBlocks:
         backend, blocks = context.backend, list[Block]()
         if self._style.order:
             run, described = self._sort(records, alignments.plan.offsets, batch.reads.together, backend)
-            blocks.append(Block(run.bytes, RECORDS, run))
+            blocks.append(Block(run.bytes, self._first, RECORDS, run))
         else:
-            blocks.append(Block(records.bytes, RECORDS))
+            blocks.append(Block(records.bytes, backend, RECORDS))
         if self._style.unmapped:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
-                blocks.append(Block(unmapped, UNMAPPED_READS))
+                blocks.append(Block(unmapped, backend, UNMAPPED_READS))
         return Made(blocks, described)
 
     def tell_duplicates(self, made: Made, backend: Backend) -> None:

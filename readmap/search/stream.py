@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from readmap.backend import Backend
+from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
@@ -57,7 +58,9 @@ def run(
         chunks = read_chunks(
             paths, backend.host_buffer, most, batch_reads, backend.threads, buffers, layout=layout, warn=warn
         )
-    with Writer(outputs, backend, most) as writer:
+    # What is sorted stays on the first device, and is lost with it.
+    others = devices.errors if len(backends) > 1 and not any(isinstance(one, SortedOutput) for one in outputs) else ()
+    with Writer(outputs, backend, most, others) as writer:
 
         def write(block: Block) -> None:
             writer.write(block)

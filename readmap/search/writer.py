@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,13 +29,30 @@ OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
 _Coming = tuple[Buffer, int, Callable[[], None]]
 
 
-class Block(NamedTuple):
-    """Bytes to write, uint8 on the device that the thread uses, and the number of the output that they are for; a run,
-    on the first device, where it sorts."""
+@dataclass(eq=False)
+class Block:
+    """Bytes to write.
+
+    Attributes:
+        bytes: uint8, on the device that the thread uses. backend: this device.
+        output: the number of that which they are for. run: on the first device, where it sorts.
+        error: of the device, which has failed before all bytes were copied; copied: how many the output has.
+    """
 
     bytes: Array
+    backend: Backend
     output: int = 0
     run: SortedRecords | None = None
+    error: Exception | None = None
+    copied: int = 0
+
+
+class _Step(NamedTuple):
+    """A block for the thread that writes; done: ends its holding; ended: once it has been copied, or never will be."""
+
+    block: Block
+    done: Callable[[], None]
+    ended: threading.Event
 
 
 class Writer:
@@ -43,14 +61,21 @@ class Writer:
     waited: seconds that callers waited for outputs.
     """
 
-    def __init__(self, outputs: Sequence[ByteSink], backend: Backend, most: int) -> None:
-        """most: bytes of a block, about."""
+    def __init__(
+        self,
+        outputs: Sequence[ByteSink],
+        backend: Backend,
+        most: int,
+        device_errors: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """most: bytes of a block, about. device_errors: which the block is told, instead of the caller, who can have it
+        made on another device; none of them where there is no other."""
         self.waited = 0.0
-        self._outputs, self._backend = outputs, backend
+        self._outputs, self._backend, self._device_errors = outputs, backend, device_errors
         self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
         # Of no bytes: who hands over a block has one of them.
         self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
-        self._queue: queue.Queue[tuple[Block, Callable[[], None]] | None] = queue.Queue()
+        self._queue: queue.Queue[_Step | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
 
@@ -67,30 +92,42 @@ class Writer:
             raise self._error
 
     def write(self, block: Block) -> None:
-        """Have a block written, which the caller does not change any more."""
-        self._backend.synchronize()  # the writer's stream does not wait for this thread's
+        """Have a block written, which the caller does not change any more; where another device could make it, it has
+        been copied then, or has the error of its device."""
+        try:
+            block.backend.synchronize()  # the writer's stream does not wait for this thread's
+        except self._device_errors as error:
+            block.error = error
+            return
         began = time.perf_counter()
         lent = self._lent.take()
+        if self._error is None:
+            step = _Step(block, lent.release, threading.Event())
+            self._queue.put(step)
+            if self._device_errors and not self._outputs[block.output].from_device:
+                step.ended.wait()
         self.waited += time.perf_counter() - began
         if self._error is not None:
             raise self._error
-        self._queue.put((block, lent.release))
 
     def _run(self) -> None:
-        with self._backend.own_stream():
-            while (step := self._queue.get()) is not None:
-                try:
-                    if self._error is None:
-                        self._hand_on(*step)
-                except BaseException as error:
-                    self._error = error
-                    # A failed output may keep what it has.
-                    self._pool.close()
-                    self._lent.close()
-                del step  # the block's memory, while there is no other
+        while (step := self._queue.get()) is not None:
+            try:
+                if self._error is None:
+                    self._hand_on(step)
+            except BaseException as error:
+                self._error = error
+                # A failed output may keep what it has.
+                self._pool.close()
+                self._lent.close()
+            step.ended.set()
+            del step  # the block's memory, while there is no other
 
-    def _hand_on(self, block: Block, done: Callable[[], None]) -> None:
+    def _hand_on(self, step: _Step) -> None:
+        block, done, _ = step
         sink, run = self._outputs[block.output], block.run
+        if sink.from_device or run is not None:
+            self._backend.keep_own_stream()
         if sink.from_device:
             if run is None:
                 sink.lend(block.bytes, done)
@@ -99,26 +136,37 @@ class Writer:
             return
         if run is not None:
             _sorting(sink).begin_run(host_keys(run, self._backend), self._backend.to_host(run.ends))
-        for buffer, size in self._bring(block.bytes):
+        for buffer, size in self._bring(step):
+            block.copied += size
             sink.lend(buffer.data[:size], buffer.release)
         done()
 
-    def _bring(self, array: Array) -> Iterator[tuple[Buffer, int]]:
-        """The bytes of an array in buffers, each with how many it has; the next ones are under way."""
-        coming = deque[_Coming]()
+    def _bring(self, step: _Step) -> Iterator[tuple[Buffer, int]]:
+        """The bytes of a block in buffers, each with how many it has, as far as its device brings them; the next ones
+        are under way."""
+        array, backend, coming = step.block.bytes, step.block.backend, deque[_Coming]()
         try:
+            backend.keep_own_stream()
             for begin in range(0, len(array), OUTPUT_BYTES):
                 part = array[begin : begin + OUTPUT_BYTES]
-                buffer, arrived = self._backend.download(part, self._pool)
+                buffer, arrived = backend.download(part, self._pool)
                 coming.append((buffer, len(part), arrived))
                 self._pool.grow()
                 if len(coming) == UNDER_WAY:
                     yield _first(coming)
             while coming:
-                yield _first(coming)
+                first = _first(coming)
+                if not coming:
+                    step.ended.set()  # the last bytes are written while the next block is made
+                yield first
+        except self._device_errors as error:
+            step.block.error = error
         finally:
-            for *_, arrived in coming:  # buffers to which bytes are under way stay
-                arrived()
+            for buffer, _, arrived in coming:  # buffers to which bytes are under way stay
+                try:
+                    arrived()
+                except self._device_errors:
+                    buffer.keep()  # for good: another one goes round in its place
 
 
 def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:

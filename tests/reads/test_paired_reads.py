@@ -47,7 +47,8 @@ class Listing:
         turn()
         self.batches.append(reads.count)
         self.summary.reads += reads.count
-        yield Block(self._backend.to_device(np.frombuffer(listing(reads, self._backend), np.uint8)))
+        listed = np.frombuffer(listing(reads, self._backend), np.uint8)
+        yield Block(self._backend.to_device(listed), self._backend)
 
     def rest(self, place: int = 0) -> Iterator[Block]:
         yield from ()

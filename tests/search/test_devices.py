@@ -13,14 +13,15 @@ import pytest
 from examples import draw_pairs, fasta, fastq, index_of, small_genome, write_pairs
 
 from readmap.backend import Backend, device_names, open_backend
+from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
 from readmap.cli.common import resources
-from readmap.formats.output import Output
+from readmap.formats.output import Output, commit_together, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
-from readmap.search import chunk_plan, exact, sample, stream
+from readmap.search import chunk_plan, exact, sample, stream, writer
 from readmap.search.chunk_plan import ChunkPlan
 from readmap.search.context import Context
 from readmap.search.mapping import Mapping
@@ -61,6 +62,42 @@ class Failing(CpuBackend):
     def to_host(self, array: Any) -> Any:
         self._step()
         return super().to_host(array)
+
+
+class FailingToCopy(CpuBackend):
+    """Fails at a copy to a buffer of the host, and from then on at all that it does."""
+
+    device_errors = (DeviceError,)
+
+    def __init__(self, copies: int, is_late: bool) -> None:
+        """copies: before it fails. is_late: whether it says so only to who waits for the bytes."""
+        super().__init__(1)
+        self.left, self._is_late = copies, is_late
+
+    def _expect_working(self) -> None:
+        if self.left < 0:
+            raise DeviceError("it fell off the bus")
+
+    def run(self, *arguments: Any) -> None:
+        self._expect_working()
+        super().run(*arguments)
+
+    def to_host(self, array: Any) -> Any:
+        self._expect_working()
+        return super().to_host(array)
+
+    def synchronize(self) -> None:
+        self._expect_working()
+
+    def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+        self._expect_working()
+        self.left -= 1
+        if not self._is_late:
+            self._expect_working()
+        buffer, _ = super().download(array, pool)
+        if self.left < 0:
+            buffer.data[:] = 0  # they have not come
+        return buffer, self._expect_working
 
 
 class Roomy(CpuBackend):
@@ -239,6 +276,63 @@ def test_where_a_device_fails_another_does_its_work(
         else:
             assert summary.warnings == []
     assert failed  # how often depends on which device is quicker
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_was_not_copied_is_made_again(
+    index: Index,
+    files: list[Path],
+    tmp_path: Path,
+    name: str,
+    place: int,
+    is_late: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever in a block the device fails: the output has the bytes before once, and the others too."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    failed = 0
+    for copies in range(13):
+        backends = cpus(1)
+        backends.insert(place, FailingToCopy(copies, is_late))
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, copies
+        assert counts(summary) == counts(one), copies
+        failed += bool(summary.warnings)
+    assert failed  # how often depends on which device is quicker
+
+
+def test_each_output_has_what_it_lacks(
+    index: Index, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records and reads without a place are copied one after the other, and either may be where a device fails."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    lost = [tmp_path / f"lost.{mate}.fq" for mate in (1, 2)]
+    for path, own in zip(lost, files, strict=True):
+        lines = own.read_bytes().splitlines(True)
+        for at in range(1, len(lines), 12):  # a read of three
+            lines[at] = bytes(GENERATOR.choices(b"ACGT", k=len(lines[at]) - 1)) + b"\n"
+        path.write_bytes(b"".join(lines))
+
+    def written(backends: list[Backend]) -> tuple[list[bytes], RunSummary]:
+        work, paths = mapping(Style(unmapped=True))(index, backends), [tmp_path / name for name in ("sam", "fq")]
+        with open_output(str(paths[0])) as records, open_output(str(paths[1])) as unmapped:
+            sinks = [records, unmapped]
+            stream.run([*map(str, lost)], sinks, work, backends, layout=Layout.TWO_FILES, batch_reads=BATCH)
+            commit_together(sinks)
+        return [path.read_bytes() for path in paths], work.summary
+
+    expected, one = written(cpus(1))
+    assert all(expected)
+    failed = 0
+    for copies in range(25):
+        found, summary = written([FailingToCopy(copies, bool(copies % 2)), *cpus(1)])
+        assert found == expected, copies
+        assert counts(summary) == counts(one), copies
+        failed += bool(summary.warnings)
+    assert failed
 
 
 def test_the_last_failure_is_that_of_the_run(index: Index, files: list[Path], tmp_path: Path) -> None:
