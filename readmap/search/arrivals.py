@@ -70,9 +70,16 @@ class Arrival:
 
         Raises the error where none is left.
         """
+        return self.on(self.leave(error))
+
+    def leave(self, error: Exception) -> int:
+        """Leave out this device, which has failed: the place of another, which the calling thread uses from now on.
+
+        Raises the error where none is left.
+        """
         if self.source is None:
             raise error
-        return self.on(_move(self.source.devices, self.place, error))
+        return _move(self.source.devices, self.place, error)
 
     def keep(self) -> None:
         """Keep the chunk's memory for longer than the way of a chunk takes; `release` ends that."""

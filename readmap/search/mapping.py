@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from readmap.duplicates.marker import Duplicates
@@ -150,14 +150,15 @@ class Mapping:
         library = self._libraries[arrival.reads.lane]
         if library not in self._known or self._learning:  # in this order, see _begin
             turn()
+        place = arrival.place
         if self._learning and self._learning.library != library:
-            yield from self._learn(self._learning, arrival.place, turn)
+            place = yield from self._learn(self._learning, place, turn)
             self._learning = None
         if library not in self._known:
             self._begin(library)
         learning = self._learning
         if not (learning and learning.concerns(arrival.reads)):
-            yield from self._try(_Held(arrival), arrival.place, turn)
+            yield from self._try(_Held(arrival), place, turn)
             return
         held, observed = self._observe(arrival, self._known[library])
         held.arrival.keep()
@@ -187,10 +188,11 @@ class Mapping:
         except self._errors as error:
             return self._observe(arrival.elsewhere(error), sample)
 
-    def _learn(self, learning: _Learning, place: int, turn: Turn) -> Iterator[Block]:
-        """From now on the library is known, and the sample: the blocks of the batches that are held."""
+    def _learn(self, learning: _Learning, place: int, turn: Turn) -> Generator[Block, None, int]:
+        """From now on the library is known, and the sample: the blocks of the batches that are held. Returns the place
+        of the device that the thread uses then."""
         if not learning.held:
-            return
+            return place
         sample, held = learn(learning.observed, self._pairing.insert_size), learning.held
         if self.summary.bases_per_variant is None:
             self.summary.bases_per_variant = sample.bases_per_variant
@@ -202,20 +204,22 @@ class Mapping:
             self._learning = _Learning(learning.library, learning.observed, is_for_pairs=True)
         while held:
             one = held.pop(0)
-            yield from self._try(one, place, turn)
+            place = yield from self._try(one, place, turn)
             one.arrival.release()
+        return place
 
-    def _try(self, held: _Held, place: int, turn: Turn) -> Iterator[Block]:
+    def _try(self, held: _Held, place: int, turn: Turn) -> Generator[Block, None, int]:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves, where the device
         fails, on another, and where there was no room for what was found, once more; place: of the device that this
-        thread uses."""
+        thread uses. Returns that which it uses then."""
         arrival, backend, is_counted = held.arrival, self._contexts[place].backend, held.is_counted
         count, together, done, counted = arrival.reads.count, arrival.reads.together, 0, 0
         rests: Sequence[_Held] = ()
         try:
             if arrival.place != place:  # what was held is searched again, rather than fetched
                 arrival = arrival.on(place)
-                held = held.of(arrival)
+                place, backend = arrival.place, self._contexts[arrival.place].backend
+                held = replace(held.of(arrival), overflowed=held.overflowed)
             for part, made in self._parts(held):
                 turn()
                 if not is_counted:
@@ -237,15 +241,16 @@ class Mapping:
                 raise DoesNotFit from error
             backend.release_memory()
         except self._errors as error:
-            other = arrival.elsewhere(error)
-            again, rest, place = other.part(done, counted), other.part(counted, count), other.place
+            place = arrival.leave(error)
+            again, rest = arrival.part(done, counted), arrival.part(counted, count)
             rests = [
                 one for one in (replace(held.of(again), is_counted=True), held.of(rest)) if one.arrival.reads.count
             ]
         except Overflow:
             rests = [replace(held.of(arrival), overflowed=True)]
         for one in rests:
-            yield from self._try(one, place, turn)
+            place = yield from self._try(one, place, turn)
+        return place
 
     def _parts(self, held: _Held) -> Iterator[tuple[Batch, Made]]:
         """The parts of a batch and what is made of them; the batch is not held any more."""

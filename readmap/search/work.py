@@ -43,7 +43,8 @@ class DoesNotFit(MemoryError):
 
 
 class Work(Protocol):
-    """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`.
+    """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`. When it goes on
+    behind a block it looks whether that has an error, and gives the same bytes again, as far as they were not copied.
 
     A batch lies on one of several devices, and goes on elsewhere where that fails. Batches are computed by several
     threads at once: `turn` waits until those in front have given all their blocks, and is called before anything is

@@ -73,6 +73,7 @@ class Writer:
         self.waited = 0.0
         self._outputs, self._backend, self._device_errors = outputs, backend, device_errors
         self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
+        self._lost = list[Buffer]()
         # Of no bytes: who hands over a block has one of them.
         self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
         self._queue: queue.Queue[_Step | None] = queue.Queue()
@@ -160,13 +161,27 @@ class Writer:
                     step.ended.set()  # the last bytes are written while the next block is made
                 yield first
         except self._device_errors as error:
+            if _works(backend, self._device_errors):  # it is the host's memory, or another's
+                raise
             step.block.error = error
         finally:
-            for buffer, _, arrived in coming:  # buffers to which bytes are under way stay
+            for buffer, _, arrived in coming:
                 try:
                     arrived()
-                except self._device_errors:
-                    buffer.keep()  # for good: another one goes round in its place
+                except self._device_errors:  # bytes may still come: another one goes round in its place
+                    buffer.keep()
+                    self._lost.append(buffer)
+                else:
+                    buffer.release()
+
+
+def _works(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool:
+    """Whether a device has not failed."""
+    try:
+        backend.synchronize()
+    except device_errors:
+        return False
+    return True
 
 
 def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from examples import draw_pairs, fasta, fastq, index_of, small_genome, write_pairs
 
@@ -333,6 +334,91 @@ def test_each_output_has_what_it_lacks(
         assert counts(summary) == counts(one), copies
         failed += bool(summary.warnings)
     assert failed
+
+
+@pytest.mark.parametrize("name", ["pairs", "single reads", "all places"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_where_there_is_no_room_for_what_comes_from_a_device_that_failed(
+    index: Index, files: list[Path], tmp_path: Path, name: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it failed at a kernel or at a copy: no read is lost, those neither that were held to learn from."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+
+    class Full(CpuBackend):
+        """Has no room once, when the other has failed."""
+
+        was_full = False
+
+        def upload(self, parts: Any) -> Any:
+            if failing.left < 0 and not self.was_full:
+                self.was_full = True
+                raise MemoryError
+            return super().upload(parts)
+
+    found = 0
+    failing: Failing | FailingToCopy
+    for steps in [*range(6), *range(20, 700, 40)]:
+        full = Full(1)
+        failing = FailingToCopy(steps, False) if steps < 6 else Failing(1 << 30)
+        backends: list[Backend] = [full]
+        backends.insert(place, failing)
+        if isinstance(failing, Failing):
+            WORKS[name][0](index, backends)
+            failing.left = steps + (1 << 30) - failing.left
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, steps
+        assert counts(summary) == counts(one), steps
+        found += full.was_full
+    assert found  # how often depends on which device is quicker
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_one_device_after_the_other_fails(
+    index: Index, files: list[Path], tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it makes again what another had not copied."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    for number in range(12):
+        broken = [FailingToCopy(GENERATOR.randrange(4), bool(GENERATOR.randrange(2))) for _ in range(3)]
+        written, summary = searched(name, index, [*broken, *cpus(1)], files, tmp_path / "other")
+        assert written == expected, number
+        assert counts(summary) == counts(one), number
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_no_buffer_is_lost_with_a_device(tmp_path: Path, is_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer goes on with as many, however many devices fail while bytes are under way."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 10)
+    data = np.arange(100, dtype=np.uint8)
+    with open_output(str(tmp_path / "out")) as output:
+        with writer.Writer([output], open_backend("cpu", 1), 10, (DeviceError,)) as writing:
+            for copies in range(1, 9):
+                block = writer.Block(data, FailingToCopy(copies, is_late))
+                writing.write(block)
+                assert isinstance(block.error, DeviceError)
+                assert block.copied <= 10 * copies
+                writing.write(writer.Block(data[block.copied :], open_backend("cpu", 1)))
+        output.commit()
+    assert (tmp_path / "out").read_bytes() == 8 * data.tobytes()
+
+
+def test_an_error_of_the_host_is_no_failure_of_a_device(tmp_path: Path) -> None:
+    class Healthy(CpuBackend):
+        device_errors = (DeviceError,)
+
+        def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+            raise DeviceError("no page-locked memory is left")
+
+    with open_output(str(tmp_path / "out")) as output:
+        block = writer.Block(np.zeros(10, np.uint8), Healthy(1))
+        with (
+            pytest.raises(DeviceError, match="page-locked"),
+            writer.Writer([output], open_backend("cpu", 1), 10, (DeviceError,)) as writing,
+        ):
+            writing.write(block)
+        assert block.error is None
 
 
 def test_the_last_failure_is_that_of_the_run(index: Index, files: list[Path], tmp_path: Path) -> None:
