@@ -23,6 +23,7 @@ from readmap.backend.machine import available_processors
 from readmap.backend.pages import keep_released, page_locked
 from readmap.backend.sizes import Bounded, Count, most_of
 from readmap.backend.staging import LEAST_BYTES, Staging
+from readmap.backend.streams import Streams
 
 #: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
 PRIORITY = -1
@@ -63,7 +64,7 @@ class CudaBackend(Backend):
         self.resident_groups = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
-        self._streams = threading.local()
+        self._streams = Streams(self._make_stream)
         self._driver = CudaDriver(cupy)
         self._staging = Staging(cupy, self.device, self.threads)
         self.device_errors = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
@@ -72,20 +73,17 @@ class CudaBackend(Backend):
 
     @contextlib.contextmanager
     def own_stream(self) -> Iterator[None]:
-        with self.device, self._own() as stream:
+        with self.device, self._streams.lent() as stream, stream:
             yield
             stream.synchronize()
 
     def keep_own_stream(self) -> None:
         self.device.use()
-        self._own().use()
+        self._streams.own().use()
 
-    def _own(self) -> Any:
-        """The calling thread's stream: one, since memory that was freed on a stream is taken again on that alone."""
-        if not hasattr(self._streams, "own"):
-            with self.device:
-                self._streams.own = self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
-        return self._streams.own
+    def _make_stream(self) -> Any:
+        with self.device:
+            return self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         return self.xp.empty(shape, dtype)

@@ -1,0 +1,106 @@
+"""Streams of threads."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from readmap.backend import open_backend
+from readmap.backend.streams import Streams
+
+
+@pytest.fixture
+def streams() -> Streams[int]:
+    return Streams(itertools.count().__next__)
+
+
+def in_thread(name: str, what: Callable[[], int]) -> int:
+    """What a new thread of a name finds, which has ended then."""
+    found = list[int]()
+    thread = threading.Thread(target=lambda: found.append(what()), name=name)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def lent(streams: Streams[int]) -> int:
+    with streams.lent() as stream:
+        return stream
+
+
+def test_a_thread_has_one_stream(streams: Streams[int]) -> None:
+    with streams.lent() as first, streams.lent() as second:
+        assert first == second == streams.own()
+    assert streams.own() == first
+
+
+def test_what_a_thread_keeps_is_lent_to_nobody(streams: Streams[int]) -> None:
+    kept = streams.own()
+    with streams.lent() as stream:
+        assert stream == kept
+    assert in_thread("MainThread", streams.own) != kept
+    assert streams.own() == kept
+
+
+@pytest.mark.parametrize("names", [("map", "map"), ("gather_0", "gather_13"), ("Task-1-2", "Task-1-11")])
+def test_threads_of_a_kind_take_over(streams: Streams[int], names: tuple[str, str]) -> None:
+    assert in_thread(names[0], streams.own) == in_thread(names[1], streams.own)
+
+
+def test_threads_of_other_kinds_have_other_memory(streams: Streams[int]) -> None:
+    assert in_thread("gather_0", streams.own) != in_thread("map", streams.own)
+
+
+def test_a_thread_that_goes_on_leaves_what_it_was_lent(streams: Streams[int]) -> None:
+    with ThreadPoolExecutor(2, "task") as pool:
+        meeting = threading.Barrier(2)  # both threads, so that either has had one
+
+        def once(_: int) -> int:
+            meeting.wait()
+            return lent(streams)
+
+        found = {stream for _ in range(20) for stream in pool.map(once, range(2))}
+    assert found <= {0, 1}
+    assert in_thread("task_7", streams.own) in found
+
+
+def test_an_error_leaves_the_stream(streams: Streams[int]) -> None:
+    with pytest.raises(ValueError, match="broken"), streams.lent() as stream:
+        raise ValueError("broken")
+    assert lent(streams) == stream
+
+
+def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
+    taken, wrong = set[int](), list[int]()
+
+    def take(_: int) -> None:
+        with streams.lent() as stream:
+            if stream in taken:
+                wrong.append(stream)
+            taken.add(stream)
+            taken.remove(stream)
+
+    with ThreadPoolExecutor(8, "task") as pool:
+        list(pool.map(take, range(5_000)))
+    assert not wrong
+
+
+@pytest.mark.gpu
+def test_tasks_take_no_more_memory_than_one() -> None:
+    backend = open_backend("cuda")
+    pool, taken = backend.xp.get_default_memory_pool(), list[int]()
+
+    def task() -> int:
+        with backend.own_stream():
+            arrays = [backend.full(1 << 24, 1, np.uint8) for _ in range(4)]
+            found = int(backend.to_host(arrays[-1][-1:])[0])
+        taken.append(pool.total_bytes())
+        return found
+
+    assert [in_thread(f"task-{number}", task) for number in range(4)] == [1] * 4
+    assert len(set(taken)) == 1
