@@ -19,7 +19,8 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
-from readmap.dask.worker import address, hold_index, tells_errors
+from readmap.dask.turns import Turn
+from readmap.dask.worker import address, hold_index, take_turn, tells_errors
 from readmap.duplicates.shards import ENDING, KeptFragments
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
@@ -31,6 +32,7 @@ from readmap.reads.shards import FilePart, Shard, parts_of
 from readmap.reads.split_table import SplitTable, read_table
 from readmap.reads.split_text import SplitText
 from readmap.search import stream
+from readmap.search.chunk_plan import plan_chunks
 from readmap.search.context import Context
 from readmap.search.learning import first_lanes, learn_from
 from readmap.search.learnt import Learnt
@@ -59,8 +61,13 @@ class Mapped:
 @tells_errors
 def learn(job: Job) -> Learnt:
     """What the first reads show, library by library."""
+    with take_turn() as turn:
+        return _learn(job, turn)
+
+
+def _learn(job: Job, turn: Turn) -> Learnt:
     learnt = Learnt()
-    index, backend = hold_index(job.index, job.resources)
+    index, backend = hold_index(job.index, job.resources, turn)
     context = Context(index, backend, job.scoring, job.pairing)
     with backend.own_stream():
         for numbers in first_lanes([lane.group for lane in job.lanes]):
@@ -92,11 +99,14 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
 @tells_errors
 def map_shard(job: Job, number: int, learnt: Learnt) -> Mapped:
     """The records of a shard, in its folder."""
-    return make_once(job.shard(number), functools.partial(_map, job, number, learnt))
+    with take_turn() as turn:
+        return make_once(job.shard(number), functools.partial(_map, job, number, learnt, turn))
 
 
-def _map(job: Job, number: int, learnt: Learnt, folder: Path) -> Mapped:
-    index, backend = hold_index(job.index, job.resources)
+def _map(job: Job, number: int, learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
+    index, backend = hold_index(job.index, job.resources, turn)
+    if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
+        turn.wait_alone()
     parts = _parts(job, number, backend)
     first = _fragments_before([part.first for part in parts], job.layouts)
     last = _fragments_before([part.last for part in parts], job.layouts)
@@ -111,7 +121,8 @@ def _map(job: Job, number: int, learnt: Learnt, folder: Path) -> Mapped:
         paired = any(layout.paired for layout in job.layouts)
         work = Mapping([context], job.style, paired, kept, learnt)
         most = job.resources.batch_reads
-        stream.run(_opened(parts), sinks, work, [backend], layout=job.layouts, batch_reads=most)
+        reads = _opened(parts)
+        stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, idle=turn.give_way)
         if kept:
             sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
             kept.write(sinks[-1])

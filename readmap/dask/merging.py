@@ -17,7 +17,7 @@ from readmap.bam.runs import MOST_PIECE, PIECES_IN_MEMORY, Runs
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import Border, open_part
 from readmap.dask.scratch import make_once
-from readmap.dask.worker import hold_backend, tells_errors
+from readmap.dask.worker import hold_backend, take_turn, tells_errors
 from readmap.duplicates.marker import Duplicates, Rules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.duplicates.shards import read_fragments
@@ -53,7 +53,8 @@ class Merged:
 @tells_errors
 def mark(job: Job, rules: Rules, bounds: Sequence[tuple[int, int]]) -> Marked:
     """Which fragments of all shards are duplicates, in the folder of the marks; bounds: of their numbers in each."""
-    return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
+    with take_turn():
+        return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 
 
 def _mark(job: Job, rules: Rules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
@@ -76,7 +77,8 @@ def _mark(job: Job, rules: Rules, bounds: Sequence[tuple[int, int]], folder: Pat
 @tells_errors
 def merge_range(job: Job, number: int, begin: Border | None, end: Border | None) -> Merged:
     """The records of all shards from one border to another, marked and in blocks, in the folder of the range."""
-    return make_once(job.range(number), functools.partial(_merge, job, begin, end))
+    with take_turn():
+        return make_once(job.range(number), functools.partial(_merge, job, begin, end))
 
 
 def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> Merged:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.team import Team
 from readmap.dask.job import Resources
-from readmap.dask.worker import hold_backend, tells_errors
+from readmap.dask.worker import hold_backend, take_turn, tells_errors
 from readmap.database.bounds import PADDING
 from readmap.database.database import Database, Titles
 from readmap.database.device_pool import DevicePool
@@ -37,8 +37,7 @@ class Part:
 @tells_errors
 def check_database(path: str, device: str, threads: int | None) -> None:
     """Raise DatabaseFolderError where a database was altered."""
-    backend = hold_backend(Resources(device, threads))
-    with backend.own_stream():
+    with take_turn(), (backend := hold_backend(Resources(device, threads))).own_stream():
         Database.open(path).check(backend)
 
 
@@ -47,9 +46,10 @@ def scan_part(
     part: Part, queries: Sequences, costs: Costs, limits: Limits, device: str, threads: int | None
 ) -> list[Hits]:
     """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
-    numbers, database, pool = _hold_part(part, device, threads)
-    with hold_backend(Resources(device, threads)).own_stream():
-        found = [scanned.hits for scanned in Scan(database, costs, limits, pool)(queries)]
+    with take_turn():
+        numbers, database, pool = _hold_part(part, device, threads)
+        with hold_backend(Resources(device, threads)).own_stream():
+            found = [scanned.hits for scanned in Scan(database, costs, limits, pool)(queries)]
     return [replace(hits, subjects=numbers[hits.subjects]) for hits in found]
 
 

@@ -17,6 +17,7 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_memory
 from readmap.dask import GPU_TASK_READS, TASK_READS
 from readmap.dask.job import IndexPlace, Resources
+from readmap.dask.turns import Turn, Turns
 from readmap.errors import BackendError, ReadmapError
 from readmap.formats.array_folder import MANIFEST
 from readmap.index.device import DeviceIndex
@@ -24,8 +25,8 @@ from readmap.index.index import Index
 from readmap.index.suffix_array import kernel_types
 from readmap.version import __version__
 
-#: Of which a worker has one, and a task takes one.
-RESOURCE = "readmap"
+#: What a task takes one of, and how many a worker has: one task maps, while the one before writes its last records.
+RESOURCE, AT_ONCE = "readmap", 2
 
 #: Of mallopt, and what malloc keeps by itself after some large blocks have come and gone.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
@@ -42,8 +43,8 @@ Result = TypeVar("Result")
 _log = logging.getLogger("readmap")
 
 
-class OneTask(WorkerPlugin):
-    """Has a worker do one of readmap's tasks at a time, which takes all of its threads, and its device."""
+class FewTasks(WorkerPlugin):
+    """Has a worker take no more of readmap's tasks at once than have something to do."""
 
     name = "readmap"
 
@@ -55,7 +56,7 @@ class OneTask(WorkerPlugin):
         if self.version != __version__:
             raise BackendError(f"{worker.address} has readmap {__version__}, and this is {self.version}")
         _keep_memory()
-        await worker.set_resources(**{RESOURCE: 1})
+        await worker.set_resources(**{RESOURCE: AT_ONCE})
 
 
 def _keep_memory() -> None:
@@ -91,6 +92,9 @@ class _Held:
     index: DeviceIndex
 
 
+#: A task's turn, in which it has all threads of the worker, and its device.
+take_turn = Turns().take
+
 _backends: dict[tuple[str, int, int | None], Backend] = {}
 _held: _Held | None = None
 
@@ -113,10 +117,11 @@ def hold_backend(resources: Resources) -> Backend:
 @tells_errors
 def task_reads(resources: Resources) -> int:
     """How many reads a task is to have of this worker's device, about."""
-    return TASK_READS if hold_backend(resources).name == "cpu" else GPU_TASK_READS
+    with take_turn():
+        return TASK_READS if hold_backend(resources).name == "cpu" else GPU_TASK_READS
 
 
-def hold_index(place: IndexPlace, resources: Resources) -> tuple[DeviceIndex, Backend]:
+def hold_index(place: IndexPlace, resources: Resources, turn: Turn) -> tuple[DeviceIndex, Backend]:
     """An index on this worker's device, where it stays until another one is asked for; the calling thread uses the
     device.
 
@@ -127,6 +132,7 @@ def hold_index(place: IndexPlace, resources: Resources) -> tuple[DeviceIndex, Ba
     written = manifest.stat() if manifest.exists() else None
     key = place, backend, written and (written.st_mtime_ns, written.st_size, written.st_ino)
     if _held is None or _held.key != key:
+        turn.wait_alone()
         _held = None  # a device has room for one
         backend.release_memory()
         index = Index.open(place.path, place.check, place.alternates)

@@ -32,12 +32,19 @@ class Mappers:
     the chunks."""
 
     def __init__(
-        self, chunks: queue.Queue[Item | None], work: Work, devices: Devices, write: Callable[[Block], None]
+        self,
+        chunks: queue.Queue[Item | None],
+        work: Work,
+        devices: Devices,
+        write: Callable[[Block], None],
+        idle: Callable[[], None],
     ) -> None:
+        """idle: called by each thread that has no chunk left to map."""
         self._chunks = chunks
         self._work = work
         self._devices = devices
         self._write = write
+        self._idle = idle
         self._turns = Turns()
         self._error: BaseException | None = None
 
@@ -82,6 +89,7 @@ class Mappers:
                 waited = time.perf_counter() - began
                 if item is None:
                     self._chunks.put(None)  # for the others
+                    self._idle()
                     return
                 turn = Turn(self._turns, item.number)
                 try:

@@ -36,14 +36,15 @@ def run(
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
+    idle: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
     paths: of files, or sources that are open already, or alignments that are started. backends: the devices, in the
     order of what the work has for each; the first one has what is merged or compressed. layout: as
     read_chunks has it. plan: default, one for unsorted records by the memory that is free.
-    progress: called behind every block. Those in front of a bad record, or of its pair, and of a file that cannot be
-    read are written before the DataError or OSError is raised.
+    progress: called behind every block. idle: called by each thread that has no reads left to map. Those in front of a
+    bad record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
     summary = work.summary
     began = time.perf_counter()
@@ -69,7 +70,7 @@ def run(
             if progress:
                 progress()
 
-        Mappers(_ahead(chunks), work, devices, write).run()
+        Mappers(_ahead(chunks), work, devices, write, idle).run()
     summary.seconds = time.perf_counter() - began
 
 

@@ -1,0 +1,144 @@
+"""Tasks of a worker that wait for each other."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import Read, fasta, fastq, random_bases
+
+import readmap.dask
+from readmap.dask.turns import Turn, Turns
+
+#: Seconds in which what is to happen happens, and in which what is not to happen would.
+LONG, SHORT = 30, 0.05
+
+Start = Callable[[Callable[[Turn], Any]], Future[Any]]
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+def start(turns: Turns) -> Iterator[Start]:
+    """Begins tasks, each in a thread and a turn."""
+    with ThreadPoolExecutor(8) as pool:
+
+        def task(work: Callable[[Turn], Any]) -> Any:
+            with turns.take() as turn:
+                return work(turn)
+
+        yield lambda work: pool.submit(task, work)
+
+
+def is_waiting(future: Future[Any]) -> bool:
+    time.sleep(SHORT)
+    return not future.done()
+
+
+def test_one_has_a_turn(start: Start) -> None:
+    at_once, most = [0], [0]
+
+    def work(_: Turn) -> None:
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        time.sleep(1e-3)
+        at_once[0] -= 1
+
+    for future in [start(work) for _ in range(40)]:
+        future.result(LONG)
+    assert most == [1]
+
+
+def test_who_gives_way_lets_one_begin(start: Start) -> None:
+    goes_on, began = threading.Event(), threading.Event()
+
+    def first(turn: Turn) -> bool:
+        turn.give_way()
+        turn.give_way()  # nobody else's turn
+        began.set()
+        return goes_on.wait(LONG)
+
+    def second(_: Turn) -> bool:
+        return goes_on.wait(LONG)
+
+    ends = start(first)
+    assert began.wait(LONG)
+    has_turn, waits = start(second), start(lambda turn: "third")
+    assert is_waiting(waits)
+    assert not ends.done()
+    goes_on.set()
+    assert [ends.result(LONG), has_turn.result(LONG), waits.result(LONG)] == [True, True, "third"]
+
+
+def test_a_task_waits_until_it_is_alone(start: Start) -> None:
+    goes_on, began = threading.Event(), threading.Event()
+
+    def first(turn: Turn) -> bool:
+        turn.give_way()
+        began.set()
+        return goes_on.wait(LONG)
+
+    ends = start(first)
+    assert began.wait(LONG)
+    alone = start(lambda turn: turn.wait_alone())
+    assert is_waiting(alone)
+    goes_on.set()
+    alone.result(LONG)
+    assert ends.done()
+
+
+@pytest.mark.parametrize("gives_way", [False, True])
+def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
+    def fail(turn: Turn) -> None:
+        if gives_way:
+            turn.give_way()
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        start(fail).result(LONG)
+    start(lambda turn: turn.wait_alone()).result(LONG)
+
+
+def test_a_shard_is_mapped_while_the_one_before_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
+    from readmap.dask import mapping
+
+    begun, at_once = threading.Semaphore(0), list[bool]()
+    parts, commit = mapping._parts, mapping.commit_together
+
+    def begins(*arguments: Any) -> Any:
+        begun.release()
+        return parts(*arguments)
+
+    def ends(sinks: Any) -> None:
+        if not at_once:
+            at_once.append(begun.acquire(timeout=LONG) and begun.acquire(timeout=LONG))
+        commit(sinks)
+
+    monkeypatch.setattr(mapping, "_parts", begins)
+    monkeypatch.setattr(mapping, "commit_together", ends)
+    draw = random.Random(71)
+    genome = random_bases(draw, 3_000)
+    reads = [Read(str(at), genome[at : at + 100], "I" * 100) for at in range(0, 2_400, 8)]
+    (tmp_path / "ref.fa").write_bytes(fasta({"one": genome}))
+    (tmp_path / "reads.fq").write_bytes(fastq(reads))
+    readmap.build_index(tmp_path / "ref.fa", device="cpu").write(tmp_path / "ref.fa.readmap")
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        wanted = [str(tmp_path / "reads.fq")]
+        found = readmap.dask.search(
+            client, wanted, tmp_path / "ref.fa", tmp_path / "out.sam", tasks=4, device="cpu", threads=1
+        )
+    assert at_once == [True]
+    assert found.mapped == len(reads)
+    lines = (tmp_path / "out.sam").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines if line[0] != "@"] == [read.name for read in reads]
