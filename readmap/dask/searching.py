@@ -73,7 +73,7 @@ class _Outputs:
         paths = {RECORDS: wanted.output, UNMAPPED: wanted.unmapped}
         for name in job.outputs:
             level = job.packing.level if job.packing.blocked[name] else None
-            joined = Joined(open_output(paths[name]), level)
+            joined = Joined(open_output(paths[name], available_processors()), level)
             opened.callback(joined.abort)
             self.joined[name] = joined
         if wanted.form:

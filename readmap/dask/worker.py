@@ -33,7 +33,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
 
 #: Of a device's buffers, which stay from task to task: a sixth of a GPU's time would be spent on new ones. And the part
 #: of the host's available memory that they take at most.
-BUFFER_BYTES, BUFFER_SHARE = 4 << 30, 8
+BUFFER_BYTES, BUFFER_SHARE = 8 << 30, 8
 
 ROOMS = ("bam", "common", "duplicates", "index", "reads", "search")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -19,6 +21,9 @@ TMPFS = 0x01021994
 #: lets only one into a file. Into pages that are mapped four threads copied 2.8 to 3.7 GB/s, eight 4.1.
 LEAST_THREADS, MOST_THREADS = 4, 8
 LEAST_BYTES = 16 << 20
+
+#: Bytes of another file that are appended together: eight threads did 3.2 GB/s, and copy_file_range(2) 1.9.
+APPENDED_BYTES = 256 << 20
 
 
 def is_memory_disk(descriptor: int) -> bool:
@@ -37,22 +42,46 @@ class SharedPages:
 
     def write(self, data: memoryview) -> None:
         """Append the bytes at the file's offset. Raises OSError where the disk has no room for them."""
+        source = np.frombuffer(data, np.uint8)
+
+        def copy(begin: int, target: Bytes) -> int:
+            target[:] = source[begin : begin + len(target)]
+            return len(target)
+
+        self._append(len(data), copy)
+
+    def append(self, descriptor: int, size: int) -> int:
+        """The same of bytes of another file, from its offset on; how many: none where it does not give all of them."""
+        origin = os.lseek(descriptor, 0, os.SEEK_CUR)
+
+        def read(begin: int, target: Bytes) -> int:
+            done = 0
+            with contextlib.suppress(OSError):  # its traceback would keep the target
+                while count := os.preadv(descriptor, [target[done:].data], origin + begin + done):
+                    done += count
+            return done
+
+        appended = self._append(size, read)
+        os.lseek(descriptor, origin + appended, os.SEEK_SET)
+        return appended
+
+    def _append(self, size: int, fill: Callable[[int, Bytes], int]) -> int:
+        """So many bytes, each thread's part filled from its begin on, or none where fewer are."""
         at = os.lseek(self._descriptor, 0, os.SEEK_CUR)
-        os.posix_fallocate(self._descriptor, at, len(data))  # a page for which there is no memory would end the process
+        os.posix_fallocate(self._descriptor, at, size)  # a page for which there is no memory would end the process
         before = at % mmap.ALLOCATIONGRANULARITY
-        with mmap.mmap(self._descriptor, before + len(data), offset=at - before) as pages:
-            self._copy(np.frombuffer(data, np.uint8), np.frombuffer(pages, np.uint8)[before:])
-        os.lseek(self._descriptor, at + len(data), os.SEEK_SET)
+        with mmap.mmap(self._descriptor, before + size, offset=at - before) as pages:
+            filled = self._fill(np.frombuffer(pages, np.uint8)[before:], fill)
+        if filled < size:
+            os.ftruncate(self._descriptor, at)
+            return 0
+        os.lseek(self._descriptor, at + size, os.SEEK_SET)
+        return size
 
-    def _copy(self, source: Bytes, target: Bytes) -> None:
-        """Copy by all threads; nothing refers to the target then."""
-        size = -(-len(source) // self._threads)
-
-        def copy(begin: int) -> None:
-            target[begin : begin + size] = source[begin : begin + size]
-
-        for _ in self._pool.map(copy, range(0, len(source), size)):
-            pass
+    def _fill(self, target: Bytes, fill: Callable[[int, Bytes], int]) -> int:
+        """How many bytes all threads have filled; nothing refers to the target then."""
+        size = -(-len(target) // self._threads)
+        return sum(self._pool.map(lambda begin: fill(begin, target[begin : begin + size]), range(0, len(target), size)))
 
     def close(self) -> None:
         """End the threads."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.faults import named
-from readmap.formats.memory_disk import LEAST_BYTES, LEAST_THREADS, SharedPages, is_memory_disk
+from readmap.formats.memory_disk import APPENDED_BYTES, LEAST_BYTES, LEAST_THREADS, SharedPages, is_memory_disk
 from readmap.formats.replacing import file_beside
 
 Format = TypeVar("Format")
@@ -153,9 +153,14 @@ class Output(ByteSink):
         many it has copied. The caller writes what is left: there it hears of what is wrong."""
         copied = 0
         with contextlib.suppress(OSError), self._use:
-            while copied < size and (count := _copy_range(file.fileno(), self._descriptor, size - copied)):
+            while copied < size and (count := self._appended(file.fileno(), size - copied)):
                 copied += count
         return copied
+
+    def _appended(self, source: int, size: int) -> int:
+        if self._pages and size >= LEAST_BYTES and (count := self._pages.append(source, min(size, APPENDED_BYTES))):
+            return count
+        return _copy_range(source, self._descriptor, size)
 
     def fileno(self) -> int:
         """The descriptor, for a process that writes in the caller's place."""

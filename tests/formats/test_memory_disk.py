@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from readmap.formats import memory_disk, output
 from readmap.formats.memory_disk import LEAST_BYTES, LEAST_THREADS, is_memory_disk
 from readmap.formats.output import Output, open_output
 
@@ -70,3 +71,51 @@ def test_a_full_disk_is_an_error_that_names_the_output(tmp_path: pathlib.Path) -
         assert not list(tmp_path.iterdir())
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def appended(output: Output, path: pathlib.Path, size: int, origin: int = 0) -> tuple[int, int]:
+    """How many bytes of a file the system has appended, and where it is then."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(origin)
+        return output.append(file, size), file.tell()
+
+
+@pytest.mark.parametrize("piece", [LEAST_BYTES, LEAST_BYTES + 5, 1 << 30])
+def test_files_stand_behind_each_other(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(output, "APPENDED_BYTES", piece)
+    rng = np.random.default_rng(2)
+    sizes = [3, LEAST_BYTES, 3 * LEAST_BYTES + 4097, 0, LEAST_BYTES - 1, LEAST_BYTES + 11]
+    parts = [rng.bytes(size) for size in sizes]
+    with open_output(str(disk / "out"), LEAST_THREADS) as made:
+        made.write(b"begin")
+        for part in parts:
+            (disk / "part").write_bytes(b"left" + part + b"left out")
+            assert appended(made, disk / "part", len(part), 4) == (len(part), 4 + len(part))
+        made.write(b"end")
+        made.commit()
+    assert (disk / "out").read_bytes() == b"begin" + b"".join(parts) + b"end"
+
+
+@pytest.mark.parametrize("there", [LEAST_BYTES // 2, LEAST_BYTES + 1])
+def test_what_a_file_does_not_have_is_not_appended(disk: pathlib.Path, there: int) -> None:
+    part = np.random.default_rng(3).bytes(there)
+    (disk / "part").write_bytes(part)
+    with open_output(str(disk / "out"), LEAST_THREADS) as made:
+        assert appended(made, disk / "part", 2 * LEAST_BYTES) == (there, there)
+        made.write(b"end")
+        made.commit()
+    assert (disk / "out").read_bytes() == part + b"end"
+
+
+def test_a_file_that_cannot_be_read_is_left_to_the_caller(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (disk / "part").write_bytes(bytes(2 * LEAST_BYTES))
+    monkeypatch.setattr(memory_disk.os, "preadv", fail)
+    monkeypatch.setattr(output, "_copy_range", fail)
+    with open_output(str(disk / "out"), LEAST_THREADS) as made:
+        assert appended(made, disk / "part", 2 * LEAST_BYTES) == (0, 0)
+        made.write(b"end")
+        made.commit()
+    assert (disk / "out").read_bytes() == b"end"
