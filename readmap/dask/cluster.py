@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from readmap.backend import Gpus, device_names
@@ -21,8 +22,8 @@ LOST_WORKER = "distributed.deploy.lost-worker-timeout"
 #: How often a task is tried again that fails by what may pass, as a disk that is full.
 RETRIES = 3
 
-#: Seconds to wait for a scheduler, and for its first worker.
-PATIENCE = 30
+#: Seconds to wait for a scheduler, and for its first worker; and until tasks that are to come are asked for again.
+PATIENCE, SOON = 30, 0.02
 
 Result = TypeVar("Result")
 
@@ -111,30 +112,48 @@ class Tasks:
         fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -number}
         return self._client.submit(task, *arguments, key=f"readmap-{what}-{number}-{self._name}", **fixed, **preferred)
 
-    def results(self, futures: Sequence[Any], come: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
+    def results(self, futures: Iterable[Any], come: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
         """The results in the order of the futures; come: called with each as it comes.
 
-        Raises the first error in that order, whichever comes first, and BackendError where the cluster fails.
+        futures: asked for while others are waited for; None for one that is still to come. Raises the first error in
+        their order, whichever comes first, what asking for them raises, and BackendError where the cluster fails.
         """
-        from distributed import as_completed
-
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        known: dict[int, Any] = {}
-        following = 0
-        for future in as_completed(futures, loop=self._client.loop):
-            number = numbers[future.key]
-            known[number] = _outcome(future)
-            future.release()
-            if isinstance(known[number], BaseException):
-                self._client.cancel(futures[number + 1 :])
-            else:
-                come(known[number])
-            while following in known:
-                outcome = known.pop(following)
-                if isinstance(outcome, BaseException):
-                    raise outcome
-                yield outcome
-                following += 1
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        coming: Iterator[Any] | None = iter(futures)
+        numbers, waiting, known, following = dict[str, int](), dict[int, Any](), dict[int, Any](), 0
+        try:
+            while True:
+                for future in coming or ():
+                    if future is None:
+                        break
+                    number = numbers[future.key] = len(numbers)
+                    waiting[number] = future
+                    future.add_done_callback(done.put)
+                else:
+                    coming = None
+                if not (coming or waiting):
+                    return
+                try:
+                    future = done.get(timeout=SOON if coming else None)
+                except queue.Empty:
+                    continue
+                number = numbers[future.key]
+                known[number] = _outcome(waiting.pop(number))
+                future.release()
+                if isinstance(known[number], BaseException):
+                    coming = None
+                    self._client.cancel([waiting[other] for other in waiting if other > number])
+                else:
+                    come(known[number])
+                while following in known:
+                    outcome = known.pop(following)
+                    if isinstance(outcome, BaseException):
+                        raise outcome
+                    yield outcome
+                    following += 1
+        finally:
+            if waiting:
+                self._client.cancel([*waiting.values()])
 
 
 def _outcome(future: Any) -> Any:

@@ -81,7 +81,7 @@ class Job:
     Attributes:
         folder: for what tasks write, which all workers see.
         index, lanes: what is searched for what. contig_lengths: of the index.
-        table: the file of where the reads begin. tasks: shards of the reads. multiple: as parts_of has it.
+        tasks: shards of the reads, once they are known.
         style, scoring, pairing, reporting: as a search has them; the style's order is that of coordinates, or none.
         groups: the read groups of the header. rules: of duplicates; None where they are not marked.
         command_line: for the metrics.
@@ -100,9 +100,7 @@ class Job:
     groups: tuple[Group, ...] = ()
     rules: Rules | None = None
     command_line: str = ""
-    table: str = ""
-    tasks: int = 1
-    multiple: int = 1
+    tasks: int = 0
 
     @property
     def files(self) -> list[str]:

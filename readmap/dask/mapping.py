@@ -27,10 +27,8 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout
+from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import inflaters_for
-from readmap.reads.shards import FilePart, Shard, parts_of
-from readmap.reads.split_table import SplitTable, read_table
-from readmap.reads.split_text import SplitText
 from readmap.search import stream
 from readmap.search.chunk_plan import plan_chunks
 from readmap.search.context import Context
@@ -97,17 +95,16 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
 
 
 @tells_errors
-def map_shard(job: Job, number: int, learnt: Learnt) -> Mapped:
-    """The records of a shard, in its folder."""
+def map_shard(job: Job, number: int, parts: Sequence[FilePart], learnt: Learnt) -> Mapped:
+    """The records of a shard, in its folder; parts: what it has of each file."""
     with take_turn() as turn:
-        return make_once(job.shard(number), functools.partial(_map, job, number, learnt, turn))
+        return make_once(job.shard(number), functools.partial(_map, job, parts, learnt, turn))
 
 
-def _map(job: Job, number: int, learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
+def _map(job: Job, parts: Sequence[FilePart], learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
     index, backend = hold_index(job.index, job.resources, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
-    parts = _parts(job, number, backend)
     first = _fragments_before([part.first for part in parts], job.layouts)
     last = _fragments_before([part.last for part in parts], job.layouts)
     context = Context(index, backend, job.scoring, job.pairing, job.reporting)
@@ -121,7 +118,7 @@ def _map(job: Job, number: int, learnt: Learnt, turn: Turn, folder: Path) -> Map
         paired = any(layout.paired for layout in job.layouts)
         work = Mapping([context], job.style, paired, kept, learnt)
         most = job.resources.batch_reads
-        reads = _opened(parts)
+        reads = _opened(parts, backend)
         stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, idle=turn.give_way)
         if kept:
             sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
@@ -134,21 +131,12 @@ def _map(job: Job, number: int, learnt: Learnt, turn: Turn, folder: Path) -> Map
     return Mapped(summary, (first, last), sides.samples())
 
 
-def _parts(job: Job, number: int, backend: Backend) -> list[FilePart]:
-    """What a shard has of each file."""
-    table, threads, inflaters = _table(job.table), backend.threads, inflaters_for(backend)
-    texts = [SplitText(file, table.find(file), threads, inflaters) for file in job.files]
-    return parts_of(Shard(number + 1, job.tasks), texts, job.layouts, job.multiple)
-
-
-@functools.lru_cache(1)
-def _table(path: str) -> SplitTable:
-    return read_table(path)
-
-
-def _opened(parts: Sequence[FilePart]) -> list[ByteSource]:
+def _opened(parts: Sequence[FilePart], backend: Backend) -> list[ByteSource]:
+    sources, inflaters = list[ByteSource](), inflaters_for(backend)
     with contextlib.ExitStack() as opened:
-        sources: list[ByteSource] = [opened.enter_context(part.open()) for part in parts]
+        for part in parts:
+            part.expect_same()
+            sources.append(opened.enter_context(part.open(backend.threads, inflaters)))
         opened.pop_all()
     return sources
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,16 +14,16 @@ from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.joining import Joined, open_index
+from readmap.dask.parts import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
-from readmap.reads.split_table import SplitTable, expect_as_many, read_table
-from readmap.reads.splitting import MARKED_RECORDS, split_files
+from readmap.reads.shards import Reads
+from readmap.reads.split_table import SplitFile, read_table
+from readmap.reads.split_text import SplitText
+from readmap.reads.splitting import Splitting
 from readmap.search.learnt import Learnt
 from readmap.search.mapping import MappingSummary
-
-#: Marks of the table in a shard, where it begins at one: its begin has not to be looked for then.
-LEAST_MARKS = 16
 
 
 class Progress(Protocol):
@@ -91,7 +91,7 @@ class _Outputs:
 def searched(client: Any, job: Job, wanted: Wanted, show: Progress) -> Iterator[Found]:
     """What a search has found, whose outputs the caller commits; else they are aborted.
 
-    job: without its folder, table and tasks. Raises the errors of a search, and BackendError where the cluster fails.
+    job: without its folder and its tasks. Raises the errors of a search, and BackendError where the cluster fails.
     """
     tasks = Tasks(client)
     with contextlib.ExitStack() as opened:
@@ -106,67 +106,82 @@ class _Run:
 
     def __init__(self, tasks: Tasks, job: Job, wanted: Wanted, outputs: _Outputs, show: Progress) -> None:
         self._tasks, self._job, self._wanted, self._outputs, self._show = tasks, job, wanted, outputs, show
-        self._summary, self._reads, self._began = MappingSummary(), 0, 0.0
+        self._summary, self._began = MappingSummary(), 0.0
+        # Reads that are found, and the part of the files in which they are.
+        self._found, self._split = 0, 1.0
 
     def __call__(self) -> Found:
-        from readmap.dask.mapping import learn, map_shard
+        from readmap.dask.mapping import learn
         from readmap.dask.worker import task_reads
 
-        learnt = self._wanted.learnt
-        sizing = None if self._wanted.tasks else self._tasks.submit("size", 0, task_reads, self._job.resources)
+        learnt, tasks = self._wanted.learnt, self._wanted.tasks
+        sizing = None if tasks else self._tasks.submit("size", 0, task_reads, self._job.resources)
         learning = None if learnt else self._tasks.submit("learn", 0, learn, self._job)
-        self._split()
-        self._divide(sizing)
-        if learning:
-            self._show("learning from the first reads")
-            (learnt,) = self._tasks.results([learning])
-        job, records = self._job, self._outputs.joined[RECORDS]
-        records.begin(self._wanted.header)
-        self._began = time.perf_counter()
-        shards = [self._tasks.submit("map", number, map_shard, job, number, learnt) for number in range(job.tasks)]
-        mapped = []
-        for number, shard in enumerate(self._tasks.results(shards, self._count)):
+        with self._known() as known:
+            if sizing:
+                (size,) = self._tasks.results([sizing])
+            if learning:
+                self._show("learning from the first reads")
+                (learnt,) = self._tasks.results([learning])
+            assert learnt is not None
+            self._began = time.perf_counter()
+            mapped = self._map(equal_parts(known, tasks) if tasks else sized_parts(known, size), learnt)
+        self._job = replace(self._job, tasks=len(mapped))
+        self._summary.bases_per_variant = learnt.bases_per_variant
+        self._summary.libraries = {name: sizes for name, sizes in learnt.libraries.items() if sizes is not None}
+        libraries = self._merge(mapped) if self._job.is_sorted else None
+        return Found(self._outputs.all, self._summary, len(mapped), self._tasks.workers, libraries)
+
+    @contextlib.contextmanager
+    def _known(self) -> Iterator[Callable[[], Reads]]:
+        """Tells what is known of the reads: all, by a table, or from call to call more."""
+        if self._wanted.table is not None:
+            table = read_table(self._wanted.table)
+            whole = self._reads([table.find(file) for file in self._job.files])
+            yield lambda: whole
+            return
+        with Splitting(self._job.files, available_processors(), self._summary.warnings.append) as splitting:
+
+            def known() -> Reads:
+                splitting.wait(0)
+                records, read, size = splitting.counts
+                self._split = read / max(size, 1)
+                if not self._summary.reads:
+                    self._show(f"finding where reads begin: {records:,} reads", self._split)
+                return self._reads(splitting.files)
+
+            yield known
+            splitting.wait()  # for what it warns of
+
+    def _reads(self, files: Sequence[SplitFile]) -> Reads:
+        self._found = sum(file.records for file in files)
+        texts = [
+            SplitText(path, file, available_processors()) for path, file in zip(self._job.files, files, strict=True)
+        ]
+        return Reads(texts, self._job.layouts)
+
+    def _map(self, parts: Iterator[Parts], learnt: Learnt) -> list[Any]:
+        """Map shards, whose records come behind each other where they are not sorted; what there is of each."""
+        from readmap.dask.mapping import map_shard
+
+        job, mapped = self._job, list[Any]()
+        self._outputs.joined[RECORDS].begin(self._wanted.header)
+
+        def futures() -> Iterator[Any]:
+            number = 0
+            for part in parts:
+                if part is None:
+                    yield None
+                    continue
+                yield self._tasks.submit("map", number, map_shard, job, number, part, learnt)
+                number += 1
+
+        for number, shard in enumerate(self._tasks.results(futures(), self._count)):
             for name in job.outputs:
                 if name != RECORDS or not job.is_sorted:
                     self._outputs.joined[name].add(job.shard(number) / name)
             mapped.append(shard)
-        assert learnt is not None
-        self._summary.bases_per_variant = learnt.bases_per_variant
-        self._summary.libraries = {name: sizes for name, sizes in learnt.libraries.items() if sizes is not None}
-        libraries = self._merge(mapped) if job.is_sorted else None
-        return Found(self._outputs.all, self._summary, job.tasks, self._tasks.workers, libraries)
-
-    def _split(self) -> None:
-        """Have a table, and know how many reads there are."""
-        job, path = self._job, self._wanted.table
-        if path is None:
-
-            def progress(records: int, read: int, size: int) -> None:
-                self._show(f"finding where reads begin: {records:,} reads", read / size if size else None)
-
-            table = SplitTable(
-                "the table", split_files(job.files, available_processors(), progress, self._summary.warnings.append)
-            )
-            path = f"{job.folder}/reads.split"
-            Path(path).write_bytes(table.to_bytes())
-        else:
-            table = read_table(path)
-        files = iter([table.find(file) for file in job.files])
-        for lane in job.lanes:
-            own = [next(files) for _ in lane.files]
-            if len(own) > 1:
-                expect_as_many(lane.files, own)
-            self._reads += sum(file.records for file in own)
-        self._job = replace(job, table=str(Path(path).absolute()))
-
-    def _divide(self, sizing: Any) -> None:
-        """Have as many tasks as are wanted, or as reads make that suit a worker's device; sizing: tells of these."""
-        tasks = self._wanted.tasks
-        if tasks is None:
-            (reads,) = self._tasks.results([sizing])
-            tasks = max(-(-self._reads // reads), 1)
-        multiple = MARKED_RECORDS if self._reads // tasks >= LEAST_MARKS * MARKED_RECORDS else 1
-        self._job = replace(self._job, tasks=tasks, multiple=multiple)
+        return mapped
 
     def _count(self, shard: Any) -> None:
         """Count a shard, as it comes."""
@@ -178,8 +193,8 @@ class _Run:
         for name, counts in own.devices.items():
             known = summary.devices.setdefault(name, dict.fromkeys(counts, 0.0))
             summary.devices[name] = {what: known[what] + count for what, count in counts.items()}
-        done = f"{summary.reads:,} of {self._reads:,} reads, {self._tasks.workers} workers"
-        self._show(done, summary.reads / max(self._reads, 1))
+        done = f"{summary.reads:,} of {self._found:,} reads, {self._tasks.workers} workers"
+        self._show(done, self._split * summary.reads / max(self._found, 1))
 
     def _merge(self, mapped: list[Any]) -> list[LibraryMetrics] | None:
         """Merge the sorted shards, range by range; the metrics of each library where duplicates are marked."""

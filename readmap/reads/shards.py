@@ -1,18 +1,20 @@
-"""Shards: the i-th of n parts of all reads, as records of their files.
+"""Shards: parts of all reads, one behind the other, as records of their files.
 
 lane 1, R1   |r r r r r r r|r r r|
 lane 1, R2   |r r r r r r r|r r r|            the same records of both
 lane 2                           |r r r r|r r r r r r r|
 shards        1             2             3
+
+A fragment is a pair, or a read by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from readmap.formats.text_range import TextRange
 from readmap.reads.chunks import Layout
+from readmap.reads.file_part import FilePart
 from readmap.reads.split_table import expect_as_many
 from readmap.reads.split_text import SplitText
 
@@ -30,39 +32,61 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class FilePart:
-    """The records [first, last) of a file, by their numbers from 0."""
+class Reads:
+    """The files of all lanes, as far as they are known. layouts: of each lane.
 
-    text: SplitText
-    first: int
-    last: int
-
-    def open(self) -> TextRange:
-        """Their text; raises as SplitText does."""
-        return self.text.records(self.first, self.last)
-
-
-def parts_of(shard: Shard, texts: Sequence[SplitText], layouts: Sequence[Layout], multiple: int = 1) -> list[FilePart]:
-    """What the shard has of each file, which may be nothing; all shards, one behind the other, are all reads.
-
-    texts: of the files of all lanes. layouts: of each lane. multiple: of so many records, 1 or even, shards begin in
-    each file, as those before a table's marks; with 1 they have as many pairs and single reads, or one more.
-    Raises DataError where two files of mates have not as many records, and as SplitText does.
+    Those that are not whole yet are known in the order of the lanes.
     """
-    lanes, following = [], iter(texts)
-    for layout in layouts:
-        lane = [next(following) for _ in range(layout.files)]
-        if layout is Layout.TWO_FILES:
-            expect_as_many([each.path for each in lane], [each.file for each in lane])
-        lanes.append((lane, layout, -(-lane[0].file.records // layout.together)))
-    bounds, before = shard.bounds(sum(pairs for _, _, pairs in lanes)), 0
-    parts = []
-    for lane, layout, pairs in lanes:
-        own = [min(max(bound - before, 0), pairs) * layout.together for bound in bounds]
-        whole = lane[0].file.records
-        cuts = [whole if record >= whole else record - record % multiple for record in own]
-        if layout is Layout.ADJACENT:
-            cuts = [lane[0].cut_beside_mates(record) for record in cuts]
-        parts += [FilePart(text, *cuts) for text in lane]
-        before += pairs
-    return parts
+
+    texts: Sequence[SplitText]
+    layouts: Sequence[Layout]
+
+    @property
+    def lanes(self) -> Iterator[tuple[Layout, list[SplitText]]]:
+        """The files of each."""
+        following = iter(self.texts)
+        for layout in self.layouts:
+            yield layout, [next(following) for _ in range(layout.files)]
+
+    def fragments(self) -> tuple[int, bool]:
+        """How many are known, one behind the other from the first on, and whether these are all.
+
+        Raises DataError where two files of mates have not as many records.
+        """
+        total = 0
+        for layout, lane in self.lanes:
+            files = [each.file for each in lane]
+            records = min(file.records for file in files)
+            if not all(file.is_whole for file in files):
+                return total + records // layout.together, False
+            if layout is Layout.TWO_FILES:
+                expect_as_many([each.path for each in lane], files)
+            total += -(-records // layout.together)
+        return total, True
+
+    def cuts(self, fragment: int, multiple: int = 1) -> list[int]:
+        """The number of the record of each file in front of which a shard begins or ends: that of a fragment, or one
+        before it.
+
+        multiple: of so many records, 1 or even, cuts are, but for the end of a file, as those before a table's marks;
+        with 1 shards have as many fragments, or one more. Raises as SplitText does.
+        """
+        cuts, before = list[int](), 0
+        for layout, lane in self.lanes:
+            records = min(each.file.records for each in lane)
+            fragments = -(-records // layout.together)
+            record = min(max(fragment - before, 0), fragments) * layout.together
+            cut = records if record >= records else record - record % multiple
+            cuts += [lane[0].cut_beside_mates(cut) if layout is Layout.ADJACENT else cut] * len(lane)
+            before += fragments
+        return cuts
+
+    def parts(self, begin: Sequence[int], end: Sequence[int]) -> list[FilePart]:
+        """What lies of each file between two cuts, which may be nothing. Raises as SplitText does."""
+        return [text.part(first, last) for text, first, last in zip(self.texts, begin, end, strict=True)]
+
+    def shard(self, shard: Shard, multiple: int = 1) -> list[FilePart]:
+        """The part of all fragments; multiple: as `cuts` has it. Raises as `fragments` and SplitText do."""
+        total, _ = self.fragments()
+        begin, end = (self.cuts(bound, multiple) for bound in shard.bounds(total))
+        return self.parts(begin, end)

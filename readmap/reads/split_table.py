@@ -65,6 +65,7 @@ class SplitFile:
         marks: int64 [marks, 2], ascending: number of a record, from 0, and the offset of its first byte in the text.
             The first is that of the first record.
         points: of gzip, ascending; None of a plain file.
+        is_whole: False where the file goes on, and was not split further yet.
     """
 
     name: str
@@ -73,6 +74,7 @@ class SplitFile:
     text: int
     marks: NDArray[np.int64]
     points: Sequence[Point] | None
+    is_whole: bool = True
 
     def mark_before(self, record: int) -> int:
         """The last of the marks that are not behind a record."""

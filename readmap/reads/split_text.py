@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.formats.gzip_data import Inflaters
 from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.text_range import TextRange, open_range
 from readmap.reads import cutting
 from readmap.reads.bad_records import read_name
+from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.record_starts import record_starts
 from readmap.reads.split_table import SplitFile
@@ -19,27 +19,21 @@ from readmap.reads.split_table import SplitFile
 
 @dataclass(frozen=True)
 class SplitText:
-    """A file, and what its table has of it.
-
-    threads, inflaters: what inflates the records, as open_bytes has them; where they begin, is looked for by the host.
-    """
+    """A file, and what its table has of it; threads: that inflate it, where records begin between marks."""
 
     path: str
     file: SplitFile
     threads: int
-    inflaters: Inflaters
 
-    def records(self, first: int, last: int) -> TextRange:
-        """The text of the records [first, last), by their numbers from 0, open.
+    def part(self, first: int, last: int) -> FilePart:
+        """The records [first, last), by their numbers from 0.
 
-        Behind the last one of the file its end is read too. Raises DataError where the file is not as it was, and
-        OSError.
+        Raises DataError where the file is not as it was, and OSError.
         """
+        file = self.file
         begin, end = (self._offset_of(first), self._offset_of(last)) if first < last else (0, 0)
-        is_last, point = first < last == self.file.records, self.file.point_before(begin)
-        source = open_range(self.path, begin, end, is_last, point, self.threads, self.inflaters)
-        source.first_record = first
-        return source
+        is_last, point = file.is_whole and first < last == file.records, file.point_before(begin)
+        return FilePart(self.path, file.identity, first, last, file.records, begin, end, is_last, point)
 
     def cut_beside_mates(self, record: int) -> int:
         """A cut that divides no mates, where those are side by side: in front of a record, or of that before it."""

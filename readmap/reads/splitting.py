@@ -6,7 +6,8 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,38 +38,69 @@ PATIENCE = 0.2
 #: Called with records that have been found and bytes that have been read, of all files, and with the bytes there are.
 Progress = Callable[[int, int, int], None]
 
+#: Called with a line that warns.
+Warn = Callable[[str], None]
+
 
 class _Stopped(Exception):
     """Another file has failed, or an interrupt has come."""
 
 
-def split_files(
-    paths: Sequence[str], threads: int, progress: Progress, warn: Callable[[str], None]
-) -> tuple[SplitFile, ...]:
+def split_files(paths: Sequence[str], threads: int, progress: Progress, warn: Warn) -> tuple[SplitFile, ...]:
     """Where the records of each file begin.
 
     threads: that inflate. warn: called where blocked gzip has no end-of-file block behind its last record.
     Raises DataError where a file is not regular, is BAM or CRAM, or broken, or a record of FASTQ is none; and OSError.
     """
-    sizes = [_regular_size(path) for path in paths]
-    surveys = [_Survey(path) for path in paths]
-    stop, together = threading.Event(), max(min(threads // FILE_THREADS, len(paths)), 1)
-    with ThreadPoolExecutor(together, "readmap-split") as pool:
-        try:
-            given = max(threads // together, 1)
-            waiting: set[Future[SplitFile]] = {*(jobs := [pool.submit(each.run, given, stop) for each in surveys])}
-            while waiting:
-                done, waiting = wait(waiting, PATIENCE, FIRST_EXCEPTION)
-                for job in done:
-                    job.result()
-                progress(sum(each.records for each in surveys), sum(each.read for each in surveys), sum(sizes))
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-    for survey in surveys:
-        if survey.doubt:
-            warn(f"{survey.doubt}, which some programs do not write")
-    return tuple(job.result() for job in jobs)
+    with Splitting(paths, threads, warn) as splitting:
+        is_whole = False
+        while not is_whole:
+            is_whole = splitting.wait(PATIENCE)
+            progress(*splitting.counts)
+        return splitting.files
+
+
+class Splitting:
+    """The passes through some files, several at once; in the end of the context they are stopped."""
+
+    def __init__(self, paths: Sequence[str], threads: int, warn: Warn) -> None:
+        """As split_files has them. Raises DataError where a file is not regular, and OSError."""
+        self._size = sum(_regular_size(path) for path in paths)
+        self._surveys = [_Survey(path) for path in paths]
+        self._warn, self._stop = warn, threading.Event()
+        self._together = max(min(threads // FILE_THREADS, len(paths)), 1)
+        self._threads = max(threads // self._together, 1)
+
+    def __enter__(self) -> Self:
+        self._pool = ThreadPoolExecutor(self._together, "readmap-split")
+        self._waiting = {self._pool.submit(each.run, self._threads, self._stop) for each in self._surveys}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Whether all is known, after so many seconds at most. Raises what split_files raises."""
+        if not self._waiting:
+            return True
+        done, self._waiting = wait(self._waiting, seconds, FIRST_EXCEPTION)
+        for survey in done:
+            survey.result()
+        if not self._waiting:
+            for doubt in filter(None, [each.doubt for each in self._surveys]):
+                self._warn(f"{doubt}, which some programs do not write")
+        return not self._waiting
+
+    @property
+    def files(self) -> tuple[SplitFile, ...]:
+        """What is known by now."""
+        return tuple(each.known() for each in self._surveys)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """As Progress is called with them."""
+        return sum(each.records for each in self._surveys), sum(each.read for each in self._surveys), self._size
 
 
 class _Survey:
@@ -81,18 +113,32 @@ class _Survey:
     def __init__(self, path: str) -> None:
         self.records = self.read = 0
         self.doubt: UnmarkedEnd | None = None
-        self._path = path
+        self._path, self._identity, self._points = path, identify(path), Points(SPACING)
+        self._is_gzip = False
         self._marks: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
+        self._whole: SplitFile | None = None
 
-    def run(self, threads: int, stop: threading.Event) -> SplitFile:
-        """What is found; raises _Stopped where that is asked for meanwhile."""
-        identity, points = identify(self._path), Points(SPACING)
+    def known(self) -> SplitFile:
+        """What has been found; until all is, as far as the last mark."""
+        if self._whole:
+            return self._whole
+        marks = np.concatenate([*self._marks])
+        records, text = marks[-1].tolist() if len(marks) else (0, 0)
+        return self._file(records, text, marks, is_whole=False)
+
+    def _file(self, records: int, text: int, marks: NDArray[np.int64], is_whole: bool = True) -> SplitFile:
+        points = [*self._points.found] if self._is_gzip else None
+        return SplitFile(self._path, self._identity, records, text, marks, points, is_whole)
+
+    def run(self, threads: int, stop: threading.Event) -> None:
+        """Find all; raises _Stopped where that is asked for meanwhile."""
         file, name = open_file(self._path)
         with file:
             start = read_up_to(file, START_BYTES)
             if holds_alignments(start):
                 raise DataError(f"{name} is BAM or CRAM: expected FASTQ or FASTA")
-            with TextRange(bytes_behind(file, name, start, threads, HOST_INFLATERS, points)) as source:
+            self._is_gzip = start.startswith(GZIP_MAGIC)
+            with TextRange(bytes_behind(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
                 try:
                     for starts in record_starts(source):
                         self._add(starts)
@@ -102,8 +148,7 @@ class _Survey:
                 except UnmarkedEnd as error:
                     self.doubt = error
                 text = source.delivered
-        kept = points.found if start.startswith(GZIP_MAGIC) else None
-        return SplitFile(name, identity, self.records, text, np.concatenate(self._marks), kept)
+        self._whole = self._file(self.records, text, np.concatenate(self._marks))
 
     def _add(self, starts: Starts) -> None:
         """Keep marks of the next records."""

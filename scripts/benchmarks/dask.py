@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from benchmarks.common import Options, Row, figure, readmap
 from benchmarks.gpus import records_of
@@ -19,8 +20,33 @@ OUTPUTS = {
     "sorted": ("sorted.bam", "--sort", "--markdup"),
 }
 
-#: Reads of a task, and how much longer a search by such tasks may take than one without a cluster.
-BARS = {"cpu": {1_000_000: 1.1, 100_000: 1.05}, "cuda": {10_000_000: 1.1}}
+
+class Case(NamedTuple):
+    """A search on a cluster.
+
+    Attributes:
+        shown: what it is. bar: how much longer than without a cluster it may take.
+        reads: of a task; None for what the device is given. by_table: whether it is known where reads begin.
+    """
+
+    shown: str
+    bar: float
+    reads: int | None = None
+    by_table: bool = False
+
+
+CASES = {
+    "cpu": {
+        "1000000": Case("1,000,000 reads a task", 1.1, 1_000_000),
+        "100000": Case("100,000 reads a task", 1.05, 100_000),
+    },
+    "cuda": {
+        "10000000": Case("10,000,000 reads a task", 1.1),
+        "by_table": Case("10,000,000 reads a task by a table", 1.1, by_table=True),
+    },
+}
+
+TABLE = "reads.split"
 
 #: Tasks of a few reads, which are to have the records of one search.
 CHECKED = 2, 20
@@ -32,27 +58,19 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
 
     reference, reads = inputs(options)
     readmap(options, "index", reference, "-o", options.work / "index.readmap", "--force", "--device", options.device)
-    table = list[str | Path]()
-    split: Row = {}
-    if options.device != "cpu":  # which maps reads as fast as a processor finds where they begin
-        table = ["--split", options.work / "reads.split"]
-        split, _ = readmap(options, "split", *reads, "-o", table[1])
+    cases, split = CASES[options.device], Row()
+    if any(case.by_table for case in cases.values()):
+        split, _ = readmap(options, "split", *reads, "-o", options.work / TABLE)
     cluster = LocalCluster(
         host="127.0.0.1", n_workers=1, threads_per_worker=options.threads, memory_limit=0, dashboard_address=None
     )
     with cluster:
         searches = [_Searches(options, name, cluster.scheduler_address) for name in options.only]
-        rows = [each.timed(reads, table) for each in searches]
+        rows = [each.timed(reads) for each in searches]
     bars = [
-        figure(
-            f"{row['output']}, {reads_a_task:,} reads a task / without",
-            row[f"times_{reads_a_task}"],
-            "times",
-            "<=",
-            bar,
-        )
+        figure(f"{row['output']}, {case.shown} / without", row[f"times_{name}"], "times", "<=", case.bar)
         for row, _ in rows
-        for reads_a_task, bar in BARS[options.device].items()
+        for name, case in cases.items()
     ]
     return {"split": split, "commands": [row for row, _ in rows], "bars": bars}, rows[-1][1]
 
@@ -65,31 +83,31 @@ class _Searches:
         target, *self._more = OUTPUTS[name]
         self._path = options.work / target
 
-    def timed(self, reads: Sequence[Path], table: Sequence[str | Path]) -> tuple[Row, Row]:
+    def timed(self, reads: Sequence[Path]) -> tuple[Row, Row]:
         """The medians, and what the last search tells; exits where a cluster has other records."""
         few, records = [first(self._options.work, one) for one in reads], set[bytes]()
         for tasks in (0, *CHECKED):
-            self._run(few, tasks)
+            self._run(few, *(["--tasks", str(tasks)] if tasks else []), is_on_cluster=bool(tasks))
             records.add(records_of(self._path))
         if len(records) > 1:
             sys.exit(f"benchmark: {self._name} of a cluster has other records")
-        seconds = dict[int, list[float]]()
+        without, seconds = list[float](), dict[str, list[float]]()
         for _ in range(self._options.runs):
-            taken, told = self._run(reads, 0)
-            seconds.setdefault(0, []).append(taken["wall_seconds"])
-            for reads_a_task in BARS[self._options.device]:
-                taken, told = self._run(reads, max(told["counts"]["reads"] // reads_a_task, 1), table)
-                seconds.setdefault(reads_a_task, []).append(taken["wall_seconds"])
-        without = median(seconds.pop(0))
-        row: Row = {"output": self._name, "reads": told["counts"]["reads"], "seconds": round(without, 3)}
-        for reads_a_task, taken_by in seconds.items():
-            row[f"seconds_{reads_a_task}"] = round(median(taken_by), 3)
-            row[f"times_{reads_a_task}"] = round(median(taken_by) / without, 3)
+            taken, told = self._run(reads, is_on_cluster=False)
+            without.append(taken["wall_seconds"])
+            for name, case in CASES[self._options.device].items():
+                words = ["--split", self._options.work / TABLE] if case.by_table else []
+                words += ["--tasks", str(max(told["counts"]["reads"] // case.reads, 1))] if case.reads else []
+                taken, told = self._run(reads, *words)
+                seconds.setdefault(name, []).append(taken["wall_seconds"])
+        row: Row = {"output": self._name, "reads": told["counts"]["reads"], "seconds": round(median(without), 3)}
+        for name, taken_by in seconds.items():
+            row[f"seconds_{name}"] = round(median(taken_by), 3)
+            row[f"times_{name}"] = round(median(taken_by) / median(without), 3)
         return row, told
 
-    def _run(self, reads: Sequence[Path], tasks: int, table: Sequence[str | Path] = ()) -> tuple[Row, Row]:
-        """A search by tasks, 0 for one without a cluster."""
+    def _run(self, reads: Sequence[Path], *more: str | Path, is_on_cluster: bool = True) -> tuple[Row, Row]:
         self._path.unlink(missing_ok=True)  # to replace a file costs the time of freeing it
-        on_cluster = ["--dask", self._address, "--tasks", str(tasks), *table] if tasks else []
         words = (*reads, "-x", self._options.work / "index.readmap", "-o", self._path, "--device", self._options.device)
-        return readmap(self._options, "search", *words, *self._more, *on_cluster)
+        on_cluster = ["--dask", self._address] if is_on_cluster else []
+        return readmap(self._options, "search", *words, *self._more, *on_cluster, *more)

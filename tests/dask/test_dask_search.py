@@ -157,6 +157,30 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, is_sorted: bool) -
     assert contents("out.bam") == contents("one.bam")
 
 
+@pytest.mark.parametrize("words", [[], ["--sort", "--markdup"], ["--table"]])
+def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are mapped while others are looked for; with a table they are the same."""
+    from distributed import Client, LocalCluster
+
+    from readmap.dask import parts, worker
+    from readmap.reads import record_starts, splitting
+
+    monkeypatch.setattr(worker, "TASK_READS", 100)
+    monkeypatch.setattr(record_starts, "BUFFER_BYTES", 9_000)
+    for module in (parts, splitting):
+        monkeypatch.setattr(module, "MARKED_RECORDS", 10)
+    if words == ["--table"]:
+        assert main(["split", *lanes(), "-o", "reads.split", "-q"]) == 0
+        words = ["--split", "reads.split"]
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "processes": False}
+    with LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
+        told = ["--dask", client.scheduler.address, "--json", "out.json"]
+        search("out.bam", *lanes(), *words, *told)
+    search("one.bam", *lanes(), *([] if "--split" in words else words))
+    assert contents("out.bam") == contents("one.bam")
+    assert json.loads(Path("out.json").read_text())["cluster"]["tasks"] == 6
+
+
 def test_what_was_made_before_is_taken(client: Any) -> None:
     files = ["a_1.fq", "a_2.fq"]
     assert main(["split", *files, "-o", "reads.split", "-q"]) == 0

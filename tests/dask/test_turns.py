@@ -113,18 +113,18 @@ def test_a_shard_is_mapped_while_the_one_before_is_written(tmp_path: Path, monke
     from readmap.dask import mapping
 
     begun, at_once = threading.Semaphore(0), list[bool]()
-    parts, commit = mapping._parts, mapping.commit_together
+    opened, commit = mapping._opened, mapping.commit_together
 
     def begins(*arguments: Any) -> Any:
         begun.release()
-        return parts(*arguments)
+        return opened(*arguments)
 
     def ends(sinks: Any) -> None:
         if not at_once:
             at_once.append(begun.acquire(timeout=LONG) and begun.acquire(timeout=LONG))
         commit(sinks)
 
-    monkeypatch.setattr(mapping, "_parts", begins)
+    monkeypatch.setattr(mapping, "_opened", begins)
     monkeypatch.setattr(mapping, "commit_together", ends)
     draw = random.Random(71)
     genome = random_bases(draw, 3_000)

@@ -21,8 +21,9 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
 from readmap.reads import members, record_starts, split_table, splitting
 from readmap.reads.chunks import Chunk, Layout, read_chunks
+from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import HOST_INFLATERS
-from readmap.reads.shards import FilePart, Shard, parts_of
+from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
 from readmap.reads.split_text import SplitText
 
@@ -122,8 +123,12 @@ def parts(
     layouts: Sequence[Layout] = (Layout.SINGLE,),
     multiple: int = 1,
 ) -> list[FilePart]:
-    texts = [SplitText(str(path), file, 2, HOST_INFLATERS) for path, file in zip(paths, files, strict=True)]
-    return parts_of(shard, texts, layouts, multiple)
+    texts = [SplitText(str(path), file, 2) for path, file in zip(paths, files, strict=True)]
+    return Reads(texts, layouts).shard(shard, multiple)
+
+
+def opened(part: FilePart) -> ByteSource:
+    return part.open(2, HOST_INFLATERS)
 
 
 def read_all(source: ByteSource) -> bytes:
@@ -153,7 +158,7 @@ def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[Layout]) -> No
         for at, part in enumerate(parts(Shard(number, 7), paths, files, layouts, multiple=100)):
             assert part.first == whole[at]
             assert part.first % 100 == 0 or part.first == 1234
-            assert read_all(part.open()).count(b"\n") == 4 * (part.last - part.first)
+            assert read_all(opened(part)).count(b"\n") == 4 * (part.last - part.first)
             whole[at] = part.last
     assert whole == [1234, 1234]
 
@@ -170,7 +175,7 @@ def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None
         for number in range(1, count + 1):
             (part,) = parts(Shard(number, count), [path], [file])
             assert (part.first, part.last) == (file.records * (number - 1) // count, file.records * number // count)
-            texts.append(read_all(part.open()))
+            texts.append(read_all(opened(part)))
             assert len(names(texts[-1])) == part.last - part.first
         assert b"".join(texts) == TEXTS[name]
 
@@ -184,11 +189,11 @@ def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> Non
     (file,) = split(path)
     assert len(file.marks) > 9
     assert file.points is None or len(file.points) > (1 if writer == "bgzip and members" else 2)
-    text = SplitText(str(path), file, 4, inflaters)
+    text = SplitText(str(path), file, 4)
     whole = names(TEXT)
     cuts = sorted(draw.choices(range(file.records + 1), k=12))
     for first, last in itertools.pairwise(cuts):
-        source = text.records(first, last)
+        source = text.part(first, last).open(4, inflaters)
         assert source.first_record == first
         assert names(read_all(source)) == whole[first:last]
 
@@ -204,10 +209,10 @@ def test_points_of_one_member(tmp_path: Path) -> None:
     for size in (1000, 80_000):
         path.write_bytes(bytes(size) + data[size:])
         (part,) = parts(Shard(3, 3), [path], [file])
-        assert TEXT.endswith(read_all(part.open()))
+        assert TEXT.endswith(read_all(opened(part)))
     path.write_bytes(data[:-8] + bytes(4) + data[-4:])
     with pytest.raises(DataError, match="corrupt"):
-        read_all(parts(Shard(3, 3), [path], [file])[0].open())
+        read_all(opened(parts(Shard(3, 3), [path], [file])[0]))
 
 
 def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +223,7 @@ def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (file,) = split(path)
     assert file.points is not None
     assert [point.is_member for point in file.points] == [True]
-    texts = [read_all(parts(Shard(number, 2), [path], [file])[0].open()) for number in (1, 2)]
+    texts = [read_all(opened(parts(Shard(number, 2), [path], [file])[0])) for number in (1, 2)]
     assert b"".join(texts) == TEXT
 
 
@@ -232,7 +237,7 @@ def test_threads_do_not_matter(tmp_path: Path) -> None:
 
 def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[Layout]) -> list[tuple[int, int, list[bytes]]]:
     """Of each chunk of a shard: its lane, the number of its first record, and the names of its reads by files."""
-    sources = [part.open() for part in parts(shard, paths, split(*paths), layouts)]
+    sources = [opened(part) for part in parts(shard, paths, split(*paths), layouts)]
     found = []
     for chunk in read_chunks(sources, allocate, 50_000, 100, 2, layout=layouts):
         found.append((chunk.lane, chunk.first_record, [name for part in chunk.parts for name in names(part.tobytes())]))
@@ -312,7 +317,7 @@ def test_more_shards_than_records(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(fastq(3)))
     (file,) = split(path)
     found = [parts(Shard(number, 10), [path], [file])[0] for number in range(1, 11)]
-    texts = [read_all(part.open()) for part in found]
+    texts = [read_all(opened(part)) for part in found]
     assert b"".join(texts) == gzip.decompress(path.read_bytes())
     assert sum(map(bool, texts)) == 3
 
@@ -321,7 +326,7 @@ def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
     path, layout = tmp_path / "cut.fa.gz", [Layout.INTERLEAVED]
     path.write_bytes(gzip.compress(fasta(2001)))
     (file,) = split(path)
-    sources = [part.open() for part in parts(Shard(3, 3), [path], [file], layout)]
+    sources = [opened(part) for part in parts(Shard(3, 3), [path], [file], layout)]
     with pytest.raises(DataError, match=r"has 2,001 records, an odd number: record 2001 \(r2000\) has no mate"):
         released(read_chunks(sources, allocate, 1 << 20, layout=layout))
 
@@ -361,7 +366,7 @@ def test_blocks_without_their_end(tmp_path: Path) -> None:
     for number, is_last in ((1, False), (2, True)):
         told: list[str] = []
         (part,) = parts(Shard(number, 2), [path], [file])
-        released(read_chunks([part.open()], allocate, 1 << 20, warn=told.append))
+        released(read_chunks([opened(part)], allocate, 1 << 20, warn=told.append))
         assert bool(told) == is_last
 
 
@@ -392,10 +397,10 @@ def test_text_that_is_not_as_it_was(tmp_path: Path) -> None:
     (file,) = split(path)
     path.write_bytes(TEXT[:-40_000])
     with pytest.raises(DataError, match=r"ends before the place|expected 6,000 records"):
-        read_all(parts(Shard(2, 2), [path], [file])[0].open())
+        read_all(opened(parts(Shard(2, 2), [path], [file])[0]))
     path.write_bytes(TEXT + b"@x\nA\n+\nI\n")
     with pytest.raises(DataError, match="expected the end of the file, found more"):
-        read_all(parts(Shard(2, 2), [path], [file])[0].open())
+        read_all(opened(parts(Shard(2, 2), [path], [file])[0]))
 
 
 def test_tables_that_are_none(tmp_path: Path) -> None:

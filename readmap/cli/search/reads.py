@@ -14,7 +14,7 @@ from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
-from readmap.reads.shards import FilePart
+from readmap.reads.file_part import FilePart
 from readmap.search.mapping import MappingSummary
 from readmap.search.work import RunSummary
 
@@ -81,11 +81,12 @@ def open_all(
     Raises UsageError where the options do not suit the files, and what open_reads raises.
     """
     files, threads, tags = files_of(lanes, options.reads), options.resources.workers, options.tags.keep_tags
-    parts = options.shards.parts(files, layouts, threads, inflaters)
+    parts, collate = options.shards.parts(files, layouts, threads), options.pairs.collate
     reads = OpenReads(layouts, [], options.tags.comments, parts=parts)
     with contextlib.ExitStack() as alignments, reads._unread:
         for number, path in enumerate(files):
-            source = parts[number].open() if parts else open_reads(path, threads, options.pairs.collate, inflaters)
+            part = parts[number] if parts else None
+            source = part.open(threads, inflaters) if part else open_reads(path, threads, collate, inflaters)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
                 reads.alignments = alignments.enter_context(source)

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from readmap.cli.common.options import option
 from readmap.errors import UsageError
-from readmap.formats.gzip_data import Inflaters
 from readmap.reads.chunks import Layout
-from readmap.reads.shards import FilePart, Shard, parts_of
+from readmap.reads.file_part import FilePart
+from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import read_table
 from readmap.reads.split_text import SplitText
 
@@ -55,20 +55,18 @@ class ShardOptions:
         """The part; None for all."""
         return None if self.given_shard is None else _parse(self.given_shard)
 
-    def parts(
-        self, files: Sequence[str], layouts: Sequence[Layout], threads: int, inflaters: Inflaters
-    ) -> list[FilePart]:
+    def parts(self, files: Sequence[str], layouts: Sequence[Layout], threads: int) -> list[FilePart]:
         """What the shard has of each file; none at all where there is no shard.
 
-        layouts: of the lanes. threads, inflaters: what inflates. Raises UsageError for standard input, and what
-        read_table and parts_of raise.
+        layouts: of the lanes. threads: that look for its begin. Raises UsageError for standard input, and what
+        read_table and Reads.shard raise.
         """
         if not (shard := self.shard) or self.table is None:
             return []
         if "-" in files:
             raise UsageError("--shard: a part of standard input cannot be read by itself: name files")
         table = read_table(self.table)
-        return parts_of(shard, [SplitText(file, table.find(file), threads, inflaters) for file in files], layouts)
+        return Reads([SplitText(file, table.find(file), threads) for file in files], layouts).shard(shard)
 
     def for_programs(self, parts: Sequence[FilePart]) -> dict[str, dict[str, int]]:
         """The part, for the record; nothing where there is no shard."""
@@ -87,4 +85,4 @@ class ShardOptions:
 
 def _records(parts: Sequence[FilePart]) -> tuple[int, int]:
     """Of the parts, and of their files."""
-    return sum(part.last - part.first for part in parts), sum(part.text.file.records for part in parts)
+    return sum(part.last - part.first for part in parts), sum(part.records for part in parts)

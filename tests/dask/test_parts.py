@@ -1,0 +1,195 @@
+"""The parts of shards: all reads, however gradually it is known where they are."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bgzf_examples import blocked
+
+from readmap.dask import parts
+from readmap.dask.parts import equal_parts, sized_parts
+from readmap.errors import DataError
+from readmap.reads import members, record_starts, splitting
+from readmap.reads.chunks import Layout
+from readmap.reads.file_part import FilePart
+from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.shards import Reads
+from readmap.reads.split_table import SplitFile
+from readmap.reads.split_text import SplitText
+from readmap.reads.splitting import Splitting, split_files
+
+DRAW = random.Random(83)
+MARKED = 10
+SINGLE, PAIRS, INTERLEAVED, ADJACENT = Layout.SINGLE, Layout.TWO_FILES, Layout.INTERLEAVED, Layout.ADJACENT
+WRITERS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lambda data: blocked(data, 3000)]
+
+
+@pytest.fixture(autouse=True)
+def many_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "PART_BYTES", 20_000)
+    monkeypatch.setattr(splitting, "SPACING", 9_000)
+    monkeypatch.setattr(record_starts, "BUFFER_BYTES", 4_000)
+    for module in (splitting, parts):
+        monkeypatch.setattr(module, "MARKED_RECORDS", MARKED)
+
+
+def fastq(count: int, together: int = 1) -> bytes:
+    """Records of any length; so many neighbours have one name."""
+    lengths = [DRAW.randrange(1, 90) for _ in range(count)]
+    return b"".join(
+        b"@read%d\n%b\n+\n%b\n" % (at // together, b"A" * length, b"@" * length) for at, length in enumerate(lengths)
+    )
+
+
+def split(texts: Sequence[bytes], folder: Path, write: Callable[[bytes], bytes] = bytes) -> list[SplitText]:
+    """Files of texts, whose records are all known."""
+    paths = [folder / f"{number}.fq" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(write(text))
+    files = split_files([*map(str, paths)], 2, lambda records, read, size: None, lambda line: None)
+    return [SplitText(file.name, file, 2) for file in files]
+
+
+def known_to(file: SplitFile, marks: int) -> SplitFile:
+    """What of a file is known behind so many marks: before the last."""
+    if marks > len(file.marks):
+        return file
+    known = file.marks[:marks]
+    records, text = known[-1].tolist() if marks else (0, 0)
+    points = None if file.points is None else [point for point in file.points if point.text <= text]
+    return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
+
+
+def gradually(texts: Sequence[SplitText], layouts: Sequence[Layout], at_once: int) -> Callable[[], Reads]:
+    """Of the files in turn some marks more are known from call to call."""
+    known = [0] * len(texts)
+
+    def tell() -> Reads:
+        reads = Reads([replace(t, file=known_to(t.file, n)) for t, n in zip(texts, known, strict=True)], layouts)
+        for number, text in enumerate(texts):
+            if known[number] <= len(text.file.marks):
+                known[number] += DRAW.randrange(at_once + 1)
+                if DRAW.randrange(3):
+                    break
+        return reads
+
+    return tell
+
+
+def text_of(part: FilePart) -> bytes:
+    found, target = b"", bytearray(999)
+    with part.open(2, HOST_INFLATERS) as source:
+        assert source.first_record == part.first
+        while count := source.readinto(memoryview(target)):
+            found += target[:count]
+    return found
+
+
+def told(found: Iterator[list[FilePart] | None]) -> list[list[FilePart]]:
+    return [one for one in found if one is not None]
+
+
+def expect_all(found: list[list[FilePart]], texts: Sequence[bytes]) -> None:
+    """All shards one behind the other are all texts, and each has whole records."""
+    for number, text in enumerate(texts):
+        of_file = [one[number] for one in found]
+        assert [part.first for part in of_file] == [0, *(part.last for part in of_file[:-1])]
+        assert b"".join(map(text_of, of_file)) == text
+        assert of_file[-1].last == text.count(b"\n") // 4
+
+
+LANES: list[tuple[list[Layout], list[int]]] = [
+    ([SINGLE], [1003]),
+    ([PAIRS], [777, 777]),
+    ([INTERLEAVED], [900]),
+    ([ADJACENT], [901]),
+    ([PAIRS, SINGLE, SINGLE, PAIRS], [300, 300, 0, 150, 222, 222]),
+    ([SINGLE], [0]),
+    ([PAIRS, SINGLE], [3, 3, 1]),
+]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(("layouts", "counts"), LANES)
+def test_what_is_known_at_once_and_gradually_is_the_same(
+    layouts: list[Layout], counts: list[int], write: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    together = 2 if layouts[0] in (INTERLEAVED, ADJACENT) else 1
+    texts = [fastq(count, together) for count in counts]
+    files = split(texts, tmp_path, write)
+    whole = Reads(files, layouts)
+    for size in (60, 200, 5_000):
+        found = told(sized_parts(lambda: whole, size))
+        expect_all(found, texts)
+        reads, near = [sum(part.last - part.first for part in one) for one in found], 2 * MARKED
+        if len(layouts) == 1:
+            assert all(size - near <= count <= size + near for count in reads[:-1])
+            assert len(found) == 1 or size // 2 - near <= reads[-1] <= size * 3 // 2 + near
+        for at_once in (1, 9):
+            again = told(sized_parts(gradually(files, layouts, at_once), size))
+            assert [[(p.first, p.last, p.begin, p.end, p.is_last) for p in one] for one in again] == [
+                [(p.first, p.last, p.begin, p.end, p.is_last) for p in one] for one in found
+            ]
+            expect_all(again, texts)
+
+
+def test_a_shard_is_told_before_all_reads_are_known(tmp_path: Path) -> None:
+    files = split([fastq(600), fastq(600)], tmp_path)
+    known = [known_to(text.file, marks) for text, marks in zip(files, (31, 40), strict=True)]
+    reads = Reads([replace(text, file=file) for text, file in zip(files, known, strict=True)], [PAIRS])
+    found = sized_parts(lambda: reads, 200)
+    first, second, third = next(found), next(found), next(found)
+    assert first
+    assert second
+    assert [part.last for part in first] == [100, 100]
+    assert [part.last for part in second] == [200, 200]
+    assert third is None  # 300 of both are known, and the rest may be but a few
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_equal_parts_wait_for_all(tmp_path: Path, count: int) -> None:
+    texts = [fastq(333), fastq(333)]
+    files = split(texts, tmp_path, gzip.compress)
+    found = [*equal_parts(gradually(files, [PAIRS], 5), count)]
+    assert found[0] is None
+    assert len(told(iter(found))) == count
+    expect_all(told(iter(found)), texts)
+
+
+@pytest.mark.parametrize("make", [lambda known: sized_parts(known, 50), lambda known: equal_parts(known, 3)])
+def test_mates_are_as_many(tmp_path: Path, make: Callable[[Callable[[], Reads]], Iterator[object]]) -> None:
+    files = split([fastq(300), fastq(299)], tmp_path)
+    with pytest.raises(DataError, match=r"1\.fq has 299 records, and .*0\.fq 1 more"):
+        [*make(gradually(files, [PAIRS], 3))]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], bytes]) -> None:
+    texts, paths = [fastq(3000), fastq(3000)], [tmp_path / "1", tmp_path / "2"]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(write(text))
+    with Splitting([*map(str, paths)], 8, lambda line: None) as splitting:
+
+        def known() -> Reads:
+            splitting.wait(0)
+            return Reads([SplitText(file.name, file, 2) for file in splitting.files], [PAIRS])
+
+        found = told(sized_parts(known, 100))
+        assert splitting.wait()
+        assert splitting.counts[0] == 6000
+    assert len(found) == 60
+    expect_all(found, texts)
+
+
+def test_a_file_that_is_another_one_now(tmp_path: Path) -> None:
+    (text,) = split([fastq(50)], tmp_path)
+    (part,) = next(sized_parts(lambda: Reads([text], [SINGLE]), 1000)) or []
+    part.expect_same()
+    Path(text.path).write_bytes(fastq(51))
+    with pytest.raises(DataError, match=r"0\.fq is not the file any more"):
+        part.expect_same()
