@@ -11,6 +11,10 @@ from readmap.reads.splitting import MARKED_RECORDS
 #: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
 LEAST_MARKS = 16
 
+#: The first shard is halved so often, the next ones less: it is mapped when little is known yet. So are the last ones,
+#: of which the whole search waits for one worker, and for its records to be copied.
+HALVED = 3
+
 #: Of each file, or None while more has to be known.
 Parts = list[FilePart] | None
 
@@ -26,20 +30,35 @@ def equal_parts(known: Callable[[], Reads], count: int) -> Iterator[Parts]:
 
 
 def sized_parts(known: Callable[[], Reads], size: int) -> Iterator[Parts]:
-    """Those of shards of about so many reads: of the last one there are half as many, or half as many again; known
-    tells more from call to call."""
-    begin, cuts = 0, list[int]()
+    """Those of shards of about so many reads, and of fewer at the begin and at the end.
+
+    known: tells more from call to call; the shards do not depend on how soon.
+    """
+    number, begin, cuts = 0, 0, list[int]()
     while True:
         reads = known()
         fragments, are_all = reads.fragments()
+        whole = max(size // max(layout.files * layout.together for layout in reads.layouts), 1)
         cuts = cuts or [0] * len(reads.texts)
-        step = max(size // max(layout.files * layout.together for layout in reads.layouts), 1)
-        while fragments - begin > step + step // 2:
-            begin += step
+        while step := _step(number, fragments - begin, whole, are_all):
+            number, begin = number + 1, begin + step
             following = reads.cuts(begin, MARKED_RECORDS)
             yield reads.parts(cuts, following)
             cuts = following
         if are_all:
             break
         yield None
-    yield reads.parts(cuts, reads.cuts(fragments))
+    if not number:
+        yield reads.parts(cuts, cuts)
+
+
+def _step(number: int, left: int, whole: int, are_all: bool) -> int:
+    """Fragments of a shard; 0 where none are left, or more have to be known of them first.
+
+    whole: those of a shard in the middle. left: known, and not taken yet.
+    """
+    step = max(whole >> max(HALVED - number, 0), 1)
+    if left > step + step // 2:
+        return step
+    least = max(whole >> HALVED, 1)
+    return 0 if not are_all else left if left <= least + least // 2 else -(-left // 2)

@@ -178,7 +178,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
         search("out.bam", *lanes(), *words, *told)
     search("one.bam", *lanes(), *([] if "--split" in words else words))
     assert contents("out.bam") == contents("one.bam")
-    assert json.loads(Path("out.json").read_text())["cluster"]["tasks"] == 6
+    assert json.loads(Path("out.json").read_text())["cluster"]["tasks"] > 6
 
 
 def test_what_was_made_before_is_taken(client: Any) -> None:
