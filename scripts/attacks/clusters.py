@@ -86,7 +86,8 @@ class Clusters:
         from distributed import Client, LocalCluster
 
         dask.config.set({LOST_WORKER: "1 hour"})
-        options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+        # With two threads a worker ends one task while it has begun the next.
+        options: dict[str, Any] = {"threads_per_worker": 2, "processes": True, "dashboard_address": "127.0.0.1:0"}
         client = Client(LocalCluster(n_workers=WORKERS, **options))
         client.wait_for_workers(WORKERS, 60)
         return client

@@ -81,6 +81,8 @@ def show(title: str, rows: Sequence[Row]) -> None:
     def text(key: str, value: Any) -> str:
         if isinstance(value, dict):
             return ", ".join(f"{name} {text('', one)}" for name, one in value.items())
+        if isinstance(value, list):
+            return " ".join(text(key, one) for one in value)
         if isinstance(value, str | None):
             return value or ""
         value, unit = (value / 1e6, " MB") if key.endswith("bytes") else (value, "")

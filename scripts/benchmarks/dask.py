@@ -104,6 +104,7 @@ class _Searches:
         for name, taken_by in seconds.items():
             row[f"seconds_{name}"] = round(median(taken_by), 3)
             row[f"times_{name}"] = round(median(taken_by) / median(without), 3)
+        row["runs"] = {"without": without} | seconds  # of a worker's first one its memory is new
         return row, told
 
     def _run(self, reads: Sequence[Path], *more: str | Path, is_on_cluster: bool = True) -> tuple[Row, Row]:

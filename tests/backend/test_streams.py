@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from readmap.backend import open_backend
+from readmap.backend import cuda_available, open_backend
 from readmap.backend.streams import Streams
 
 
@@ -92,6 +92,8 @@ def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
 
 @pytest.mark.gpu
 def test_tasks_take_no_more_memory_than_one() -> None:
+    if (reason := cuda_available()) is not None:
+        pytest.skip(f"no CUDA: {reason}")
     backend = open_backend("cuda")
     pool, taken = backend.xp.get_default_memory_pool(), list[int]()
 
