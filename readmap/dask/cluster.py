@@ -64,12 +64,12 @@ def _local(device: str, gpus: Gpus, threads: int) -> Any:
     from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
 
     fixed = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
-    found = device_names(device, gpus)
+    found, each = device_names(device, gpus), {"memory_limit": 0, "preload": ["readmap.dask.local_worker"]}
     if found == [device]:
-        return LocalCluster(**fixed, n_workers=1, threads_per_worker=threads, processes=True, memory_limit=0)
-    common = {"nthreads": max(threads // len(found), 1), "memory_limit": 0, "host": LOOPBACK}
+        return LocalCluster(**fixed, n_workers=1, threads_per_worker=threads, processes=True, **each)
+    each |= {"nthreads": max(threads // len(found), 1), "host": LOOPBACK}
     workers = {
-        place: {"cls": Nanny, "options": common | {"env": {VISIBLE: gpu}}} for place, gpu in enumerate(gpus_of(found))
+        place: {"cls": Nanny, "options": each | {"env": {VISIBLE: gpu}}} for place, gpu in enumerate(gpus_of(found))
     }
     return SpecCluster(workers=workers, scheduler={"cls": Scheduler, "options": fixed})
 

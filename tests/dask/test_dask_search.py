@@ -6,7 +6,9 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,39 @@ def test_each_worker_sees_its_gpu(monkeypatch: pytest.MonkeyPatch, shown: str | 
     if shown:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     assert gpus_of(["cuda:0", "cuda:2"]) == expected
+
+
+def test_a_terminal_interrupts_a_cluster_of_this_machine(tmp_path: Path) -> None:
+    """Its workers too, which say nothing of it."""
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
+    before = sorted(os.listdir())
+    words = [
+        "search",
+        "a_1.fq",
+        "a_2.fq",
+        "-x",
+        "ref.fa",
+        "--device",
+        "cpu",
+        "--dask",
+        "local",
+        "-t",
+        "2",
+        "-o",
+        "out.bam",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "readmap", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr
+        while sorted(os.listdir()) == before and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        told = process.stderr.read()
+    assert told.splitlines()[-1:] == ["readmap: interrupted"]
+    assert "Traceback" not in told
+    assert process.returncode == -signal.SIGINT
+    assert sorted(os.listdir()) == before
 
 
 @pytest.mark.gpu
