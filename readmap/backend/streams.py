@@ -28,17 +28,21 @@ class Streams(Generic[Stream]):
         """The calling thread's, until that ends."""
         if not hasattr(self._thread, "held"):
             # Threads of a kind have one name but for their numbers.
-            kind = threading.current_thread().name.rstrip("-_0123456789")
-            self._thread.held = _Held(self._left.setdefault(kind, deque()), self._make)
+            left = self._left.setdefault(threading.current_thread().name.rstrip("-_0123456789"), deque())
+            try:
+                stream = left.pop()
+            except IndexError:
+                stream = self._make()
+            self._thread.held = _Held(stream, left)
         held: _Held[Stream] = self._thread.held
         return held.stream
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[Stream]:
         """The calling thread's, which it leaves to others afterwards if it had none before."""
-        had_one = hasattr(self._thread, "held")
+        had_one, stream = hasattr(self._thread, "held"), self.own()
         try:
-            yield self.own()
+            yield stream
         finally:
             if not had_one:
                 del self._thread.held
@@ -47,12 +51,9 @@ class Streams(Generic[Stream]):
 class _Held(Generic[Stream]):
     """A stream of a thread, which that leaves with this object."""
 
-    def __init__(self, left: deque[Stream], make: Callable[[], Stream]) -> None:
-        self._left = left
-        try:
-            self.stream = left.pop()
-        except IndexError:
-            self.stream = make()
+    def __init__(self, stream: Stream, left: deque[Stream]) -> None:
+        """left: where it is to be found then."""
+        self.stream, self._left = stream, left
 
     def __del__(self) -> None:
         self._left.append(self.stream)

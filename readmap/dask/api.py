@@ -51,7 +51,8 @@ def search(
     lanes: each a Lane, or a file, or what Lane.of takes: ("r1.fq.gz", "r2.fq.gz", r"@RG\\tID:a\\tSM:s").
     index: its folder, or the FASTA file that it is of. output: a name that ends with .sam or .bam.
     sort: BAM by coordinates, with its index. duplicates: marks them, in what is sorted; metrics: a file for these.
-    tasks: shards; None for as many as make about a million reads each, on GPUs ten million.
+    tasks: equal shards, once all reads are found; None for shards of up to about a million reads, on GPUs of ten
+    million, which are mapped while others are found.
     device, threads: of each worker, whose own number of threads is the default.
     Raises the errors of a search, UsageError for options that are none, and BackendError where the cluster fails.
     """

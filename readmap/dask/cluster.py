@@ -23,7 +23,7 @@ LOST_WORKER = "distributed.deploy.lost-worker-timeout"
 RETRIES = 3
 
 #: Seconds to wait for a scheduler, and for its first worker; and until tasks that are to come are asked for again.
-PATIENCE, SOON = 30, 0.02
+PATIENCE, SOON = 30, 0.05
 
 Result = TypeVar("Result")
 
@@ -110,6 +110,8 @@ class Tasks:
         from readmap.dask.worker import RESOURCE
 
         fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -number}
+        if self._client.status == "closed":
+            raise BackendError("the cluster has ended")
         return self._client.submit(task, *arguments, key=f"readmap-{what}-{number}-{self._name}", **fixed, **preferred)
 
     def results(self, futures: Iterable[Any], come: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
@@ -124,15 +126,18 @@ class Tasks:
         try:
             while True:
                 for future in coming or ():
-                    if future is None:
+                    if future is not None:
+                        number = numbers[future.key] = len(numbers)
+                        waiting[number] = future
+                        future.add_done_callback(done.put)
+                    if future is None or not done.empty():
                         break
-                    number = numbers[future.key] = len(numbers)
-                    waiting[number] = future
-                    future.add_done_callback(done.put)
                 else:
                     coming = None
                 if not (coming or waiting):
                     return
+                if not waiting and self._client.status == "closed":
+                    raise BackendError("the cluster has ended")
                 try:
                     future = done.get(timeout=SOON if coming else None)
                 except queue.Empty:

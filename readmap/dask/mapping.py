@@ -20,7 +20,7 @@ from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
 from readmap.dask.turns import Turn
-from readmap.dask.worker import address, hold_index, take_turn, tells_errors
+from readmap.dask.worker import AT_ONCE, address, hold_index, take_turn, tells_errors
 from readmap.duplicates.shards import ENDING, KeptFragments
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
@@ -152,7 +152,9 @@ def _sink(job: Job, name: str, folder: Path, backend: Backend, sides: RunSides) 
     path, packing = str(folder / name), job.packing
     if name == RECORDS and job.is_sorted:
         available = available_memory()
-        memory = job.resources.sort_memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
+        memory = SORT_MEMORY if available is None else available // SORT_SHARE
+        if job.resources.sort_memory:
+            memory = job.resources.sort_memory // AT_ONCE  # beside what the shard before has not written yet
         return SortedOutput(open_output(path), memory, None, CpuBackend(backend.threads), observers=[sides])
     if not packing.blocked[name]:
         return open_output(path, backend.threads)

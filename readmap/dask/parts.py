@@ -21,12 +21,20 @@ Parts = list[FilePart] | None
 
 def equal_parts(known: Callable[[], Reads], count: int) -> Iterator[Parts]:
     """Those of so many shards, once all reads are known."""
-    while not (reads := known()).fragments()[1]:
+    while True:
+        reads = known()
+        fragments, are_all = reads.fragments()
+        if are_all:
+            break
         yield None
     total = sum(text.file.records for text in reads.texts)
     multiple = MARKED_RECORDS if total // count >= LEAST_MARKS * MARKED_RECORDS else 1
+    cuts = reads.cuts(0)
     for number in range(1, count + 1):
-        yield reads.shard(Shard(number, count), multiple)
+        _, bound = Shard(number, count).bounds(fragments)
+        following = reads.cuts(bound, multiple)
+        yield reads.parts(cuts, following)
+        cuts = following
 
 
 def sized_parts(known: Callable[[], Reads], size: int) -> Iterator[Parts]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -166,6 +168,8 @@ class _Run:
 
         job, mapped = self._job, list[Any]()
         self._outputs.joined[RECORDS].begin(self._wanted.header)
+        # More shards are told while records are copied.
+        pool, joining = ThreadPoolExecutor(1, "readmap-join"), deque[Future[None]]()
 
         def futures() -> Iterator[Any]:
             number = 0
@@ -176,12 +180,23 @@ class _Run:
                 yield self._tasks.submit("map", number, map_shard, job, number, part, learnt)
                 number += 1
 
-        for number, shard in enumerate(self._tasks.results(futures(), self._count)):
-            for name in job.outputs:
-                if name != RECORDS or not job.is_sorted:
-                    self._outputs.joined[name].add(job.shard(number) / name)
-            mapped.append(shard)
+        try:
+            for number, shard in enumerate(self._tasks.results(futures(), self._count)):
+                joining.append(pool.submit(self._join, number))
+                mapped.append(shard)
+                while joining and joining[0].done():
+                    joining.popleft().result()
+            for joined in joining:
+                joined.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
         return mapped
+
+    def _join(self, number: int) -> None:
+        """Copy the records of a shard behind those before, where they are not sorted."""
+        for name in self._job.outputs:
+            if name != RECORDS or not self._job.is_sorted:
+                self._outputs.joined[name].add(self._job.shard(number) / name)
 
     def _count(self, shard: Any) -> None:
         """Count a shard, as it comes."""

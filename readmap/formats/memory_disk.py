@@ -56,7 +56,7 @@ class SharedPages:
 
         def read(begin: int, target: Bytes) -> int:
             done = 0
-            with contextlib.suppress(OSError):  # its traceback would keep the target
+            with contextlib.suppress(OSError):
                 while count := os.preadv(descriptor, [target[done:].data], origin + begin + done):
                     done += count
             return done
@@ -70,8 +70,9 @@ class SharedPages:
         at = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         os.posix_fallocate(self._descriptor, at, size)  # a page for which there is no memory would end the process
         before = at % mmap.ALLOCATIONGRANULARITY
-        with mmap.mmap(self._descriptor, before + size, offset=at - before) as pages:
-            filled = self._fill(np.frombuffer(pages, np.uint8)[before:], fill)
+        # Not closed by hand: a thread that has filled its part may refer to them a moment longer.
+        pages = mmap.mmap(self._descriptor, before + size, offset=at - before)
+        filled = self._fill(np.frombuffer(pages, np.uint8)[before:], fill)
         if filled < size:
             os.ftruncate(self._descriptor, at)
             return 0
@@ -79,7 +80,7 @@ class SharedPages:
         return size
 
     def _fill(self, target: Bytes, fill: Callable[[int, Bytes], int]) -> int:
-        """How many bytes all threads have filled; nothing refers to the target then."""
+        """How many bytes all threads have filled."""
         size = -(-len(target) // self._threads)
         return sum(self._pool.map(lambda begin: fill(begin, target[begin : begin + size]), range(0, len(target), size)))
 

@@ -31,9 +31,12 @@ class SplitText:
         Raises DataError where the file is not as it was, and OSError.
         """
         file = self.file
-        begin, end = (self._offset_of(first), self._offset_of(last)) if first < last else (0, 0)
-        is_last, point = file.is_whole and first < last == file.records, file.point_before(begin)
-        return FilePart(self.path, file.identity, first, last, file.records, begin, end, is_last, point)
+        if first >= last:
+            return FilePart(self.path, file.identity, first, last, file.records, 0, 0, False, None)
+        begin, end, is_last = self._offset_of(first), self._offset_of(last), file.is_whole and last == file.records
+        return FilePart(
+            self.path, file.identity, first, last, file.records, begin, end, is_last, file.point_before(begin)
+        )
 
     def cut_beside_mates(self, record: int) -> int:
         """A cut that divides no mates, where those are side by side: in front of a record, or of that before it."""

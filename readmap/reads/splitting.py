@@ -122,7 +122,10 @@ class _Survey:
         """What has been found; until all is, as far as the last mark."""
         if self._whole:
             return self._whole
-        marks = np.concatenate([*self._marks])
+        count = len(self._marks)
+        if count > 1:  # others are added meanwhile
+            self._marks[:count] = [np.concatenate(self._marks[:count])]
+        marks = self._marks[0]
         records, text = marks[-1].tolist() if len(marks) else (0, 0)
         return self._file(records, text, marks, is_whole=False)
 

@@ -76,18 +76,30 @@ def test_an_error_leaves_the_stream(streams: Streams[int]) -> None:
 
 
 def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
-    taken, wrong = set[int](), list[int]()
+    meeting = threading.Barrier(8)
 
-    def take(_: int) -> None:
+    def take(_: int) -> int:
         with streams.lent() as stream:
-            if stream in taken:
-                wrong.append(stream)
-            taken.add(stream)
-            taken.remove(stream)
+            meeting.wait()
+            return stream
 
     with ThreadPoolExecutor(8, "task") as pool:
-        list(pool.map(take, range(5_000)))
-    assert not wrong
+        for _ in range(50):
+            assert len({*pool.map(take, range(8))}) == 8
+
+
+def test_a_stream_that_cannot_be_made_is_told() -> None:
+    made = iter([MemoryError("no room"), 5])
+
+    def make() -> int:
+        if isinstance(one := next(made), MemoryError):
+            raise one
+        return one
+
+    streams = Streams(make)
+    with pytest.raises(MemoryError, match="no room"):
+        lent(streams)
+    assert lent(streams) == 5
 
 
 @pytest.mark.gpu

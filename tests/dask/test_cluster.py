@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from readmap.dask import cluster
 from readmap.dask.cluster import Tasks
+from readmap.errors import BackendError
 
 
 def wait(seconds: float, result: Any) -> Any:
@@ -83,3 +86,11 @@ def test_an_error_of_those_to_come(tasks: Tasks) -> None:
     with pytest.raises(ValueError, match="broken"):
         [*tasks.results(coming())]
     assert time.monotonic() - began < 4.5
+
+
+def test_a_cluster_that_has_ended(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_client", SimpleNamespace(status="closed"))
+    with pytest.raises(BackendError, match="the cluster has ended"):
+        tasks.submit("wait", 0, wait, 0, 0)
+    with pytest.raises(BackendError, match="the cluster has ended"):
+        next(tasks.results(itertools.repeat(None)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bgzf_examples import blocked
@@ -62,7 +64,7 @@ def known_to(file: SplitFile, marks: int) -> SplitFile:
         return file
     known = file.marks[:marks]
     records, text = known[-1].tolist() if marks else (0, 0)
-    points = None if file.points is None else [point for point in file.points if point.text <= text]
+    points = None if file.points is None else [point for point in file.points if marks and point.text <= text]
     return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
 
 
@@ -190,6 +192,30 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
         assert splitting.wait()
         assert splitting.counts[0] == 6000
     assert len(found) > 60
+    expect_all(found, texts)
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards of the first ones are told when nothing is known of others, or that they are gzip alone."""
+    behind = splitting.bytes_behind
+
+    def slowly(*arguments: Any) -> Any:
+        time.sleep(0.02)
+        return behind(*arguments)
+
+    monkeypatch.setattr(splitting, "bytes_behind", slowly)
+    texts = [fastq(500) for _ in range(6)]
+    paths = [str(tmp_path / str(number)) for number in range(6)]
+    for path, text in zip(paths, texts, strict=True):
+        Path(path).write_bytes(gzip.compress(text))
+    with Splitting(paths, threads, lambda line: None) as files:
+
+        def known() -> Reads:
+            files.wait(0)
+            return Reads([SplitText(file.name, file, 2) for file in files.files], [SINGLE] * 6)
+
+        found = told(sized_parts(known, 80))
     expect_all(found, texts)
 
 

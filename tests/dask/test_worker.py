@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from readmap.backend.cpu import CpuBackend
-from readmap.dask import GPU_TASK_READS, TASK_READS, worker
-from readmap.dask.job import Resources
+from readmap.dask import GPU_TASK_READS, TASK_READS, mapping, worker
+from readmap.dask.job import RECORDS, Resources
+from readmap.dask.runs import RunSides
 
 
 def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +33,20 @@ def test_a_task_has_as_many_reads_as_suit_the_device(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(worker, "_backends", {})
     monkeypatch.setattr(worker, "open_backend", lambda *_: backend)
     assert worker.task_reads(Resources(threads=1)) == reads
+
+
+@pytest.mark.parametrize(("given", "available", "memory"), [(100, 8000, 50), (None, 8000, 2000), (None, None, 2 << 30)])
+def test_two_shards_share_the_memory_for_sorting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: int | None, available: int | None, memory: int
+) -> None:
+    taken = list[int]()
+
+    def sorted_output(output: Any, memory: int, *_: Any, **named: Any) -> Any:
+        taken.append(memory)
+        return output
+
+    monkeypatch.setattr(mapping, "SortedOutput", sorted_output)
+    monkeypatch.setattr(mapping, "available_memory", lambda: available)
+    job: Any = SimpleNamespace(is_sorted=True, packing=None, resources=Resources(sort_memory=given))
+    mapping._sink(job, RECORDS, tmp_path, CpuBackend(1), RunSides(1)).abort()
+    assert taken == [memory]

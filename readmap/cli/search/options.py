@@ -349,7 +349,11 @@ class ClusterOptions:
         "ADDRESS",
     )
     tasks: int | None = number(
-        "--tasks", f"Shards of the reads (default: of {TASK_READS:,} reads, on GPUs of {GPU_TASK_READS:,}).", 1, 1 << 20
+        "--tasks",
+        f"Equal shards of the reads, once all reads are found (default: of up to {TASK_READS:,} reads, on GPUs of "
+        f"{GPU_TASK_READS:,}, mapped while others are found).",
+        1,
+        1 << 20,
     )
 
 
