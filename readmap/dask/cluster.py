@@ -64,7 +64,7 @@ def _local(device: str, gpus: Gpus, threads: int) -> Any:
     from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
 
     fixed = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
-    found, each = device_names(device, gpus), {"memory_limit": 0, "preload": ["readmap.dask.local_worker"]}
+    found, each = device_names(device, gpus), {"memory_limit": 0, "preload": ["readmap.dask.worker"]}
     if found == [device]:
         return LocalCluster(**fixed, n_workers=1, threads_per_worker=threads, processes=True, **each)
     each |= {"nthreads": max(threads // len(found), 1), "host": LOOPBACK}

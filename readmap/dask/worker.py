@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import logging
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,15 @@ class FewTasks(WorkerPlugin):
             raise BackendError(f"{worker.address} has readmap {__version__}, and this is {self.version}")
         _keep_memory()
         await worker.set_resources(**{RESOURCE: AT_ONCE})
+
+
+def dask_setup(worker: Any) -> None:
+    """What Dask has a worker of a cluster of this machine do when it begins: leave the end of the search to the search.
+
+    A terminal interrupts workers too, and of tasks that are cancelled then Dask would warn.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
 
 
 def _keep_memory() -> None:
