@@ -146,11 +146,12 @@ class _Run:
 
             def known() -> Reads:
                 splitting.wait(0)
+                reads = self._reads(splitting.files)
                 records, read, size = splitting.counts
                 self._split = read / max(size, 1)
                 if not self._summary.reads:
                     self._show(f"finding where reads begin: {records:,} reads", self._split)
-                return self._reads(splitting.files)
+                return reads
 
             yield known
             splitting.wait()  # for what it warns of

@@ -16,30 +16,31 @@ class Turns:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._is_taken = False
+        self._holder: Turn | None = None
         self._ending = 0
 
     @contextlib.contextmanager
     def take(self) -> Iterator[Turn]:
         """A turn, when no other task has one; it lasts until the task ends or gives way."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_taken)
-            self._is_taken = True
         turn = Turn(self)
+        with self._changed:
+            self._changed.wait_for(lambda: self._holder is None)
+            self._holder = turn
         try:
             yield turn
         finally:
-            turn.give_way()
+            self.end(turn)
             with self._changed:
                 self._ending -= 1
                 self._changed.notify_all()
 
-    def end(self) -> None:
-        """Let the next task have a turn, beside what the one that had it has still to do."""
+    def end(self, turn: Turn) -> None:
+        """Let the next task have a turn, beside what the one of this turn has still to do; once is enough."""
         with self._changed:
-            self._is_taken = False
-            self._ending += 1
-            self._changed.notify_all()
+            if self._holder is turn:
+                self._holder = None
+                self._ending += 1
+                self._changed.notify_all()
 
     def wait_alone(self) -> None:
         """Wait, in a turn, until the tasks before have ended."""
@@ -51,10 +52,12 @@ class Turn:
     """The turn of a task."""
 
     def __init__(self, turns: Turns) -> None:
-        self._turns: list[Turns] = [turns]
-        self.wait_alone = turns.wait_alone
+        self._turns = turns
 
     def give_way(self) -> None:
         """Let the next task begin, while this one does what needs little of the device; once is enough."""
-        with contextlib.suppress(IndexError):
-            self._turns.pop().end()
+        self._turns.end(self)
+
+    def wait_alone(self) -> None:
+        """Wait until the tasks before have ended, which have given way."""
+        self._turns.wait_alone()

@@ -85,8 +85,8 @@ class Reads:
         """What lies of each file between two cuts, which may be nothing. Raises as SplitText does."""
         return [text.part(first, last) for text, first, last in zip(self.texts, begin, end, strict=True)]
 
-    def shard(self, shard: Shard, multiple: int = 1) -> list[FilePart]:
-        """The part of all fragments; multiple: as `cuts` has it. Raises as `fragments` and SplitText do."""
+    def shard(self, shard: Shard) -> list[FilePart]:
+        """The part of all fragments. Raises as `fragments` and SplitText do."""
         total, _ = self.fragments()
-        begin, end = (self.cuts(bound, multiple) for bound in shard.bounds(total))
+        begin, end = (self.cuts(bound) for bound in shard.bounds(total))
         return self.parts(begin, end)

@@ -121,10 +121,12 @@ def parts(
     paths: Sequence[Path],
     files: Sequence[SplitFile],
     layouts: Sequence[Layout] = (Layout.SINGLE,),
-    multiple: int = 1,
 ) -> list[FilePart]:
-    texts = [SplitText(str(path), file, 2) for path, file in zip(paths, files, strict=True)]
-    return Reads(texts, layouts).shard(shard, multiple)
+    return reads_of(paths, files, layouts).shard(shard)
+
+
+def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[Layout]) -> Reads:
+    return Reads([SplitText(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
 
 
 def opened(part: FilePart) -> ByteSource:
@@ -153,9 +155,11 @@ def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[Layout]) -> No
     paths = [tmp_path / "1", tmp_path / "2"]
     for path in paths:
         path.write_bytes(fastq(1234))
-    files, whole = split(*paths), [0, 0]
+    reads, whole = reads_of(paths, split(*paths), layouts), [0, 0]
+    total, _ = reads.fragments()
     for number in range(1, 8):
-        for at, part in enumerate(parts(Shard(number, 7), paths, files, layouts, multiple=100)):
+        begin, end = (reads.cuts(bound, 100) for bound in Shard(number, 7).bounds(total))
+        for at, part in enumerate(reads.parts(begin, end)):
             assert part.first == whole[at]
             assert part.first % 100 == 0 or part.first == 1234
             assert read_all(opened(part)).count(b"\n") == 4 * (part.last - part.first)
