@@ -33,10 +33,11 @@ OTHER_FORMATS = {
 
 
 class FilePlace(NamedTuple):
-    """Where bytes lie: in an open file, by its descriptor, from an offset on."""
+    """Where bytes lie: in an open file, by its descriptor, from an offset on; so many at most, or all to its end."""
 
     file: int
     offset: int
+    most: int | None = None
 
 
 class ByteSource(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, PlainSource
+from readmap.formats.compression import ByteSource, FilePlace, PieceSource, PlainSource
 from readmap.formats.faults import NamedFile
 from readmap.formats.gzip_data import Inflaters, inflate_from
 from readmap.formats.gzip_points import Point
@@ -29,6 +29,21 @@ class TextRange(ByteSource):
     def taken(self) -> tuple[int, int] | None:
         """Bytes of the text where its size is known, else as of the source."""
         return self._source.taken() if self._end is None else (self.delivered, self._end)
+
+    def place(self) -> FilePlace | None:
+        """As of a PlainSource; None of other sources, and behind the last byte."""
+        source = self._source
+        place = source.place() if isinstance(source, PlainSource) and not self._skipped else None
+        if place is None or self._end is None:
+            return place
+        left = self._end - self.delivered
+        return place._replace(most=left) if left else None
+
+    def pass_over(self, count: int) -> None:
+        """As of a PlainSource."""
+        assert isinstance(self._source, PlainSource)
+        self._source.pass_over(count)
+        self.delivered += count
 
     def readinto(self, target: memoryview) -> int:
         """As of every source; raises DataError too where the source does not end where it should."""

@@ -8,6 +8,7 @@ from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, PlainSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
+from readmap.formats.text_range import TextRange
 from readmap.reads import bad_records
 from readmap.reads.cutting import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records
@@ -97,8 +98,10 @@ class RecordFile:
     def _read_at_its_place(self) -> Records | None:
         """What is read and cut block by block: the file's own bytes, where a compiler is there; else nothing."""
         source, room = self._source, self._data[:-1]
-        if not isinstance(source, PlainSource) or (place := source.place()) is None:
+        if not isinstance(source, PlainSource | TextRange) or (place := source.place()) is None:
             return None
+        if place.most is not None:
+            room = room[: self._filled + place.most]
         found = read_records(room, self._filled, place, self._lines_a_record, not self._is_normalised, self._threads)
         if found is not None:
             source.pass_over(found.filled - self._filled)

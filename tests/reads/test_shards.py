@@ -9,6 +9,7 @@ import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from examples import random_bases
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
-from readmap.reads import members, record_starts, split_table, splitting
+from readmap.reads import members, record_file, record_starts, split_table, splitting
 from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import HOST_INFLATERS
@@ -405,6 +406,41 @@ def test_text_that_is_not_as_it_was(tmp_path: Path) -> None:
     path.write_bytes(TEXT + b"@x\nA\n+\nI\n")
     with pytest.raises(DataError, match="expected the end of the file, found more"):
         read_all(opened(parts(Shard(2, 2), [path], [file])[0]))
+
+
+@pytest.mark.parametrize("size", [3_000, 1 << 20])
+def test_records_of_plain_parts_are_found_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """As in a whole file, to the end of the part, or to where the file ends too early."""
+    reads, read_records = list[int](), record_file.read_records
+
+    def reading(data: Any, filled: int, *more: Any) -> Any:
+        found = read_records(data, filled, *more)
+        assert found is not None
+        reads.append(found.filled - filled)
+        return found
+
+    monkeypatch.setattr(record_file, "read_records", reading)
+    path = tmp_path / "file"
+    path.write_bytes(TEXT)
+    (file,) = split(path)
+    seen = list[bytes]()
+    for number in range(1, 4):
+        (part,) = parts(Shard(number, 3), [path], [file])
+        reads.clear()
+        for chunk in read_chunks([opened(part)], allocate, size):
+            assert chunk.first_record == len(seen)
+            seen += names(chunk.parts[0].tobytes())
+            chunk.release()
+        assert part.end - part.begin - 16 <= sum(reads) <= part.end - part.begin  # the first bytes tell the format
+    assert seen == names(TEXT)
+    path.write_bytes(TEXT[:-40_000])
+    with pytest.raises(DataError, match="ends before the place"):
+        released(read_chunks([opened(parts(Shard(3, 3), [path], [file])[0])], allocate, size))
+    path.write_bytes(TEXT + b"@x\nA\n+\nI\n")
+    with pytest.raises(DataError, match="expected the end of the file, found more"):
+        released(read_chunks([opened(parts(Shard(3, 3), [path], [file])[0])], allocate, size))
 
 
 def test_tables_that_are_none(tmp_path: Path) -> None:
