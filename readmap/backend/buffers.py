@@ -26,12 +26,15 @@ class BufferPool:
 
     allocate: returns uint8 [nbytes], C-contiguous; pinned memory where a GPU reads it. It is called on the thread
     that takes a buffer. nbytes: the least size of a buffer, once `grow` has been called often enough: pinned memory
-    takes time to allocate, and little input needs little.
+    takes time to allocate, and little input needs little. first_bytes: the least size of the first ones; default, a
+    little.
     """
 
-    def __init__(self, allocate: Callable[[int], Bytes], nbytes: int, count: int) -> None:
+    def __init__(
+        self, allocate: Callable[[int], Bytes], nbytes: int, count: int, first_bytes: int | None = None
+    ) -> None:
         self._allocate = allocate
-        self._nbytes, self._most = min(nbytes, FIRST_BYTES), nbytes
+        self._nbytes, self._most = min(nbytes, first_bytes or FIRST_BYTES), nbytes
         self._free: queue.SimpleQueue[Buffer | None] = queue.SimpleQueue()
         self._is_closed = False
         for _ in range(count):

@@ -20,7 +20,7 @@ from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
 from readmap.dask.turns import Turn
-from readmap.dask.worker import AT_ONCE, address, hold_index, take_turn, tells_errors
+from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
 from readmap.duplicates.shards import ENDING, KeptFragments
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
@@ -97,7 +97,7 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
 @tells_errors
 def map_shard(job: Job, number: int, parts: Sequence[FilePart], learnt: Learnt) -> Mapped:
     """The records of a shard, in its folder; parts: what it has of each file."""
-    with take_turn() as turn:
+    with read_ahead() as turn:
         return make_once(job.shard(number), functools.partial(_map, job, parts, learnt, turn))
 
 
@@ -119,7 +119,7 @@ def _map(job: Job, parts: Sequence[FilePart], learnt: Learnt, turn: Turn, folder
         work = Mapping([context], job.style, paired, kept, learnt)
         most = job.resources.batch_reads
         reads = _opened(parts, backend)
-        stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, idle=turn.give_way)
+        stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, relay=turn)
         if kept:
             sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
             kept.write(sinks[-1])

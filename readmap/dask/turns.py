@@ -1,7 +1,9 @@
-"""The tasks of a worker in turns: one has its device and its threads, while the one before it writes its last records.
+"""The tasks of a worker in turns: one has its device, while the next one reads ahead and the one before writes its last
+records.
 
 task 0    M M M M M W
-task 1            . M M M M W        .: waits   M: has its turn   W: has given way
+task 1      r r . . M M M M W          r: reads   .: waits   M: has the device   W: has given way
+task 2                r r . M M M
 """
 
 from __future__ import annotations
@@ -10,54 +12,78 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from readmap.search.relay import Relay
+
 
 class Turns:
-    """What a worker's tasks wait for."""
+    """What a worker's tasks wait for: two things that one task has at a time, its turn to read and its device.
+
+    changed: with which the others are seen. reader, holder: who reads, and who has the device. begun: how many tasks
+    have had their turn to read, and have not ended.
+    """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._holder: Turn | None = None
-        self._ending = 0
+        self.changed = threading.Condition()
+        self.reader: Turn | None = None
+        self.holder: Turn | None = None
+        self.begun = 0
 
     @contextlib.contextmanager
-    def take(self) -> Iterator[Turn]:
-        """A turn, when no other task has one; it lasts until the task ends or gives way."""
+    def read_ahead(self) -> Iterator[Turn]:
+        """The turn of a task to read, until it ends or says that it has read; the device it waits for itself."""
         turn = Turn(self)
-        with self._changed:
-            self._changed.wait_for(lambda: self._holder is None)
-            self._holder = turn
+        with self.changed:
+            self.changed.wait_for(lambda: self.reader is None)
+            self.reader = turn
+            self.begun += 1
         try:
             yield turn
         finally:
-            self.end(turn)
-            with self._changed:
-                self._ending -= 1
-                self._changed.notify_all()
+            turn.end_reading()
+            turn.give_way()
+            with self.changed:
+                self.begun -= 1
+                self.changed.notify_all()
 
-    def end(self, turn: Turn) -> None:
-        """Let the next task have a turn, beside what the one of this turn has still to do; once is enough."""
-        with self._changed:
-            if self._holder is turn:
-                self._holder = None
-                self._ending += 1
-                self._changed.notify_all()
-
-    def wait_alone(self) -> None:
-        """Wait, in a turn, until the tasks before have ended."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._ending)
+    @contextlib.contextmanager
+    def take(self) -> Iterator[Turn]:
+        """The same, of a task that has the device from the begin on."""
+        with self.read_ahead() as turn:
+            turn.wait_for_device()
+            yield turn
 
 
-class Turn:
+class Turn(Relay):
     """The turn of a task."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
 
-    def give_way(self) -> None:
-        """Let the next task begin, while this one does what needs little of the device; once is enough."""
-        self._turns.end(self)
+    def is_ahead(self) -> bool:
+        """Whether a task before has the device."""
+        return self._turns.holder is not None
 
     def wait_alone(self) -> None:
-        """Wait until the tasks before have ended, which have given way."""
-        self._turns.wait_alone()
+        """Wait, while it reads, until the tasks before have ended."""
+        with self._turns.changed:
+            self._turns.changed.wait_for(lambda: self._turns.begun == 1)
+
+    def wait_for_device(self) -> None:
+        """Have the device, once no other task has it."""
+        with self._turns.changed:
+            self._turns.changed.wait_for(lambda: self._turns.holder is None)
+            self._turns.holder = self
+
+    def end_reading(self) -> None:
+        """Let the next task read; once is enough."""
+        with self._turns.changed:
+            if self._turns.reader is self:
+                self._turns.reader = None
+                self._turns.changed.notify_all()
+
+    def give_way(self) -> None:
+        """Let the next task have the device, while this one does what needs little of it; once is enough."""
+        with self._turns.changed:
+            if self._turns.holder is self:
+                self._turns.holder = None
+                self._turns.changed.notify_all()

@@ -26,7 +26,8 @@ from readmap.index.index import Index
 from readmap.index.suffix_array import kernel_types
 from readmap.version import __version__
 
-#: What a task takes one of, and how many a worker has: one task maps, while the one before writes its last records.
+#: What a task takes one of, and how many a worker has: one task maps, while another one reads ahead, or writes its last
+#: records.
 RESOURCE, AT_ONCE = "readmap", 2
 
 #: Of mallopt, and what malloc keeps by itself after some large blocks have come and gone.
@@ -102,8 +103,9 @@ class _Held:
     index: DeviceIndex
 
 
-#: A task's turn, in which it has all threads of the worker, and its device.
-take_turn = Turns().take
+#: A task's turn, in which it has all threads of the worker, and its device; and one in which it waits for that later.
+_turns = Turns()
+take_turn, read_ahead = _turns.take, _turns.read_ahead
 
 _backends: dict[tuple[str, int, int | None], Backend] = {}
 _held: _Held | None = None

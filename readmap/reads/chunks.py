@@ -168,6 +168,7 @@ def read_chunks(
     batch_reads: int | None = None,
     threads: int = 1,
     buffers: int = BUFFERS,
+    first_bytes: int | None = None,
     layout: Layout | Sequence[Layout] = Layout.SINGLE,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[Chunk]:
@@ -176,7 +177,8 @@ def read_chunks(
     paths: of files, or sources that are open already. layout: of all of them, which are one lane, or of each lane, of
     which the files are read together. allocate: makes a buffer, uint8 [nbytes]; called at most
     `buffers` times for each of the files that are read together, and again for larger ones: the first are small, and
-    a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk.
+    a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk;
+    first_bytes: that of the first ones, default little, since who maps waits for them.
     batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how many read or inflate a
     file, and find its records. warn: called where blocked gzip has no end-of-file block behind its last record; without
     it, and within a record, that is an error. The iterator waits while all buffers, at least 2 a file, are in chunks
@@ -188,7 +190,7 @@ def read_chunks(
     is_one = isinstance(layout, Layout)
     layouts = [layout] * (len(paths) // layout.files) if isinstance(layout, Layout) else layout
     files, following = max((one.files for one in layouts), default=1), iter(paths)
-    with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files)) as pool:
+    with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files, first_bytes)) as pool:
         for lane, one in enumerate(layouts):
             with contextlib.ExitStack() as stack:
                 named = list(itertools.islice(following, one.files))

@@ -22,6 +22,7 @@ from readmap.search.arrivals import AnyChunk
 from readmap.search.chunk_plan import ChunkPlan, plan_chunks
 from readmap.search.devices import Devices
 from readmap.search.mappers import Item, Mappers
+from readmap.search.relay import Relay
 from readmap.search.work import Work
 from readmap.search.writer import Block, Writer
 
@@ -36,17 +37,17 @@ def run(
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
-    idle: Callable[[], None] = lambda: None,
+    relay: Relay | None = None,
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
     paths: of files, or sources that are open already, or alignments that are started. backends: the devices, in the
     order of what the work has for each; the first one has what is merged or compressed. layout: as
     read_chunks has it. plan: default, one for unsorted records by the memory that is free.
-    progress: called behind every block. idle: called by each thread that has no reads left to map. Those in front of a
-    bad record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
+    progress: called behind every block. relay: default, one that has its devices alone. Reads in front of a bad record,
+    or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
-    summary = work.summary
+    summary, relay = work.summary, relay or Relay()
     began = time.perf_counter()
     plan = plan or plan_chunks(backends)
     devices, buffers = Devices(backends, summary.warnings.append, plan.at_once), plan.buffers(len(backends))
@@ -56,8 +57,9 @@ def run(
         chunks = paths.chunks(backend.host_buffer, most, batch_reads, buffers)
     else:
         warn = summary.warnings.append
+        first = most if relay.is_ahead() else None
         chunks = read_chunks(
-            paths, backend.host_buffer, most, batch_reads, backend.threads, buffers, layout=layout, warn=warn
+            paths, backend.host_buffer, most, batch_reads, backend.threads, buffers, first, layout=layout, warn=warn
         )
     # What is sorted stays on the first device, and is lost with it.
     others = devices.errors if len(backends) > 1 and not any(isinstance(one, SortedOutput) for one in outputs) else ()
@@ -70,12 +72,17 @@ def run(
             if progress:
                 progress()
 
-        Mappers(_ahead(chunks), work, devices, write, idle).run()
+        ready = _ahead(chunks, relay.end_reading)
+        relay.wait_for_device()
+        Mappers(ready, work, devices, write, relay.give_way).run()
     summary.seconds = time.perf_counter() - began
 
 
-def _ahead(chunks: Iterator[AnyChunk]) -> queue.Queue[Item | None]:
-    """The chunks, read by a thread of their own while others are mapped; behind them, or behind an error, None."""
+def _ahead(chunks: Iterator[AnyChunk], end: Callable[[], None]) -> queue.Queue[Item | None]:
+    """The chunks, read by a thread of their own while others are mapped; behind them, or behind an error, None.
+
+    end: called behind the last one.
+    """
     ready: queue.Queue[Item | None] = queue.Queue()
 
     def read() -> None:
@@ -87,6 +94,7 @@ def _ahead(chunks: Iterator[AnyChunk]) -> queue.Queue[Item | None]:
         except BaseException as error:
             ready.put(Item(number, error))
         ready.put(None)
+        end()
 
     threading.Thread(target=read, name="readmap-read", daemon=True).start()
     return ready

@@ -42,15 +42,19 @@ def test_larger_buffers_are_made_when_wanted() -> None:
     assert sizes == [10, 27]
 
 
-def test_the_first_buffers_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [(None, [10, 40, 100, 100, 100]), (60, [60, 100, 100, 100, 100]), (200, [100, 100, 100, 100, 100])],
+)
+def test_the_first_buffers_are_small(monkeypatch: pytest.MonkeyPatch, first: int | None, expected: list[int]) -> None:
     monkeypatch.setattr(buffers, "FIRST_BYTES", 10)
-    pool, lengths = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 100, 2), []
+    pool, lengths = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 100, 2, first), []
     for _ in range(5):
         buffer = pool.take()
         lengths.append(len(buffer.data))
         buffer.release()
         pool.grow()
-    assert lengths == [10, 40, 100, 100, 100]
+    assert lengths == expected
 
 
 def test_a_closed_pool_frees_its_memory() -> None:

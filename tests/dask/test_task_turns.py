@@ -58,12 +58,53 @@ def test_one_has_a_turn(start: Start) -> None:
     assert most == [1]
 
 
+def test_one_reads_ahead_while_another_has_the_device(turns: Turns) -> None:
+    seen, ends = list[str](), threading.Event()
+    reads = {name: threading.Event() for name in "abc"}
+
+    def work(name: str) -> None:
+        with turns.read_ahead() as turn:
+            seen.append(f"{name} reads, {'ahead' if turn.is_ahead() else 'waited for'}")
+            reads[name].set()
+            if name == "c":
+                return
+            turn.wait_for_device()
+            seen.append(f"{name} has the device")
+            assert name == "b" or ends.wait(LONG)
+            if name == "a":
+                turn.end_reading()
+                turn.end_reading()  # nobody else's turn
+                assert reads["b"].wait(LONG)
+                seen.append("a gives way")
+                turn.give_way()
+                turn.give_way()
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(work, "a")
+        assert reads["a"].wait(LONG)
+        second = pool.submit(work, "b")
+        assert is_waiting(second)
+        assert not reads["b"].is_set()
+        ends.set()
+        first.result(LONG)
+        second.result(LONG)
+        pool.submit(work, "c").result(LONG)
+    assert seen == [
+        "a reads, waited for",
+        "a has the device",
+        "b reads, ahead",
+        "a gives way",
+        "b has the device",
+        "c reads, waited for",
+    ]
+
+
 def test_who_gives_way_lets_one_begin(start: Start) -> None:
     goes_on, began = threading.Event(), threading.Event()
 
     def first(turn: Turn) -> bool:
+        turn.end_reading()
         turn.give_way()
-        turn.give_way()  # nobody else's turn
         began.set()
         return goes_on.wait(LONG)
 
@@ -83,6 +124,7 @@ def test_a_task_waits_until_it_is_alone(start: Start) -> None:
     goes_on, began = threading.Event(), threading.Event()
 
     def first(turn: Turn) -> bool:
+        turn.end_reading()
         turn.give_way()
         began.set()
         return goes_on.wait(LONG)
@@ -100,6 +142,7 @@ def test_a_task_waits_until_it_is_alone(start: Start) -> None:
 def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
     def fail(turn: Turn) -> None:
         if gives_way:
+            turn.end_reading()
             turn.give_way()
         raise ValueError("broken")
 
@@ -108,23 +151,37 @@ def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
     start(lambda turn: turn.wait_alone()).result(LONG)
 
 
-def test_a_shard_is_mapped_while_the_one_before_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
     from readmap.dask import mapping
 
-    begun, at_once = threading.Semaphore(0), list[bool]()
-    opened, commit = mapping._opened, mapping.commit_together
+    read, mapped, at_once = threading.Semaphore(0), threading.Semaphore(0), list[bool]()
+    opened, commit, wait, give_way = mapping._opened, mapping.commit_together, Turn.wait_for_device, Turn.give_way
 
-    def begins(*arguments: Any) -> Any:
-        begun.release()
+    def begins_to_read(*arguments: Any) -> Any:
+        if Turn.give_way is give_way:  # the first shard's; of other tasks nothing is asked
+            monkeypatch.setattr(Turn, "wait_for_device", begins_to_map)
+            monkeypatch.setattr(Turn, "give_way", gives_way)
+        read.release()
         return opened(*arguments)
 
-    def ends(sinks: Any) -> None:
+    def begins_to_map(turn: Turn) -> None:
+        wait(turn)
+        mapped.release()
+
+    def gives_way(turn: Turn) -> None:
         if not at_once:
-            at_once.append(begun.acquire(timeout=LONG) and begun.acquire(timeout=LONG))
+            at_once.append(read.acquire(timeout=LONG) and read.acquire(timeout=LONG))
+        give_way(turn)
+
+    def ends(sinks: Any) -> None:
+        if len(at_once) == 1:
+            at_once.append(mapped.acquire(timeout=LONG) and mapped.acquire(timeout=LONG))
         commit(sinks)
 
-    monkeypatch.setattr(mapping, "_opened", begins)
+    monkeypatch.setattr(mapping, "_opened", begins_to_read)
     monkeypatch.setattr(mapping, "commit_together", ends)
     draw = random.Random(71)
     genome = random_bases(draw, 3_000)
@@ -138,7 +195,7 @@ def test_a_shard_is_mapped_while_the_one_before_is_written(tmp_path: Path, monke
         found = readmap.dask.search(
             client, wanted, tmp_path / "ref.fa", tmp_path / "out.sam", tasks=4, device="cpu", threads=1
         )
-    assert at_once == [True]
+    assert at_once == [True, True]
     assert found.mapped == len(reads)
     lines = (tmp_path / "out.sam").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines if line[0] != "@"] == [read.name for read in reads]

@@ -229,7 +229,7 @@ def test_larger_chunks_change_nothing(
     written, summary = searched("pairs", index, roomy, files, tmp_path / "larger", batch_reads=None)
     assert written == expected
     assert counts(summary) == counts(one)
-    assert found[:2] == [(3,), (7000, None, 1, 9)]
+    assert found[:2] == [(3,), (7000, None, 1, 9, None)]
     assert max(records for (records,) in found[2:]) > BATCH // 2
 
 
