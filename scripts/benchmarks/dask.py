@@ -53,7 +53,8 @@ CHECKED = 2, 20
 
 
 def benchmark_dask(options: Options) -> tuple[Row, Row]:
-    """Whole commands in turn, once the worker has the index: first what they write is the same."""
+    """Whole commands: first without a cluster, while no worker has a part of the device; then in turn on one, once the
+    worker has the index, and what a few reads give is the same."""
     from distributed import LocalCluster
 
     reference, reads = inputs(options)
@@ -61,12 +62,14 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
     cases, split = CASES[options.device], Row()
     if any(case.by_table for case in cases.values()):
         split, _ = readmap(options, "split", *reads, "-o", options.work / TABLE)
+    searches = [_Searches(options, name, reads) for name in options.only]
+    for each in searches:
+        each.time_without()
     cluster = LocalCluster(
         host="127.0.0.1", n_workers=1, threads_per_worker=options.threads, memory_limit=0, dashboard_address=None
     )
     with cluster:
-        searches = [_Searches(options, name, cluster.scheduler_address) for name in options.only]
-        rows = [each.timed(reads) for each in searches]
+        rows = [each.time_on(cluster.scheduler_address) for each in searches]
     bars = [
         figure(f"{row['output']}, {case.shown} / without", row[f"times_{name}"], "times", "<=", case.bar)
         for row, _ in rows
@@ -76,39 +79,46 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
 
 
 class _Searches:
-    """Those to one output, with a cluster and without."""
+    """Those to one output: without a cluster, and then on one."""
 
-    def __init__(self, options: Options, name: str, address: str) -> None:
-        self._options, self._name, self._address = options, name, address
+    def __init__(self, options: Options, name: str, reads: Sequence[Path]) -> None:
+        self._options, self._name, self._reads = options, name, reads
         target, *self._more = OUTPUTS[name]
         self._path = options.work / target
+        self._few = [first(options.work, one) for one in reads]
+        self._records, self._count, self._seconds = b"", 0, list[float]()
 
-    def timed(self, reads: Sequence[Path]) -> tuple[Row, Row]:
-        """The medians, and what the last search tells; exits where a cluster has other records."""
-        few, records = [first(self._options.work, one) for one in reads], set[bytes]()
-        for tasks in (0, *CHECKED):
-            self._run(few, *(["--tasks", str(tasks)] if tasks else []), is_on_cluster=bool(tasks))
-            records.add(records_of(self._path))
-        if len(records) > 1:
-            sys.exit(f"benchmark: {self._name} of a cluster has other records")
-        without, seconds = list[float](), dict[str, list[float]]()
+    def time_without(self) -> None:
+        """As many runs, and what records a few reads have."""
+        self._run(self._few)
+        self._records = records_of(self._path)
         for _ in range(self._options.runs):
-            taken, told = self._run(reads, is_on_cluster=False)
-            without.append(taken["wall_seconds"])
+            taken, told = self._run(self._reads)
+            self._seconds.append(taken["wall_seconds"])
+            self._count = told["counts"]["reads"]
+
+    def time_on(self, address: str) -> tuple[Row, Row]:
+        """The medians, and what the last search tells; exits where a cluster has other records."""
+        on_cluster = "--dask", address
+        for tasks in CHECKED:
+            self._run(self._few, *on_cluster, "--tasks", str(tasks))
+            if records_of(self._path) != self._records:
+                sys.exit(f"benchmark: {self._name} of a cluster has other records")
+        without, seconds = self._seconds, dict[str, list[float]]()
+        for _ in range(self._options.runs):
             for name, case in CASES[self._options.device].items():
                 words = ["--split", self._options.work / TABLE] if case.by_table else []
-                words += ["--tasks", str(max(told["counts"]["reads"] // case.reads, 1))] if case.reads else []
-                taken, told = self._run(reads, *words)
+                words += ["--tasks", str(max(self._count // case.reads, 1))] if case.reads else []
+                taken, told = self._run(self._reads, *on_cluster, *words)
                 seconds.setdefault(name, []).append(taken["wall_seconds"])
-        row: Row = {"output": self._name, "reads": told["counts"]["reads"], "seconds": round(median(without), 3)}
+        row: Row = {"output": self._name, "reads": self._count, "seconds": round(median(without), 3)}
         for name, taken_by in seconds.items():
             row[f"seconds_{name}"] = round(median(taken_by), 3)
             row[f"times_{name}"] = round(median(taken_by) / median(without), 3)
         row["runs"] = {"without": without} | seconds  # of a worker's first one its memory is new
         return row, told
 
-    def _run(self, reads: Sequence[Path], *more: str | Path, is_on_cluster: bool = True) -> tuple[Row, Row]:
+    def _run(self, reads: Sequence[Path], *more: str | Path) -> tuple[Row, Row]:
         self._path.unlink(missing_ok=True)  # to replace a file costs the time of freeing it
         words = (*reads, "-x", self._options.work / "index.readmap", "-o", self._path, "--device", self._options.device)
-        on_cluster = ["--dask", self._address] if is_on_cluster else []
-        return readmap(self._options, "search", *words, *self._more, *on_cluster, *more)
+        return readmap(self._options, "search", *words, *self._more, *more)
