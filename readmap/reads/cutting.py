@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.formats.compression import FilePlace
+from readmap.formats.compression import ByteSource, FilePlace, PlainSource
 from readmap.formats.lines import line_ends
+from readmap.formats.text_range import TextRange
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -76,14 +77,19 @@ def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> Rec
 
 
 def read_records(
-    data: Bytes, filled: int, rest: FilePlace, lines: int, checks: bool, threads: int = 1
+    source: ByteSource, data: Bytes, filled: int, lines: int, checks: bool, threads: int = 1
 ) -> Records | None:
-    """The same of a text of which the first bytes are there, and the others are read before; None without a compiler.
+    """The same of a text of which the first bytes are there, and the others are read before, as many as the source has.
 
-    data: uint8 [nbytes], of which as many are filled as the file has.
+    None where its bytes lie in no file as they are, or without a compiler: then none are read.
     """
     backend = host_backend(_READ.module, threads)
-    return _find(data, _Format(lines, checks), backend, filled, rest) if backend else None
+    if not backend or not isinstance(source, PlainSource | TextRange) or (place := source.place()) is None:
+        return None
+    room = data if place.most is None else data[: filled + place.most]
+    found = _find(room, _Format(lines, checks), backend, filled, place)
+    source.pass_over(found.filled - filled)
+    return found
 
 
 def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest: FilePlace | None = None) -> Records:

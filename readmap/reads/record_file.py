@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, PlainSource, describe_start
+from readmap.formats.compression import ByteSource, PieceSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
-from readmap.formats.text_range import TextRange
 from readmap.reads import bad_records
 from readmap.reads.cutting import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records
@@ -83,7 +82,9 @@ class RecordFile:
 
     def read(self) -> None:
         """Fill the buffer as far as the file goes, and find its records."""
-        found = self._read_at_its_place()
+        checks = not self._is_normalised
+        found = read_records(self._source, self._data[:-1], self._filled, self._lines_a_record, checks, self._threads)
+        self._filled = found.filled if found else self._filled
         while not self._is_at_end and self._filled < len(self._data) - 1:
             count = 0
             try:
@@ -94,19 +95,6 @@ class RecordFile:
             self._is_at_end = not count
             found = None if count else found
         self._find_records(found)
-
-    def _read_at_its_place(self) -> Records | None:
-        """What is read and cut block by block: the file's own bytes, where a compiler is there; else nothing."""
-        source, room = self._source, self._data[:-1]
-        if not isinstance(source, PlainSource | TextRange) or (place := source.place()) is None:
-            return None
-        if place.most is not None:
-            room = room[: self._filled + place.most]
-        found = read_records(room, self._filled, place, self._lines_a_record, not self._is_normalised, self._threads)
-        if found is not None:
-            source.pass_over(found.filled - self._filled)
-            self._filled = found.filled
-        return found
 
     def take(self, records: int) -> tuple[Bytes, Buffer]:
         """The bytes of the first `records` records, and their buffer, which is held for whoever uses them."""

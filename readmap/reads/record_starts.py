@@ -12,7 +12,7 @@ from readmap.errors import DataError
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import NEWLINE, end_of_text
 from readmap.formats.text_range import TextRange
-from readmap.reads.cutting import find_records
+from readmap.reads.cutting import find_records, read_records
 from readmap.reads.fasta_reads import HEADER_MARK
 from readmap.reads.fastq_reads import record_sizes
 from readmap.reads.record_file import read_start
@@ -26,36 +26,38 @@ SOME_RECORDS = 4096
 Starts = NDArray[np.int64]
 
 
-def record_starts(source: TextRange, first: int = 0) -> Iterator[Starts]:
+def record_starts(source: TextRange, first: int = 0, threads: int = 1) -> Iterator[Starts]:
     """The offsets of the records' first bytes in what the source gives, int64, ascending, some at a time.
 
     That of a record of FASTQ may be that of blank lines in front of it. first: the number of the first record, from 0,
-    for messages.
+    for messages. threads: that read FASTQ which is not compressed.
     Raises DataError where the text is neither, where a record of FASTQ is none, and what the source raises, behind
     the records in front of that; UnmarkedEnd behind all of them.
     """
     start = read_start(source)
-    find = _fasta_starts if start.startswith(b">") else _fastq_starts
-    return find(source, start, first) if start else iter(())
+    if not start:
+        return iter(())
+    return _fasta_starts(source, start) if start.startswith(b">") else _fastq_starts(source, start, first, threads)
 
 
-def _fastq_starts(source: TextRange, start: bytes, first: int) -> Iterator[Starts]:
+def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> Iterator[Starts]:
     """start: the last bytes that have been read."""
     data, begin, filled = np.empty(BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[:filled] = np.frombuffer(start, np.uint8)
     is_at_end, doubt = False, None
     while not is_at_end:
+        # One byte is kept for the newline that the last line may lack.
+        records, room = read_records(source, data[:-1], filled, 4, True, threads), data.data[filled:-1]
         try:
-            # One byte is kept for the newline that the last line may lack.
-            count = source.readinto(data.data[filled:-1])
+            count = records.filled - filled if records else source.readinto(room)
         except UnmarkedEnd as error:
             count, doubt = 0, error
         filled += count
         is_at_end = not count
         if is_at_end and filled and data[filled - 1] != NEWLINE:
-            data[filled] = NEWLINE
+            data[filled], records = NEWLINE, None
             filled += 1
-        records = find_records(data[:filled], 4, True)
+        records = records or find_records(data[:filled], 4, True)
         ends, is_irregular = records.ends, records.is_irregular
         starts = np.append(0, ends + 1)
         yield begin + starts[:-1]
@@ -84,7 +86,7 @@ def _irregular_starts(source: TextRange, start: bytes, begin: int, first: int) -
             raise DataError(f"{source.name}, record {first + 1}: expected {expected}")
 
 
-def _fasta_starts(source: TextRange, start: bytes, first: int) -> Iterator[Starts]:
+def _fasta_starts(source: TextRange, start: bytes) -> Iterator[Starts]:
     """start: the last bytes that have been read."""
     # One byte in front, for what is in front of the text.
     data, begin, filled = np.empty(1 + BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)

@@ -29,7 +29,7 @@ SPACING = 16 << 20
 #: Records from one mark to the next, which has 16 bytes in the table.
 MARKED_RECORDS = 1 << 10
 
-#: Threads that inflate one file; more take another one meanwhile.
+#: Threads that inflate or read one file; more take another one meanwhile.
 FILE_THREADS = 4
 
 #: Seconds between two moments at which progress is shown.
@@ -49,7 +49,7 @@ class _Stopped(Exception):
 def split_files(paths: Sequence[str], threads: int, progress: Progress, warn: Warn) -> tuple[SplitFile, ...]:
     """Where the records of each file begin.
 
-    threads: that inflate. warn: called where blocked gzip has no end-of-file block behind its last record.
+    threads: that inflate, or read. warn: called where blocked gzip has no end-of-file block behind its last record.
     Raises DataError where a file is not regular, is BAM or CRAM, or broken, or a record of FASTQ is none; and OSError.
     """
     with Splitting(paths, threads, warn) as splitting:
@@ -143,7 +143,7 @@ class _Survey:
             self._is_gzip = start.startswith(GZIP_MAGIC)
             with TextRange(bytes_behind(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
                 try:
-                    for starts in record_starts(source):
+                    for starts in record_starts(source, threads=min(threads, FILE_THREADS)):
                         self._add(starts)
                         self.read = (source.taken() or (0, 0))[0]
                         if stop.is_set():

@@ -11,7 +11,9 @@ import pytest
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
-from readmap.formats.compression import FilePlace
+from readmap.formats.compression import FilePlace, PlainSource
+from readmap.formats.faults import NamedFile
+from readmap.formats.text_range import TextRange
 from readmap.reads import cutting
 from readmap.reads.cutting import BLOCK_BYTES, find_records, read_records
 
@@ -167,19 +169,31 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         text = text[: draw.randrange(len(text))]
         there, room = draw.randrange(len(text) + 1), draw.randrange(2 * len(text) + 1)
         there = min(there, room)
+        most = draw.choice([None, draw.randrange(len(text) - there + 1)])
         (tmp_path / "text").write_bytes(b"x" * seed + text[there:])
+        text = text if most is None else text[: there + most]
         data = np.full(room, ord("\n"), np.uint8)
         data[:there] = np.frombuffer(text[:there], np.uint8)
-        with open(tmp_path / "text", "rb") as file:
-            found = read_records(data, there, FilePlace(file.fileno(), seed), 4, True, threads=2)
+        file = NamedFile(str(tmp_path / "text"))
+        file.seek(seed)
+        with TextRange(PlainSource(file, "text", b"", 1), 0, most) as source:
+            found = read_records(source, data, there, 4, True, threads=2)
+            if most == 0:
+                assert found is None
+                continue
+            assert source.delivered + there == min(room, len(text))
+            assert file.tell() == seed + source.delivered
         assert found is not None
         assert found.filled == min(room, len(text))
         assert data[: found.filled].tobytes() == text[:room]
         assert (found.ends.tolist(), found.is_irregular) == expected(text[:room], 4, True)
 
 
-def test_a_file_that_cannot_be_read() -> None:
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text").write_bytes(b"")
+    monkeypatch.setattr(PlainSource, "place", lambda _: FilePlace(-1, 0))
     data = np.frombuffer(bytearray(b"@r\nA\n+\nI\n@s\n" + bytes(99)), np.uint8)
-    found = read_records(data, 12, FilePlace(-1, 0), 4, True)
+    with PlainSource(NamedFile(str(tmp_path / "text")), "text", b"", 1) as source:
+        found = read_records(source, data, 12, 4, True)
     assert found is not None
     assert (found.ends.tolist(), found.is_irregular, found.filled) == ([8], False, 12)
