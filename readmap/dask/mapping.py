@@ -119,7 +119,7 @@ def _map(job: Job, parts: Sequence[FilePart], learnt: Learnt, turn: Turn, folder
         work = Mapping([context], job.style, paired, kept, learnt)
         most = job.resources.batch_reads
         reads = _opened(parts, backend)
-        stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, relay=turn)
+        stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, succession=turn)
         if kept:
             sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
             kept.write(sinks[-1])

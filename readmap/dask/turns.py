@@ -12,7 +12,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from readmap.search.relay import Relay
+from readmap.search.succession import Succession
 
 
 class Turns:
@@ -53,7 +53,7 @@ class Turns:
             yield turn
 
 
-class Turn(Relay):
+class Turn(Succession):
     """The turn of a task."""
 
     def __init__(self, turns: Turns) -> None:

@@ -22,7 +22,7 @@ from readmap.search.arrivals import AnyChunk
 from readmap.search.chunk_plan import ChunkPlan, plan_chunks
 from readmap.search.devices import Devices
 from readmap.search.mappers import Item, Mappers
-from readmap.search.relay import Relay
+from readmap.search.succession import Succession
 from readmap.search.work import Work
 from readmap.search.writer import Block, Writer
 
@@ -37,17 +37,17 @@ def run(
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
-    relay: Relay | None = None,
+    succession: Succession | None = None,
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
     paths: of files, or sources that are open already, or alignments that are started. backends: the devices, in the
     order of what the work has for each; the first one has what is merged or compressed. layout: as
     read_chunks has it. plan: default, one for unsorted records by the memory that is free.
-    progress: called behind every block. relay: default, one that has its devices alone. Reads in front of a bad record,
-    or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
+    progress: called behind every block. succession: default, one that has its devices alone. Reads in front of a bad
+    record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
-    summary, relay = work.summary, relay or Relay()
+    summary, succession = work.summary, succession or Succession()
     began = time.perf_counter()
     plan = plan or plan_chunks(backends)
     devices, buffers = Devices(backends, summary.warnings.append, plan.at_once), plan.buffers(len(backends))
@@ -57,7 +57,7 @@ def run(
         chunks = paths.chunks(backend.host_buffer, most, batch_reads, buffers)
     else:
         warn = summary.warnings.append
-        first = most if relay.is_ahead() else None
+        first = most if succession.is_ahead() else None
         chunks = read_chunks(
             paths, backend.host_buffer, most, batch_reads, backend.threads, buffers, first, layout=layout, warn=warn
         )
@@ -72,9 +72,9 @@ def run(
             if progress:
                 progress()
 
-        ready = _ahead(chunks, relay.end_reading)
-        relay.wait_for_device()
-        Mappers(ready, work, devices, write, relay.give_way).run()
+        ready = _ahead(chunks, succession.end_reading)
+        succession.wait_for_device()
+        Mappers(ready, work, devices, write, succession.give_way).run()
     summary.seconds = time.perf_counter() - began
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Relay:
+class Succession:
     """What a search waits for, and what it tells the next one; this one has its device alone."""
 
     def is_ahead(self) -> bool:
