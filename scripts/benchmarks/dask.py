@@ -53,23 +53,13 @@ CHECKED = 2, 20
 
 
 def benchmark_dask(options: Options) -> tuple[Row, Row]:
-    """Whole commands: first without a cluster, while no worker has a part of the device; then in turn on one, once the
-    worker has the index, and what a few reads give is the same."""
-    from distributed import LocalCluster
-
+    """Whole commands, output by output."""
     reference, reads = inputs(options)
     readmap(options, "index", reference, "-o", options.work / "index.readmap", "--force", "--device", options.device)
     cases, split = CASES[options.device], Row()
     if any(case.by_table for case in cases.values()):
         split, _ = readmap(options, "split", *reads, "-o", options.work / TABLE)
-    searches = [_Searches(options, name, reads) for name in options.only]
-    for each in searches:
-        each.time_without()
-    cluster = LocalCluster(
-        host="127.0.0.1", n_workers=1, threads_per_worker=options.threads, memory_limit=0, dashboard_address=None
-    )
-    with cluster:
-        rows = [each.time_on(cluster.scheduler_address) for each in searches]
+    rows = [_Searches(options, name, reads).timed() for name in options.only]
     bars = [
         figure(f"{row['output']}, {case.shown} / without", row[f"times_{name}"], "times", "<=", case.bar)
         for row, _ in rows
@@ -79,7 +69,7 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
 
 
 class _Searches:
-    """Those to one output: without a cluster, and then on one."""
+    """Those to one output: without a cluster, while no worker has a part of the device, and then on one."""
 
     def __init__(self, options: Options, name: str, reads: Sequence[Path]) -> None:
         self._options, self._name, self._reads = options, name, reads
@@ -88,7 +78,16 @@ class _Searches:
         self._few = [first(options.work, one) for one in reads]
         self._records, self._count, self._seconds = b"", 0, list[float]()
 
-    def time_without(self) -> None:
+    def timed(self) -> tuple[Row, Row]:
+        """The medians, and what the last search tells; exits where a cluster has other records."""
+        from distributed import LocalCluster
+
+        self._time_without()
+        fixed = {"host": "127.0.0.1", "memory_limit": 0, "dashboard_address": None}
+        with LocalCluster(n_workers=1, threads_per_worker=self._options.threads, **fixed) as cluster:
+            return self._time_on(cluster.scheduler_address)
+
+    def _time_without(self) -> None:
         """As many runs, and what records a few reads have."""
         self._run(self._few)
         self._records = records_of(self._path)
@@ -97,8 +96,8 @@ class _Searches:
             self._seconds.append(taken["wall_seconds"])
             self._count = told["counts"]["reads"]
 
-    def time_on(self, address: str) -> tuple[Row, Row]:
-        """The medians, and what the last search tells; exits where a cluster has other records."""
+    def _time_on(self, address: str) -> tuple[Row, Row]:
+        """The cases in turn, once the worker has the index, and what a few reads give is the same."""
         on_cluster = "--dask", address
         for tasks in CHECKED:
             self._run(self._few, *on_cluster, "--tasks", str(tasks))
