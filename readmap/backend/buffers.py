@@ -34,7 +34,7 @@ class BufferPool:
         self, allocate: Callable[[int], Bytes], nbytes: int, count: int, first_bytes: int | None = None
     ) -> None:
         self._allocate = allocate
-        self._nbytes, self._most = min(nbytes, first_bytes or FIRST_BYTES), nbytes
+        self._nbytes, self._most = min(nbytes, FIRST_BYTES if first_bytes is None else first_bytes), nbytes
         self._free: queue.SimpleQueue[Buffer | None] = queue.SimpleQueue()
         self._is_closed = False
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""The tasks of a worker in turns: one has its device, while the next one reads ahead and the one before writes its last
+"""The tasks of a worker in turns: one has its device, while the next one reads ahead, or the one before writes its last
 records.
 
 task 0    M M M M M W
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Iterator
 
 from readmap.search.succession import Succession
@@ -18,14 +19,15 @@ from readmap.search.succession import Succession
 class Turns:
     """What a worker's tasks wait for: two things that one task has at a time, its turn to read and its device.
 
-    changed: with which the others are seen. reader, holder: who reads, and who has the device. begun: how many tasks
-    have had their turn to read, and have not ended.
+    changed: with which the others are seen. reader, holder: who reads, and who has the device. order: who have begun to
+    read, and have not had the device, which they are given in this order. begun: how many have begun, and not ended.
     """
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.reader: Turn | None = None
         self.holder: Turn | None = None
+        self.order = deque[Turn]()
         self.begun = 0
 
     @contextlib.contextmanager
@@ -35,6 +37,7 @@ class Turns:
         with self.changed:
             self.changed.wait_for(lambda: self.reader is None)
             self.reader = turn
+            self.order.append(turn)
             self.begun += 1
         try:
             yield turn
@@ -42,6 +45,8 @@ class Turns:
             turn.end_reading()
             turn.give_way()
             with self.changed:
+                if turn in self.order:
+                    self.order.remove(turn)
                 self.begun -= 1
                 self.changed.notify_all()
 
@@ -60,8 +65,9 @@ class Turn(Succession):
         self._turns = turns
 
     def is_ahead(self) -> bool:
-        """Whether a task before has the device."""
-        return self._turns.holder is not None
+        """Whether a task before has the device, or waits for it."""
+        with self._turns.changed:
+            return not self._may_hold()
 
     def wait_alone(self) -> None:
         """Wait, while it reads, until the tasks before have ended."""
@@ -69,10 +75,11 @@ class Turn(Succession):
             self._turns.changed.wait_for(lambda: self._turns.begun == 1)
 
     def wait_for_device(self) -> None:
-        """Have the device, once no other task has it."""
+        """Have the device, once the tasks before have had it; once is enough."""
         with self._turns.changed:
-            self._turns.changed.wait_for(lambda: self._turns.holder is None)
-            self._turns.holder = self
+            self._turns.changed.wait_for(self._may_hold)
+            if self._turns.holder is None:
+                self._turns.holder = self._turns.order.popleft()
 
     def end_reading(self) -> None:
         """Let the next task read; once is enough."""
@@ -87,3 +94,6 @@ class Turn(Succession):
             if self._turns.holder is self:
                 self._turns.holder = None
                 self._turns.changed.notify_all()
+
+    def _may_hold(self) -> bool:
+        return self._turns.holder is self or (self._turns.holder is None and self._turns.order[0] is self)

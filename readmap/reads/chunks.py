@@ -178,7 +178,7 @@ def read_chunks(
     which the files are read together. allocate: makes a buffer, uint8 [nbytes]; called at most
     `buffers` times for each of the files that are read together, and again for larger ones: the first are small, and
     a record may be longer than a buffer. chunk_bytes: the size of their buffers together, which bounds a chunk;
-    first_bytes: that of the first ones, default little, since who maps waits for them.
+    first_bytes: that of each of the first ones at least, default little, since who maps waits for them.
     batch_reads: the most reads a chunk, but for a pair, which is never divided. threads: how many read or inflate a
     file, and find its records. warn: called where blocked gzip has no end-of-file block behind its last record; without
     it, and within a record, that is an error. The iterator waits while all buffers, at least 2 a file, are in chunks

@@ -48,10 +48,13 @@ def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> 
     while not is_at_end:
         # One byte is kept for the newline that the last line may lack.
         records, room = read_records(source, data[:-1], filled, 4, True, threads), data.data[filled:-1]
-        try:
-            count = records.filled - filled if records else source.readinto(room)
-        except UnmarkedEnd as error:
-            count, doubt = 0, error
+        count = records.filled - filled if records else 0
+        if not count:  # else it is seen here what has kept it from being read
+            try:
+                count = source.readinto(room)
+            except UnmarkedEnd as error:
+                doubt = error
+            records = None if count else records
         filled += count
         is_at_end = not count
         if is_at_end and filled and data[filled - 1] != NEWLINE:

@@ -138,6 +138,42 @@ def test_a_task_waits_until_it_is_alone(start: Start) -> None:
     assert ends.done()
 
 
+def test_the_device_goes_to_who_has_read_first(turns: Turns) -> None:
+    """Also where one that has it from the begin on waits to be alone."""
+    seen, has_read, goes_on = list[str](), threading.Event(), threading.Event()
+
+    def small() -> None:
+        with turns.read_ahead() as turn:
+            turn.end_reading()
+            has_read.set()
+            assert goes_on.wait(LONG)
+            turn.wait_for_device()
+            turn.wait_for_device()
+            assert not turn.is_ahead()
+            seen.append("small")
+
+    def whole() -> None:
+        with turns.take() as turn:
+            turn.wait_alone()
+            seen.append("whole")
+
+    def made_before() -> None:
+        with turns.read_ahead():
+            pass
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(small)
+        assert has_read.wait(LONG)
+        second = pool.submit(whole)
+        assert is_waiting(second)
+        goes_on.set()
+        first.result(LONG)
+        second.result(LONG)
+        pool.submit(made_before).result(LONG)
+        pool.submit(whole).result(LONG)
+    assert seen == ["small", "whole", "whole"]
+
+
 @pytest.mark.parametrize("gives_way", [False, True])
 def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
     def fail(turn: Turn) -> None:

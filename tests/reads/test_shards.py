@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import itertools
+import os
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from examples import random_bases
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
+from readmap.formats.text_range import TextRange
 from readmap.reads import members, record_file, record_starts, split_table, splitting
 from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.reads.file_part import FilePart
@@ -441,6 +443,24 @@ def test_records_of_plain_parts_are_found_while_they_are_read(
     path.write_bytes(TEXT + b"@x\nA\n+\nI\n")
     with pytest.raises(DataError, match="expected the end of the file, found more"):
         released(read_chunks([opened(parts(Shard(3, 3), [path], [file])[0])], allocate, size))
+
+
+@pytest.mark.parametrize("good", [0, 22_000, 22_005, 22_021])
+def test_a_file_that_cannot_be_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
+    """It is no end of the file, wherever that is; and where reading goes on, all is found."""
+    path, record = tmp_path / "file", b"@read 00000\nACG\n+\n!!!\n"
+    path.write_bytes(record * 4096)
+    place, bad = TextRange.place, os.open("/", os.O_RDONLY)  # no file
+
+    def lost(source: TextRange) -> Any:
+        found, left = place(source), good - source.delivered
+        return found and (found._replace(most=left) if left > 0 else found._replace(file=bad))
+
+    monkeypatch.setattr(TextRange, "place", lost)
+    (file,) = split(path)
+    assert (file.records, file.text, file.is_whole) == (4096, 4096 * len(record), True)
+    assert all(text % len(record) == 0 for _, text in file.marks.tolist())
+    os.close(bad)
 
 
 def test_tables_that_are_none(tmp_path: Path) -> None:

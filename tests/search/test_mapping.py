@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +42,11 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.search import arrivals, chunk_plan, mapping, record_blocks, sample, stream
 from readmap.search.batch import WINDOWS
+from readmap.search.chunk_plan import ChunkPlan
 from readmap.search.context import Context, Sample
 from readmap.search.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
 from readmap.search.pipeline import search_reads
+from readmap.search.succession import Succession
 
 DRAW = random.Random(61)
 GENOME = small_genome(DRAW)
@@ -582,6 +585,38 @@ def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
         stream.run([str(world.reads)], [output], work, [world.backend], batch_reads=20)
     assert raised.value is error
     assert output.written.getvalue() == first_records(world, 20 * writes)
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyPatch, is_ahead: bool) -> None:
+    """It reads ahead in whole chunks, maps when it is let, and lets the next one read, and then map."""
+    told, first_bytes, read_chunks = list[str](), list[int | None](), stream.read_chunks
+
+    class Following(Succession):
+        def is_ahead(self) -> bool:
+            return is_ahead
+
+        def wait_for_device(self) -> None:
+            while len(told) < 1:
+                time.sleep(1e-3)
+            told.append("has the device")
+
+        def end_reading(self) -> None:
+            told.append("has read")
+
+        def give_way(self) -> None:
+            told.append("gives way")
+
+    def reading(*given: Any, **named: Any) -> Any:
+        first_bytes.append(given[6])
+        return read_chunks(*given, **named)
+
+    monkeypatch.setattr(stream, "read_chunks", reading)
+    output, work = FailingOutput(OSError("not reached"), 1000), mapping.Mapping([Context(world.index, world.backend)])
+    plan = ChunkPlan(1, 1 << 20)
+    stream.run([str(world.reads)], [output], work, [world.backend], plan=plan, succession=Following())
+    assert told == ["has read", "has the device", "gives way"]
+    assert first_bytes == [1 << 20 if is_ahead else None]
 
 
 def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
