@@ -49,7 +49,7 @@ def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> 
         # One byte is kept for the newline that the last line may lack.
         records, room = read_records(source, data[:-1], filled, 4, True, threads), data.data[filled:-1]
         count = records.filled - filled if records else 0
-        if not count:  # else it is seen here what has kept it from being read
+        if not count:  # nothing was read: the end, or what the source says of it
             try:
                 count = source.readinto(room)
             except UnmarkedEnd as error:
