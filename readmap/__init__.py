@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from readmap.index.index import Index as Index
     from readmap.index.occurrences import Location as Location
     from readmap.index.occurrences import Locations as Locations
+    from readmap.mapping.inserts import InsertSize as InsertSize
+    from readmap.mapping.parameters import Pairing as Pairing
+    from readmap.mapping.parameters import Reporting as Reporting
+    from readmap.mapping.parameters import Scoring as Scoring
     from readmap.pairwise.alignments import PairAlignments as PairAlignments
     from readmap.pairwise.api import Comparison as Comparison
     from readmap.pairwise.api import compare as compare
     from readmap.pairwise.api_pairs import align_pairs as align_pairs
-    from readmap.search.aligner import Aligner as Aligner
-    from readmap.search.hits import Hit as Hit
-    from readmap.search.hits import Hits as Hits
-    from readmap.search.hits import Pairs as Pairs
-    from readmap.search.inserts import InsertSize as InsertSize
-    from readmap.search.parameters import Pairing as Pairing
-    from readmap.search.parameters import Reporting as Reporting
-    from readmap.search.parameters import Scoring as Scoring
+    from readmap.run.aligner import Aligner as Aligner
+    from readmap.run.hits import Hit as Hit
+    from readmap.run.hits import Hits as Hits
+    from readmap.run.hits import Pairs as Pairs
 
 _HOMES = {
     "readmap.duplicates.api": ("mark_duplicates",),
@@ -63,10 +63,10 @@ _HOMES = {
     "readmap.index.occurrences": ("Location", "Locations"),
     "readmap.database.database": ("Database", "build_database"),
     "readmap.database.api": ("scan",),
-    "readmap.search.aligner": ("Aligner",),
-    "readmap.search.hits": ("Hit", "Hits", "Pairs"),
-    "readmap.search.inserts": ("InsertSize",),
-    "readmap.search.parameters": ("Pairing", "Reporting", "Scoring"),
+    "readmap.run.aligner": ("Aligner",),
+    "readmap.run.hits": ("Hit", "Hits", "Pairs"),
+    "readmap.mapping.inserts": ("InsertSize",),
+    "readmap.mapping.parameters": ("Pairing", "Reporting", "Scoring"),
 }
 
 

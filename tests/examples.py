@@ -25,17 +25,17 @@ from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.reference import DeviceReference
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context
+from readmap.mapping.parameters import Pairing, Reporting, Scoring
+from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
-from readmap.search import exact
-from readmap.search.batch import Batch
-from readmap.search.context import Context
-from readmap.search.mapping import Mapping, MappingSummary
-from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.records import Style
-from readmap.search.stream import run
-from readmap.search.work import Work
+from readmap.run import exact
+from readmap.run.mapping import Mapping, MappingSummary
+from readmap.run.stream import run
+from readmap.run.work import Work
 
 
 @dataclass(frozen=True)

@@ -40,5 +40,5 @@ def test_nothing_is_said_where_there_is_no_driver_or_no_such_device() -> None:
 def test_a_search_loads_neither_databases_nor_what_only_others_need() -> None:
     script = "import readmap.cli.search.command, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert "readmap.search.stream" in loaded
+    assert "readmap.run.stream" in loaded
     assert not {"rich", "cupy", "pysam", "pydivsufsort", "readmap.database", "readmap.pairwise"}.intersection(loaded)

@@ -27,13 +27,13 @@ from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
+from readmap.mapping.context import Context
+from readmap.mapping.records import Style
 from readmap.reads.inflating import inflaters_for
-from readmap.search.chunk_plan import ChunkPlan
-from readmap.search.context import Context
-from readmap.search.learning import first_lanes, learn_from
-from readmap.search.learnt import Learnt, write_learnt
-from readmap.search.mapping import Mapping
-from readmap.search.records import Style
+from readmap.run.chunk_plan import ChunkPlan
+from readmap.run.learning import first_lanes, learn_from
+from readmap.run.learnt import Learnt, write_learnt
+from readmap.run.mapping import Mapping
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap learn r1.fq.gz r2.fq.gz -x ref.fa -o learnt.json
@@ -81,7 +81,9 @@ def learn(context: typer.Context, options: Options) -> None:
         tell(path, index, options.index, options.ignore_alternates, report)
         with report.progress() as show:
             for backend in backends:
-                backend.prepare(kernel_types(index.suffixes), ["common", "index", "reads", "search"], report.say)
+                backend.prepare(
+                    kernel_types(index.suffixes), ["common", "index", "reads", "mapping", "run"], report.say
+                )
             show("loading the index")
             scoring, pairing = options.scoring.scoring(), options.pairs.pairing()
             indexes, plan = load(path, index, AlignmentMode, backends, False, report)

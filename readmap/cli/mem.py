@@ -17,7 +17,7 @@ from readmap.cli.search.kinds import Kind
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError
-from readmap.search.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
+from readmap.mapping.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap index -p ref ref.fa

@@ -20,9 +20,9 @@ from readmap.formats.output import commit_together, format_by_ending
 from readmap.formats.sam import Form, header
 from readmap.index import folder
 from readmap.index.index import Index
-from readmap.search.mapping import MappingSummary
-from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.records import Style
+from readmap.mapping.parameters import Pairing, Reporting, Scoring
+from readmap.mapping.records import Style
+from readmap.run.mapping import MappingSummary
 from readmap.version import __version__
 
 FORMS = {".sam": Form.TEXT, ".bam": Form.BINARY}

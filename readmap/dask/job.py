@@ -10,9 +10,9 @@ from pathlib import Path
 from readmap.duplicates.marker import Rules
 from readmap.formats.header import Group
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
+from readmap.mapping.parameters import Pairing, Reporting, Scoring
+from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
-from readmap.search.parameters import Pairing, Reporting, Scoring
-from readmap.search.records import Style
 
 #: Of a shard's records, of its reads without a place, and of what decides about its duplicates.
 RECORDS, UNMAPPED = "records", "unmapped"

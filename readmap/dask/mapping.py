@@ -25,16 +25,16 @@ from readmap.duplicates.shards import ENDING, KeptFragments
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
+from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import inflaters_for
-from readmap.search import stream
-from readmap.search.chunk_plan import plan_chunks
-from readmap.search.context import Context
-from readmap.search.learning import first_lanes, learn_from
-from readmap.search.learnt import Learnt
-from readmap.search.mapping import Mapping, MappingSummary
+from readmap.run import stream
+from readmap.run.chunk_plan import plan_chunks
+from readmap.run.learning import first_lanes, learn_from
+from readmap.run.learnt import Learnt
+from readmap.run.mapping import Mapping, MappingSummary
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30

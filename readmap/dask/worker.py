@@ -37,7 +37,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
 #: of the host's available memory that they take at most.
 BUFFER_BYTES, BUFFER_SHARE = 8 << 30, 8
 
-ROOMS = ("bam", "common", "duplicates", "index", "reads", "search")
+ROOMS = ("bam", "common", "duplicates", "index", "reads", "mapping", "run")
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -19,7 +19,7 @@ QUERY_NAME = re.compile(rb"[!-?A-~]+")
 
 
 class Form(Enum):
-    """How records are written, by the name that kernels/search/records.cuh has for it."""
+    """How records are written, by the name that kernels/mapping/records.cuh has for it."""
 
     TEXT = "SAM_TEXT"
     BINARY = "BAM_BINARY"

@@ -36,15 +36,15 @@ from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
+from readmap.mapping.context import Context
 from readmap.reads import members
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
 from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
 from readmap.reads.sequences import read_guessed, read_sequences
-from readmap.search import stream
-from readmap.search.context import Context
-from readmap.search.mapping import Mapping
+from readmap.run import stream
+from readmap.run.mapping import Mapping
 
 #: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
 SELDOM = 16

@@ -14,13 +14,14 @@ from readmap.cli.search.output import open_sink
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
+from readmap.mapping import records
+from readmap.mapping.context import Context
 from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
-from readmap.search import mapping, records
-from readmap.search.arrivals import Arrival
-from readmap.search.chunk_plan import plan_chunks
-from readmap.search.context import Context
-from readmap.search.turns import only_turn
+from readmap.run import mapping
+from readmap.run.arrivals import Arrival
+from readmap.run.chunk_plan import plan_chunks
+from readmap.run.turns import only_turn
 
 FIRST_CHUNKS = 4  # until buffers have grown
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs

@@ -158,7 +158,7 @@ def test_threads_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyP
 def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(BackendError, match=r"NVRTC is not installed: pip install 'readmap\[cuda13\]'"):
-        nvrtc.compile_cubin("search/seeds", "sm_90")
+        nvrtc.compile_cubin("mapping/seeds", "sm_90")
 
 
 @pytest.mark.parametrize(
@@ -183,17 +183,17 @@ def test_code_that_came_with_the_package(
     shipped, compiled = tmp_path / "shipped", tmp_path / "compiled"
     shipped.mkdir()
     for each in nvrtc.ARCHITECTURES:
-        cache.kept(nvrtc.cubin_name("search/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
+        cache.kept(nvrtc.cubin_name("mapping/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
     monkeypatch.setattr(cache, "SHIPPED", shipped)
     monkeypatch.setattr(cache, "_listed", {})
     monkeypatch.setattr(nvrtc, "cubin", lambda *_: compiled)
-    found = nvrtc.code("search/seeds", (), gpu)
+    found = nvrtc.code("mapping/seeds", (), gpu)
     assert found == compiled if taken is None else found.read_text() == taken
-    assert taken is None or nvrtc.is_compiled("search/seeds", (), gpu)
+    assert taken is None or nvrtc.is_compiled("mapping/seeds", (), gpu)
     if taken:
         found.write_text("cut off")
         monkeypatch.setattr(cache, "_listed", {})
-        assert nvrtc.code("search/seeds", (), gpu) != found
+        assert nvrtc.code("mapping/seeds", (), gpu) != found
         assert found.exists()  # whoever installed it removes it
 
 

@@ -9,7 +9,7 @@ import pytest
 from commands import failures
 
 from readmap.cli import main
-from readmap.search import stream
+from readmap.run import stream
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"

@@ -12,7 +12,7 @@ from examples import Read, fasta, fastq, random_bases
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
-from readmap.search import sample
+from readmap.run import sample
 
 DRAW = random.Random(71)
 GENOME = {"one": random_bases(DRAW, 30_000), "two": random_bases(DRAW, 9000)}

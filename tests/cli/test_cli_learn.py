@@ -12,7 +12,7 @@ from commands import failures
 from examples import Read, draw_pairs, fasta, fastq, small_genome, substitute
 
 from readmap.cli import main
-from readmap.search import sample
+from readmap.run import sample
 
 GENERATOR = random.Random(31)
 CONTIGS = small_genome(GENERATOR)

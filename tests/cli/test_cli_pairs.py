@@ -17,8 +17,8 @@ from oracles.alignment import reverse_complement
 from readmap.cli import main
 from readmap.cli.search.options import PairOptions, RecordOptions
 from readmap.errors import UsageError
-from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import Pairing, Reporting
+from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.parameters import Pairing, Reporting
 
 LENGTH, INSERT, DEVIATION = 100, 300, 20
 DRAW = random.Random(404)

@@ -25,8 +25,8 @@ from readmap.errors import UsageError
 from readmap.index.alternates import alternates_beside
 from readmap.index.device import Structure
 from readmap.index.index import Index
-from readmap.search.chunk_plan import plan_chunks
-from readmap.search.parameters import Scoring
+from readmap.mapping.parameters import Scoring
+from readmap.run.chunk_plan import plan_chunks
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from readmap.backend.compilation.declarations import constant
-from readmap.search.parameters import Scoring
+from readmap.mapping.parameters import Scoring
 
 BARRIER = "!"  # sorts before A
 AMBIGUOUS = "NRYKMSWBDHV"
-AMBIGUOUS_PENALTY = constant("search/scoring.cuh", "AMBIGUOUS_PENALTY")
+AMBIGUOUS_PENALTY = constant("mapping/scoring.cuh", "AMBIGUOUS_PENALTY")
 IMPOSSIBLE = -(10**9)
 
 Cigar = list[tuple[int, str]]

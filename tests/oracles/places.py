@@ -8,15 +8,15 @@ from collections.abc import Collection, Sequence
 from readmap.backend.compilation.declarations import constant
 
 NEGLIGIBLE, MISTRUST, UNTESTED, THIRD = (
-    constant("search/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "MISTRUST", "UNTESTED", "THIRD")
+    constant("mapping/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "MISTRUST", "UNTESTED", "THIRD")
 )
-NO_DEFICIT = constant("search/placement.cuh", "NO_DEFICIT")
+NO_DEFICIT = constant("mapping/placement.cuh", "NO_DEFICIT")
 FOUND_WINDOWS, SPREAD, NARROW_BAND = (
-    constant("search/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_BAND")
+    constant("mapping/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_BAND")
 )
 #: enum Role.
 PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED = (
-    constant("search/record_plan.cuh", name)
+    constant("mapping/record_plan.cuh", name)
     for name in ("PRIMARY_ALIGNMENT", "SUPPLEMENTARY_ALIGNMENT", "SECONDARY_ALIGNMENT", "XA_HIT", "NOT_REPORTED")
 )
 

@@ -11,7 +11,7 @@ import pysam
 from examples import Read
 
 from oracles.alignment import Rescored, clean, parse_cigar, rescore, reverse_complement
-from readmap.search.parameters import Scoring
+from readmap.mapping.parameters import Scoring
 
 
 def shown_name(name: str) -> str:

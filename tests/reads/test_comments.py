@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: As the kernels of records call it.
 MODULE = """
-#include "search/comment_tags.cuh"
+#include "mapping/comment_tags.cuh"
 
 KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
                     i64* lengths OF(items), i32 form, bool has_read_group) {
@@ -166,18 +166,18 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The headers of the kernels, with a module that puts comments."""
     folder = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", folder)
-    (folder / "search/comments_alone.cu").write_text(MODULE)
+    (folder / "mapping/comments_alone.cu").write_text(MODULE)
     for user in (sources, host_compiler, nvrtc):
         monkeypatch.setattr(user, "folder", lambda: folder)
 
 
 def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> list[bytes]:
     """What `put_comment_tags` writes for each read."""
-    measure, write = Kernel("search/comments_alone", "measure"), Kernel("search/comments_alone", "write")
+    measure, write = Kernel("mapping/comments_alone", "measure"), Kernel("mapping/comments_alone", "write")
     comments = {
         "bytes": reads.bytes,
         "name_starts": reads.name_starts,
-        "form": constant("search/records.cuh", form.value),
+        "form": constant("mapping/records.cuh", form.value),
         "has_read_group": has_read_group,
     }
     lengths: Array = backend.empty(reads.count, np.int64)

@@ -15,11 +15,11 @@ from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
-from readmap.search import chunk_plan
-from readmap.search.arrivals import Arrival
-from readmap.search.turns import Turn
-from readmap.search.work import RunSummary
-from readmap.search.writer import Block
+from readmap.run import chunk_plan
+from readmap.run.arrivals import Arrival
+from readmap.run.turns import Turn
+from readmap.run.work import RunSummary
+from readmap.run.writer import Block
 
 Pair = tuple[Read, Read]
 

@@ -13,6 +13,7 @@ from readmap.errors import BackendError
 FOR_GPUS = {"pairwise/sweep_9_to_15_rows", "pairwise/sweep_17_to_24_rows"}
 FOR_HOSTS = {"common/threads"}
 
+_COMMENT = re.compile(r" *//[^\n]*\n?")
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -54,9 +55,9 @@ def texts(module: str) -> tuple[str, ...]:
 
 
 def digest(module: str, *parts: str) -> str:
-    """A name for a module's compiled code: it changes with its text, its headers, the compiler and the flags."""
+    """Return the name of a module's compiled code: a digest of its text and headers without comments, and of `parts`."""
     sum_ = hashlib.sha256()
-    for part in (*texts(module), *parts):
+    for part in (*(_COMMENT.sub("\n", text) for text in texts(module)), *parts):
         sum_.update(part.encode())
         sum_.update(b"\0")
     return sum_.hexdigest()[:24]

@@ -19,13 +19,13 @@ from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
+from readmap.mapping.context import Context
+from readmap.mapping.inserts import InsertSize
+from readmap.mapping.records import Style
 from readmap.qc.survey import Survey
-from readmap.search.context import Context
-from readmap.search.exact import Format
-from readmap.search.inserts import InsertSize
-from readmap.search.learnt import Learnt
-from readmap.search.mapping import Mapping, MappingSummary
-from readmap.search.records import Style
+from readmap.run.exact import Format
+from readmap.run.learnt import Learnt
+from readmap.run.mapping import Mapping, MappingSummary
 from readmap.version import __version__
 
 #: The first MAPQ of each bin of the summary's histogram.

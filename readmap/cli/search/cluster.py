@@ -30,7 +30,7 @@ from readmap.formats.sam import Form
 from readmap.formats.words import counted
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
-from readmap.search.learnt import Learnt
+from readmap.run.learnt import Learnt
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
-from readmap.search import stream
-from readmap.search.exact import Format
-from readmap.search.learnt import Learnt, read_learnt
+from readmap.run import stream
+from readmap.run.exact import Format
+from readmap.run.learnt import Learnt, read_learnt
 
 #: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
 #: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
@@ -118,7 +118,7 @@ def run(
                 each.prepare(types, _rooms(options, survey is not None), report.say)
             show("loading the index")
             for each in backends:
-                each.load_ahead(types, ("common", "reads", "search"))
+                each.load_ahead(types, ("common", "reads", "mapping", "run"))
             began = report.seconds
             indexes, plan = load(path, index, mode, backends, options.output.order is not None, report)
             loading = report.seconds - began
@@ -193,4 +193,4 @@ def _rooms(options: Options, is_surveyed: bool) -> list[str]:
         "duplicates": options.duplicates.is_marked or options.duplicates.for_merge,
         "qc": is_surveyed,
     }
-    return ["common", "index", "reads", "search", *(room for room, is_needed in others.items() if is_needed)]
+    return ["common", "index", "reads", "mapping", "run", *(room for room, is_needed in others.items() if is_needed)]

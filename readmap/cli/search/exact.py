@@ -15,7 +15,7 @@ from readmap.formats.sam import header
 from readmap.formats.words import counted
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.search.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
+from readmap.run.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
 from readmap.strand import Strand
 from readmap.version import __version__
 

@@ -15,7 +15,7 @@ from readmap.formats.words import counted
 from readmap.index.alternates import alternates_beside
 from readmap.index.device import DeviceIndex, Structure
 from readmap.index.index import Index
-from readmap.search.chunk_plan import ChunkPlan, plan_chunks
+from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 
 
 class Searched(Protocol):

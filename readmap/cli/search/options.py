@@ -31,9 +31,9 @@ from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import Structure
-from readmap.search.exact import Format
-from readmap.search.inserts import given_insert_size
-from readmap.search.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
+from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
+from readmap.run.exact import Format
 from readmap.strand import Strand
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.

@@ -27,7 +27,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import Letters, open_samtools_output
 from readmap.index.reference import Reference
-from readmap.search.chunk_plan import plan_chunks
+from readmap.run.chunk_plan import plan_chunks
 
 #: Bytes of FASTQ in a byte of a compressed file, of records in a byte of FASTQ, as real reads of 100 to 150 bases have
 #: them at most; and the endings of FASTQ that is not compressed.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from readmap.cli.common.options import LARGEST_SCORE, number, option, score
 from readmap.errors import UsageError
-from readmap.search.parameters import Penalty, Scoring
+from readmap.mapping.parameters import Penalty, Scoring
 
 #: So that -A times the largest default stays within what Scoring takes.
 LARGEST_MATCH = 33

@@ -21,7 +21,7 @@ from readmap.index.occurrences import find_occurrences
 from readmap.reads.chunks import read_chunks
 from readmap.reads.parsing import find_reads
 from readmap.reads.patterns import Patterns, pack_patterns
-from readmap.search.chunk_plan import plan_chunks
+from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
 
 LONGEST = 10.0  # seconds behind which no further round is timed

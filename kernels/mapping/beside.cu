@@ -1,0 +1,99 @@
+// Beside settled mates: reads that no look-ups settled, looked for first where their mates expect them.
+//
+// Of such a read it is not seen where else it may lie. But elsewhere it makes no fragment with its mate, or its mate lies
+// elsewhere too, and each of its pieces that occurs nowhere but here is a difference there. Where all that makes every other
+// choice for the pair negligible, the read is not searched any further.
+#include "mapping/mates.cuh"
+#include "mapping/pieces.cuh"
+#include "mapping/stretch.cuh"
+
+// What a read is in that: looked for, or a mate that says where.
+enum Role { NO_ROLE = 0, SOUGHT = 1, GUIDE = 2 };
+
+// An item is a pair; roles: by slot. searched: whether all reads have been, as if this were not; then the others are done.
+KERNEL void list_beside(i64 begin, i64 end, Queries queries, PlacementTable placements, u8* roles OF(reads),
+                        i32 searched) {
+    FOR_EACH(item, begin, end) {
+        i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
+        bool absent = (queries.flags[slots[0]] | queries.flags[slots[1]]) & READ_ABSENT;
+        bool differ = !placements.left[slots[0]] != !placements.left[slots[1]];
+        for (i64 slot : slots) {
+            u8 left = placements.left[slot];
+            roles[slot] = absent || !differ ? NO_ROLE : left ? SOUGHT : GUIDE;
+            placements.unsettled[slot] = roles[slot] == SOUGHT || !searched ? left : 0;
+        }
+    }
+}
+
+// An item is a read, selected[item]; found: its diagonals where its mate's window expects it, each tried.
+KERNEL void look_beside(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                        WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+                        DiagonalTable found) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 slot = selected[item], record = queries.order[slot];
+        Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
+        bool guide_first = record & 1;
+        const Mate &guide = guide_first ? pair.first : pair.second, &own = guide_first ? pair.second : pair.first;
+        Beside beside = {reference, queries, inserts, slot, own.length, own.flipped, guide_first};
+        Diagonals diagonals;
+        if (guide.chosen >= 0)
+            beside.search(guide.end(guide.windows[guide.chosen]), guide.windows[guide.chosen], diagonals, scoring);
+        diagonals.write(found.rows + item * KEPT);
+        if (group_lane() == 0) found.counts[item] = diagonals.count, found.unexamined[item] = 0;
+    }
+}
+
+// One of two mates, and what its pieces say of it.
+struct Placed {
+    const Mate& mate;
+    const Scoring& scoring;
+    Found found;
+    Expense expense;
+
+    // Phred by which all places off its window's diagonal are less likely than that, at least.
+    HOST_DEVICE i32 apart(const ReadTexts& texts, const Queries& queries) const {
+        const Window& window = mate.windows[mate.chosen];
+        return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense);
+    }
+    // The same of a settled one. Where few places are all that matter, its windows are these.
+    HOST_DEVICE i32 settled_apart(const ReadTexts& texts, const Queries& queries) const {
+        i32 phred = apart(texts, queries);
+        if (phred >= NEGLIGIBLE) return phred;
+        phred = found.unlisted(texts, queries, scoring, expense.variant).beyond(expense);
+        for (i32 i = 0; i < mate.count; ++i)
+            if (i != mate.chosen) phred = minimum<i32>(phred, mate.deficits[i]);
+        return phred;
+    }
+};
+
+HOST_DEVICE Placed placed(const Mate& mate, const PieceTable& table, const ReadTexts& texts, const Queries& queries,
+                          const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
+    return Placed{
+        mate, scoring, Found{table, mate.slot, pieces_of(queries, mate.slot, table.least_bases)},
+        expense_of(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
+}
+
+// An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
+KERNEL void confirm_beside(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
+                           Scoring scoring, PieceTable table, const i32* selected OF(items), WindowTable windows,
+                           PlacementTable placements, u8* settled OF(items), i32 bases_per_variant) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item], record = queries.order[slot];
+        Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
+        const Mate &own = record & 1 ? pair.second : pair.first, &guide = record & 1 ? pair.first : pair.second;
+        placements.unsettled[slot] = placements.left[slot], placements.unsettled[guide.slot] = settled[item] = 0;
+        if (own.chosen < 0 || own.untested_deficit < NEGLIGIBLE) continue;
+        const Window& window = own.windows[own.chosen];
+        if (!is_alignment(window, own.length, own.reversed(window), scoring)) continue;
+        Cost cost = pair.cost(pair.first.chosen, pair.second.chosen);
+        if (cost.total == FAR) continue;
+        Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_variant);
+        Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_variant);
+        i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_deficit);
+        i32 apart = second.apart(texts, queries);
+        if (alone + apart - cost.total < NEGLIGIBLE) continue;
+        // On an ALT contig a read may have a better place than that, which is reported too.
+        if (apart < 0 && reference.has_alternates()) continue;
+        placements.unsettled[slot] = 0, settled[item] = 1;
+    }
+}

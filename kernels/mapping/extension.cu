@@ -1,0 +1,211 @@
+// Extension: banded alignment scores for the windows in which gaps may pay, and the CIGARs of the reported ones.
+#include "mapping/alignments.cuh"
+#include "mapping/record_plan.cuh"
+#include "mapping/smith_waterman.cuh"
+#include "mapping/tandem.cuh"
+
+// Whether a group aligns a band. A wide one has more columns than a thread of the GPU has registers, and 32 bits are for
+// scores that hardly anybody sets.
+template <class Lane, i32 WIDTH> const bool TOGETHER =
+    GROUP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
+
+// The best scores of Lane::width bands, of those that a group aligns one by one.
+template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
+    if constexpr (TOGETHER<Lane, WIDTH>) {
+        for (i32 lane = 0; lane < Lane::width; ++lane)
+            results[lane] = fill_band(bands[lane], scoring, Steps<WIDTH>{nullptr}).score;
+    } else {
+        BandedScores<Lane, WIDTH> scores;
+        scores.align(bands, scoring, results);
+    }
+}
+
+// Lane::width tasks, of which the last ones may be none; a task is the row of a window, task_slots its read.
+template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
+                                                              const i64* tasks, const i32* task_slots, Window* windows,
+                                                              const Scoring& scoring) {
+    Band bands[Lane::width];
+    i32 results[Lane::width];
+    for (i32 lane = 0; lane < Lane::width; ++lane) {
+        i32 other = tasks[lane] == NO_TASK ? 0 : lane;
+        bands[lane] = band_of(reference, queries, task_slots[other], windows[tasks[other]]);
+    }
+    score_bands<Lane, WIDTH>(bands, scoring, results);
+    if (TOGETHER<Lane, WIDTH> && group_lane() != 0) return;
+    for (i32 lane = 0; lane < Lane::width && tasks[lane] != NO_TASK; ++lane) {
+        Window& window = windows[tasks[lane]];
+        window.score = maximum(window.score, results[lane]);
+        window.band = -window.band;
+    }
+}
+
+// An item is Lane::width tasks. Those of different bands do not meet in a launch.
+#define SCORE_WINDOWS(name, Lane, WIDTH, FOR_EACH_ONE)                                                            \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                   \
+                     const i64* tasks OF(tasks), const i32* task_slots OF(tasks), Window* windows OF(some)) {     \
+        FOR_EACH_ONE(item, begin, end)                                                                            \
+        score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
+                                 windows, scoring);                                                               \
+    }
+
+SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, FOR_EACH)
+SCORE_WINDOWS(score_16_bits_middle, Narrow, 64, FOR_EACH)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 160, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_16_bits_widest, Narrow, 256, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_narrow, Single, 32, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_middle, Single, 64, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_wide, Single, 160, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_32_bits_widest, Single, 256, FOR_EACH_GROUP)
+
+// The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
+HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
+    Cigar cigar = {operations, 0};
+    cigar.add(CLIPPED, window.begin);
+    if (gap) {
+        cigar.add(MATCHED, gap->at - window.begin);
+        cigar.add(DELETED, gap->deleted);
+        cigar.add(INSERTED, gap->inserted);
+        cigar.add(MATCHED, window.end - gap->at - gap->inserted);
+    } else cigar.add(MATCHED, window.end - window.begin);
+    cigar.add(CLIPPED, length - window.end);
+    return cigar.count;
+}
+
+// Entries that an item traces.
+const i32 TRACED = GROUP_WIDTH > 1 ? 1 : Narrow::width;
+
+// Some entries whose windows have one band.
+template <i32 WIDTH> struct Tracing {
+    const Scoring& scoring;
+    const RecordPlan& plan;
+    const Extensions& extensions;
+    const i64* entries;
+    i32 count;
+    Band bands[TRACED];
+
+    // Whether what an alignment scores without bonuses is enough for it to be reported.
+    HOST_DEVICE bool holds(i32 i, const Path& path) const {
+        Aligned aligned = {
+            bands[i].reference,           nullptr,        bands[i].bases, bands[i].mask, path.reference_start,
+            extensions.cigar(entries[i]), path.operations};
+        return measure(aligned, scoring).score >= plan.least_scores[entries[i]];
+    }
+    HOST_DEVICE void keep(i32 i, const Path& path) const {
+        extensions.counts[entries[i]] = path.operations;
+        extensions.reference_starts[entries[i]] = path.reference_start;
+    }
+    // The alignment that is reported: the best one or, where that falls below what it has to score without the bonuses for
+    // the ends that it reaches, the best one without them. The group's first lane has it.
+    HOST_DEVICE void trace(i32 i, u8* steps) const {
+        Scoring rules = scoring;
+        while (true) {
+            BestCell best = fill_band(bands[i], rules, Steps<WIDTH>{steps});
+            Path path = {0, 0, 0};
+            bool is_last = rules.both_clips() == 0;
+            if (group_lane() == 0) {
+                path = walk_back(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
+                is_last = is_last || holds(i, path);
+            }
+            if (from_first(is_last)) {
+                if (group_lane() == 0) keep(i, path);
+                return;
+            }
+            rules.clip_5 = rules.clip_3 = 0;
+        }
+    }
+#ifndef __CUDACC__
+    // All of them at once; those that have to be traced once more are returned, a bit each.
+    HOST_DEVICE u32 trace_together(u8* steps) {
+        for (i32 i = count; i < TRACED; ++i) bands[i] = bands[0];
+        BandedPaths<WIDTH> paths;
+        BestCell cells[TRACED];
+        paths.fill(bands, scoring, steps, cells);
+        u32 rest = 0;
+        for (i32 i = 0; i < count; ++i) {
+            Path path = walk_back(bands[i], cells[i], LaneSteps<WIDTH>{steps, i}, extensions.cigar(entries[i]));
+            if (scoring.both_clips() && !holds(i, path)) rest |= 1u << i;
+            else keep(i, path);
+        }
+        return rest;
+    }
+#endif
+    HOST_DEVICE void trace_all(u8* steps, bool fits_16_bits) {
+        u32 rest = (1u << count) - 1;
+#ifndef __CUDACC__
+        if constexpr (!has_long_gaps(WIDTH))
+            if (fits_16_bits && count > 1) rest = trace_together(steps);
+#endif
+        for (i32 i = 0; i < count; ++i)
+            if (rest >> i & 1) trace(i, steps);
+    }
+};
+
+// An item is TRACED entries of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of
+// `steps`.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                            \
+    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan, \
+                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),          \
+                     u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) {   \
+        FOR_EACH_GROUP(item, begin, end) {                                                                       \
+            const i64* entries = traced + first + item * TRACED;                                                 \
+            i32 count = (i32)minimum((i64)TRACED, last - first - item * TRACED);                                 \
+            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                            \
+            for (i32 i = 0; i < count; ++i)                                                                      \
+                tracing.bands[i] =                                                                               \
+                    band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]);      \
+            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                          \
+        }                                                                                                        \
+    }
+
+TRACE_ALIGNMENTS(trace_narrow, 32)
+TRACE_ALIGNMENTS(trace_middle, 64)
+TRACE_ALIGNMENTS(trace_wide, 160)
+TRACE_ALIGNMENTS(trace_widest, 256)
+
+// An item is a slot of `reads`: how many entries of its read are traced with each kind of band; counts: of all for each kind.
+KERNEL void count_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads),
+                         i64 reads) {
+    FOR_EACH(slot, begin, end) {
+        i64 record = queries.order[slot];
+        i32 found[BAND_KINDS] = {};
+        for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
+            if (plan.bands[entry]) ++found[plan.bands[entry] - 1];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) counts[kind * reads + slot] = found[kind];
+    }
+}
+
+// ends: the inclusive prefix sum of counts. Entries are listed by the lengths of their reads, as slots are.
+KERNEL void list_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
+                        i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
+    FOR_EACH(slot, begin, end) {
+        i64 record = queries.order[slot], next[BAND_KINDS];
+        for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
+            i64 cell = kind * reads + slot;
+            next[kind] = cell ? ends[cell - 1] : 0;
+        }
+        for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry) {
+            if (!plan.bands[entry]) continue;
+            i64 place = next[plan.bands[entry] - 1]++;
+            traced[place] = entry;
+            lengths[place] = queries.lengths[slot];
+        }
+    }
+}
+
+// An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
+KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
+                           Extensions extensions, const Window* windows OF(some)) {
+    FOR_EACH(entry, begin, end) {
+        extensions.counts[entry] = 0;
+        extensions.reference_starts[entry] = 0;
+        if (plan.windows[entry] < 0 || plan.bands[entry]) continue;
+        const Window& window = windows[plan.windows[entry]];
+        i64 slot = plan.slots[entry];
+        TandemSearch search = {reference, queries, window, slot};
+        TandemGap gap;
+        bool found = search.find(scoring, gap);
+        extensions.counts[entry] =
+            lay_segment(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
+        extensions.reference_starts[entry] = window.diagonal + window.begin + (found ? gap.shift : 0);
+    }
+}

@@ -1,0 +1,39 @@
+// Hits: what a program asks of reads' primary alignments, a row a read.
+#include "common/flags.cuh"
+#include "mapping/alignments.cuh"
+#include "mapping/record_plan.cuh"
+
+struct HitTable {
+    i32* contigs OF(hits);     // -1 where a read has no place
+    i64* ref_starts OF(hits);  // half-open, on the contig
+    i64* ref_ends OF(hits);
+    i8* strands OF(hits);  // 1 or -1
+    u8* mapqs OF(hits);
+    i32* scores OF(hits);  // of this place and of the best other one
+    i32* seconds OF(hits);
+    i32* edit_distances OF(hits);
+    i64* cigar_offsets OF(hits);  // into the extensions' operations
+    i32* cigar_lengths OF(hits);
+    u8* proper OF(hits);  // 1 where the read and its mate make a fragment of the library
+};
+
+// An item is a hit: of record first + step * item.
+KERNEL void gather_hits(i64 begin, i64 end, Queries queries, Reference reference, RecordPlan plan,
+                        Extensions extensions, Alignments alignments, HitTable hits, i64 first, i64 step) {
+    FOR_EACH(item, begin, end) {
+        i64 entry = plan.offsets[first + step * item];
+        bool mapped = alignments.mapped(entry);
+        i64 origin = mapped ? reference.contig_starts[alignments.contigs[entry]] : 0;
+        hits.contigs[item] = alignments.contigs[entry];
+        hits.ref_starts[item] = mapped ? alignments.reference_starts[entry] - origin : 0;
+        hits.ref_ends[item] = mapped ? alignments.reference_ends[entry] - origin : 0;
+        hits.strands[item] = alignments.reversed[entry] ? -1 : 1;
+        hits.mapqs[item] = alignments.mapqs[entry];
+        hits.scores[item] = alignments.scores[entry];
+        hits.seconds[item] = mapped ? alignments.seconds[entry] : 0;
+        hits.edit_distances[item] = alignments.edit_distances[entry];
+        hits.cigar_offsets[item] = extensions.ends[entry] - extensions.rooms[entry];
+        hits.cigar_lengths[item] = mapped ? extensions.counts[entry] : 0;
+        hits.proper[item] = (alignments.flags[entry] & PROPER_PAIR) > 0;
+    }
+}

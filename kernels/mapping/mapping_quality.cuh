@@ -1,0 +1,124 @@
+// How likely a read belongs elsewhere, in phred, from integers alone.
+//
+// The error of the best place is the sum of the others' likelihoods over its own. A place's likelihood is that of a read
+// from there looking as this one does: each difference is an error of the sequencer, which the base's quality promises, or
+// a difference of the sample, which is the likelier the more of them the best place needs.
+#pragma once
+#include "common/text.cuh"
+#include "mapping/ungapped.cuh"
+#include "mapping/windows.cuh"
+
+const i32 NO_QUALITY = 25;  // phred of a base without a quality
+const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
+const i32 MISTRUST = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
+const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
+const i32 UNTESTED = 64;    // for so many copies that were found one was not
+const i32 THIRD = 5;        // phred of one of the three other bases
+
+// 10^(-phred / 10) in units of 2^-24, phred in 0..72.
+HOST_DEVICE u64 likelihood(i32 phred) {
+    const u32 units[10] = {16777216, 13326602, 10585679, 8408493, 6679095, 5305384, 4214209, 3347459, 2658975, 2112092};
+    const u32 tens[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    return (units[phred % 10] + tens[phred / 10] / 2) / tens[phred / 10];
+}
+
+// The largest phred in 0..60 of which the likelihood is at least part / whole.
+HOST_DEVICE i32 phred_of(u64 part, u64 whole) {
+    i32 phred = 0;
+    while (phred < 60 && (part << 24) <= likelihood(phred + 1) * whole) ++phred;
+    return phred;
+}
+
+// The other places of a read, each by how many phred it explains the read worse than the chosen one.
+struct Rivals {
+    u64 likelihoods;  // their sum, with a share for those that were not found
+
+    HOST_DEVICE void add(i32 phred) {
+        if (phred >= NEGLIGIBLE) return;
+        u64 rival = likelihood(maximum(phred, 0));
+        likelihoods += rival + rival / UNTESTED;
+    }
+    HOST_DEVICE i32 mapping_quality() const {
+        u64 error = likelihoods ? likelihoods + likelihood(MISTRUST) : 0;
+        return phred_of(error, error + (1ull << 24));
+    }
+};
+
+// -10 log10(10^(-a / 10) + 10^(-b / 10)), to less than one.
+HOST_DEVICE i32 either(i32 a, i32 b) {
+    i32 apart = maximum(a, b) - minimum(a, b);
+    return minimum(a, b) - (apart < 2 ? 3 : apart < 5 ? 2 : apart < 10 ? 1 : 0);
+}
+
+struct Qualities {
+    const u8* first;  // null where the read has none
+    i32 length;
+    bool reversed;
+
+    HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
+};
+
+// Those of a read in orientation 0, or reversed.
+HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
+    i64 start = texts.quality_starts[queries.order[slot]];
+    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot],
+                     queries.reversed(slot, reversed)};
+}
+
+// The differences of a window without gaps that are rather the sample's than the sequencer's.
+HOST_DEVICE i32 reliable_differences(const Laid& laid, const Window& window, const Qualities& qualities) {
+    i32 reliable = 0;
+    for (i32 i = window.begin; i < window.end; i += 32) {
+        u64 unclear, marks = laid.differing(i, unclear);
+        for (marks &= ~unclear & first_bases(window.end - i); marks;) {
+            i32 place = i + first_marked(marks);
+            marks ^= 1ull << (62 - 2 * (place - i));
+            reliable += qualities.at(place) >= RELIABLE;
+        }
+    }
+    return reliable;
+}
+
+// The same and those that its clipped ends would pay for.
+HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Qualities& qualities,
+                                 const Scoring& scoring) {
+    i32 clipped = window.begin + qualities.length - window.end;
+    return reliable_differences(laid, window, qualities) + clipped * scoring.match / (scoring.match + scoring.mismatch);
+}
+
+// Phred of a difference of the sample, where a read of `length` bases shows so many at its best place; before the read one
+// is expected in `bases_per_variant`.
+HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_variant) {
+    return THIRD + phred_of((u64)(1 + differences), (u64)(bases_per_variant + length));
+}
+
+// What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.
+HOST_DEVICE i32 in_phred(i32 points, i32 variant, const Scoring& scoring) {
+    return points * variant / (scoring.match + scoring.mismatch);
+}
+
+// The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
+// There what is ambiguous counts as one, so that a run of N shows nothing in favour of a place.
+HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant,
+                                 const Scoring& scoring) {
+    i32 inside = 0, left = 0, right = 0;
+    for (i32 i = laid.begin; i < laid.end; i += 32) {
+        u64 unclear, marks = laid.differing(i, unclear);
+        while (marks) {
+            i32 place = i + first_marked(marks);
+            u64 bit = 1ull << (62 - 2 * (place - i));
+            marks ^= bit;
+            i32 phred = maximum(either(qualities.at(place) + THIRD, variant), 1);
+            if (place < window.begin) left += phred;
+            else if (place >= window.end) right += phred;
+            else if (!(unclear & bit)) inside += phred;
+        }
+    }
+    const i32 most = NEGLIGIBLE * 100;
+    left = laid.begin > 0 ? most : left, right = laid.end < qualities.length ? most : right;
+    i32 left_clipped = window.begin, right_clipped = qualities.length - window.end;
+    i32 left_points = left_clipped ? left_clipped * scoring.match + scoring.left_clip(laid.reversed) : 0;
+    i32 right_points = right_clipped ? right_clipped * scoring.match + scoring.right_clip(laid.reversed) : 0;
+    left = minimum(left, in_phred(left_points, variant, scoring));
+    return inside + left + minimum(right, in_phred(right_points, variant, scoring));
+}

@@ -1,0 +1,115 @@
+// Matches of the seeds of reads, and lists of the diagonals that they name.
+#include "mapping/matches.cuh"
+
+// A query's seeds, every stride-th of so many.
+struct QuerySeeds {
+    Words bases, mask;
+    i64 count;
+    i32 seed_bases, stride;
+    bool ambiguous;
+
+    HOST_DEVICE auto of(i64 i) const { return Suffix{bases, i * stride, seed_bases}; }
+    HOST_DEVICE bool is_ambiguous(i64 i) const {
+        return ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases;
+    }
+};
+
+// The first suffix of each seed, and how many begin with it. Several passes, so that the loads of all of them are under way
+// together.
+HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index,
+                             suffix_t* ranks, i64* counts) {
+    for (i64 i = 0; i < seeds.count; ++i) PREFETCH(&index.prefix_table[prefix_code(seeds.of(i), index.table_bases)]);
+    for (i64 i = 0; i < seeds.count; ++i) {
+        Ranks range = prefix_range(index.prefix_table, seeds.of(i), index.table_bases);
+        if (seeds.is_ambiguous(i)) range.high = range.low;
+        ranks[i] = (suffix_t)range.low;
+        counts[i] = range.high - range.low;
+        PREFETCH(&index.suffixes[(range.low + range.high) >> 1]);
+    }
+    for (i64 i = 0; i < seeds.count; ++i) {
+        i64 middle = (i64)ranks[i] + (counts[i] >> 1);
+        PREFETCH(&reference.words[index.suffixes[minimum(middle, index.suffix_count - 1)] >> 5]);
+    }
+    for (i64 i = 0; i < seeds.count; ++i) {
+        i64 low = (i64)ranks[i];
+        Ranks found = equal_range(reference, index.suffixes, seeds.of(i), Ranks{low, low + counts[i]});
+        ranks[i] = (suffix_t)found.low;
+        counts[i] = found.high - found.low;
+    }
+}
+
+// An item is a read, selected[item], whose seeds are seed_offsets[item] on, those of orientation 0 first.
+KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+                         const i32* selected OF(items), const i64* seed_offsets OF(items + 1),
+                         suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item], first = seed_offsets[item], count = (seed_offsets[item + 1] - first) / 2;
+        bool ambiguous = queries.flags[slot] & READ_AMBIGUOUS;
+        for (i32 orientation = 0; orientation < 2; ++orientation) {
+            QuerySeeds seeds = {queries.bases(slot, orientation),
+                                queries.mask(slot, orientation),
+                                count,
+                                seed_bases,
+                                stride,
+                                ambiguous};
+            i64 own = first + orientation * count;
+            match_seeds(seeds, reference, index, ranks + own, counts + own);
+        }
+    }
+}
+
+// An item is a read, beside whose mate it is: where one of both has more than `most` matches, both get none.
+KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(items + 1), i64* counts OF(some), i64 most) {
+    FOR_EACH(item, begin, end) {
+        if (item & 1) continue;
+        i64 first = seed_offsets[item], middle = seed_offsets[item + 1], last = seed_offsets[item + 2];
+        i64 of_first = 0, of_second = 0;
+        for (i64 seed = first; seed < middle; ++seed) of_first += counts[seed];
+        for (i64 seed = middle; seed < last; ++seed) of_second += counts[seed];
+        if (maximum(of_first, of_second) <= most) continue;
+        for (i64 seed = first; seed < last; ++seed) counts[seed] = 0;
+    }
+}
+
+// An item is a slot: 1 where its read has a place, else 0.
+KERNEL void mark_placed(i64 begin, i64 end, const i32* chosen OF(items), u8* marks OF(items)) {
+    FOR_EACH(slot, begin, end) marks[slot] = chosen[slot] >= 0;
+}
+
+// An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
+KERNEL void mark_naming(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                        SeedMatches matches, u8* marks OF(items), i64 first_match) {
+    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    FOR_EACH(item, begin, end) {
+        Diagonal found;
+        i64 slot;
+        marks[item] = walk.find(first_match + item, scoring, found, slot);
+    }
+}
+
+// An item is one of the matches that name a diagonal, counted from first_match on. places: the diagonals, counted from that
+// on which `shift` bases in front of the reference begin.
+KERNEL void list_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                           SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
+                           i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
+                           i32 shift) {
+    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    FOR_EACH(item, begin, end) {
+        Diagonal found;
+        i64 slot;
+        walk.find(first_match + naming[item], scoring, found, slot);
+        diagonals[item] = found;
+        slots[item] = (i32)slot;
+        strands[item] = (u64)(slot << 1 | found.orientation);
+        places[item] = (u64)(found.diagonal + shift);
+    }
+}
+
+// An item is a diagonal of an order.
+KERNEL void order_diagonals(i64 begin, i64 end, const u32* order OF(items), const Diagonal* diagonals OF(items),
+                            const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
+    FOR_EACH(item, begin, end) {
+        ordered[item] = diagonals[order[item]];
+        ordered_slots[item] = slots[order[item]];
+    }
+}

@@ -1,0 +1,102 @@
+// Pairs: the places of two mates chosen together.
+//
+// The cheapest choice is taken of those where both mates may be alignments, and the sum of the others, each by its
+// likelihood, is the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its
+// partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's windows is
+// one choice more.
+#include "mapping/mates.cuh"
+
+const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
+const i32 SURE = 20;                // MAPQ from which on a pair shows an insert size
+
+// An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
+// else the direction is a NoDirection.
+KERNEL void measure_inserts(i64 begin, i64 end, Queries queries, Reference reference, WindowTable windows,
+                            PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
+    FOR_EACH(pair, begin, end) {
+        Mate first = mate_of(queries, 2 * pair, windows, placements);
+        Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
+        directions[pair] = UNSURE;
+        sizes[pair] = 0;
+        if (first.chosen < 0 || second.chosen < 0 ||
+            minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < SURE)
+            continue;
+        directions[pair] = FAR_APART;
+        const Window &a = first.windows[first.chosen], &b = second.windows[second.chosen];
+        if (reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin)) continue;
+        Distance distance = distance_of(first.end(a), second.end(b));
+        if (distance.bases > LONGEST_INSERT) continue;
+        directions[pair] = (u8)distance.direction;
+        sizes[pair] = (i32)distance.bases;
+    }
+}
+
+// How sure one mate's window is: every other choice for the pair that has this read elsewhere is a rival.
+struct PairMapq {
+    const Mate& mate;
+    i32 chosen, cost;
+    Rivals rivals;
+
+    HOST_DEVICE bool elsewhere(i32 i) const {
+        return i != chosen && mate.is_eligible(i) && is_rival(mate.windows[i], mate.windows[chosen], mate.length);
+    }
+    HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
+};
+
+// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
+// becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
+KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                       WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
+    FOR_EACH(item, begin, end) {
+        Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
+        const Mate mates[2] = {pair.first, pair.second};
+        if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
+        Choice best = cheapest(pair, queries.hashes, scoring);
+        placements.joint[pair.first.slot] = placements.joint[pair.second.slot] = best.i >= 0;
+        if (best.i < 0) {
+            best.i = pair.first.chosen, best.j = pair.second.chosen;
+            if (!mates[0].vouches(best.i, scoring) || !mates[1].vouches(best.j, scoring)) continue;
+        }
+        PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost.total, {0}}, {mates[1], best.j, best.cost.total, {0}}};
+        i32 unexamined_deficits[2];
+        for (i32 side = 0; side < 2; ++side) {
+            const Mate& mate = mates[side];
+            for (i32 i = 0; i < mate.count; ++i)
+                if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_deficit);
+            i32 top = mate.windows[mate.chosen].score;
+            unexamined_deficits[side] =
+                unexamined_deficit(windows.unexamined[mate.slot], top, placements.variants[mate.slot], scoring);
+        }
+        i32 untested = mates[0].untested_deficit + mates[1].untested_deficit, others = 0;
+        for (i32 i = 0; i < mates[0].count; ++i) {
+            if (!mates[0].is_eligible(i)) continue;
+            bool first_elsewhere = pair_mapqs[0].elsewhere(i);
+            for (i32 j = 0; j < mates[1].count; ++j) {
+                if (!mates[1].is_eligible(j)) continue;
+                if (pair.least_cost(i, j) > best.cost.total + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
+                bool second_elsewhere = pair_mapqs[1].elsewhere(j);
+                if (!first_elsewhere && !second_elsewhere) continue;
+                i32 cost = pair.cost(i, j).total;
+                if (cost == FAR) continue;
+                ++others;
+                if (first_elsewhere) pair_mapqs[0].add(cost);
+                if (second_elsewhere) pair_mapqs[1].add(cost);
+            }
+        }
+        for (i32 side = 0; side < 2; ++side) {
+            const Mate& mate = mates[side];
+            PairMapq& pair_mapq = pair_mapqs[side];
+            pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_deficit));
+            if (rests[item] >= 0) pair_mapq.add(rests[item]);
+            else if (others >= LEAST_REPEAT_COPIES) pair_mapq.add(untested);
+            i32 second = 0;
+            for (i32 i = 0; i < mate.count; ++i)
+                if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);
+            placements.chosen[mate.slot] = pair_mapq.chosen;
+            placements.seconds[mate.slot] = second;
+            // A mate that stands alone is no surer than alone.
+            i32 most = placements.joint[mate.slot] ? 60 : placements.mapqs[mate.slot];
+            placements.mapqs[mate.slot] = (u8)minimum(pair_mapq.rivals.mapping_quality(), most);
+        }
+    }
+}

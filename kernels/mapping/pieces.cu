@@ -1,0 +1,206 @@
+// Pieces: reads of which a few look-ups say that all places are known that matter.
+//
+// A read is cut into disjoint pieces, each looked up on both strands. A place that none of the pieces' occurrences names
+// has a difference, a gap or a clipped end in each of them: so many pieces, so many differences. Where these make it
+// negligible beside the best place that is named, no other one is looked for.
+#include "mapping/pieces.cuh"
+
+// What the look-ups say of a read.
+enum Verdict { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
+
+// The piece as a query; without bases where there is none.
+HOST_DEVICE Suffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
+    LookUp which = PieceTable::look_up(item);
+    if (which.slot >= reads) return Suffix<Words>{};
+    Pieces pieces = pieces_of(queries, which.slot, least_bases);
+    if (which.piece >= pieces.count) return Suffix<Words>{};
+    return Suffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
+                  pieces.bases};
+}
+
+// Whether none of its bases is ambiguous.
+HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const Suffix<Words>& query) {
+    LookUp which = PieceTable::look_up(item);
+    if (!(queries.flags[which.slot] & READ_AMBIGUOUS)) return true;
+    Words mask = queries.mask(which.slot, which.orientation);
+    return unambiguous_length(mask, query.position, query.length) == query.length;
+}
+
+// One look-up under way: the ranks among which the first suffix is looked for that begins with the query, until one is met.
+struct Search {
+    Suffix<Words> query;
+    Ranks range;
+    i64 place;
+    bool is_met;
+
+    HOST_DEVICE i64 middle() const { return (range.low + range.high) >> 1; }
+    HOST_DEVICE bool goes_on() const { return !is_met && range.low < range.high; }
+    HOST_DEVICE void step(const Reference& reference) {
+        i32 order = compare(reference, place, query);
+        if (order < 0) range.low = middle() + 1;
+        else if (order > 0) range.high = middle();
+        else is_met = true;
+    }
+    // Those that begin with it around the one that was met, one more than MOST_PLACES at most.
+    HOST_DEVICE Ranks equal(const Reference& reference, const suffix_t* suffixes) const {
+        if (!is_met) return Ranks{0, 0};
+        Ranks found = {middle(), middle() + 1};
+        while (found.high < range.high && found.high - middle() <= MOST_PLACES &&
+               !compare(reference, (i64)suffixes[found.high], query))
+            ++found.high;
+        while (found.low > range.low && found.high - found.low <= MOST_PLACES &&
+               !compare(reference, (i64)suffixes[found.low - 1], query))
+            --found.low;
+        return found;
+    }
+};
+
+// An item is a look-up. Those of a bunch go on step by step together: what each loads next is asked for ahead.
+KERNEL void find_pieces(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, PieceTable table,
+                        i64 reads) {
+    FOR_EACH_BUNCH(first, size, begin, end) {
+        Search searches[BUNCH];
+        for (i32 i = 0; i < size; ++i) {
+            Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
+            searches[i] = Search{query, {0, 0}, 0, false};
+            if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
+        }
+        bool going = false;
+        for (i32 i = 0; i < size; ++i) {
+            Search& search = searches[i];
+            if (!search.query.length || !is_clear(queries, first + i, search.query)) continue;
+            search.range = prefix_range(index.prefix_table, search.query, index.table_bases);
+            PREFETCH(&index.suffixes[search.middle()]);
+            going |= search.goes_on();
+        }
+        while (going) {
+            going = false;
+            for (i32 i = 0; i < size; ++i) {
+                if (!searches[i].goes_on()) continue;
+                searches[i].place = (i64)index.suffixes[searches[i].middle()];
+                PREFETCH(&reference.words[searches[i].place >> 5]);
+            }
+            for (i32 i = 0; i < size; ++i) {
+                if (!searches[i].goes_on()) continue;
+                searches[i].step(reference);
+                PREFETCH(&index.suffixes[searches[i].middle()]);
+                going |= searches[i].goes_on();
+            }
+        }
+        for (i32 i = 0; i < size; ++i) {
+            const Search& search = searches[i];
+            if (!search.is_met) continue;
+            i64 last = minimum(search.middle() + 1, index.suffix_count - 1);
+            PREFETCH(&reference.words[index.suffixes[last] >> 5]);
+            PREFETCH(&reference.words[index.suffixes[maximum(search.middle() - 1, (i64)0)] >> 5]);
+        }
+        for (i32 i = 0; i < size; ++i) {
+            const Search& search = searches[i];
+            if (!search.query.length) continue;
+            Ranks found = search.equal(reference, index.suffixes);
+            i64 count = is_clear(queries, first + i, search.query) ? found.high - found.low : MOST_PLACES + 1;
+            table.counts[first + i] = (u8)count;
+            table.places[first + i] = count == 1 ? index.suffixes[found.low] : (suffix_t)found.low;
+        }
+    }
+}
+
+// Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.
+HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const ReadTexts& texts, const Queries& queries,
+                            const Reference& reference, const Scoring& scoring, i32 bases_per_variant, Window& window) {
+    i64 slot = found.slot;
+    i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
+    Laid laid = lay(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
+    Segment segment = extend_segment(laid, anchor.begin, anchor.end, length, scoring);
+    window = builder_of(diagonal_of(reference, laid, segment, anchor.orientation, 0), length, scoring).window;
+    window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
+    // A place on no ALT contig is preferred, however little it explains.
+    if (window.alternate || surest(segment.score, perfect) < NEGLIGIBLE) return false;
+    if (!is_alignment(window, length, laid.reversed, scoring)) return false;
+    Expense expense = expense_of(window, slot, texts, queries, reference, scoring, bases_per_variant);
+    return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
+}
+
+// An item is a read's slot. One that belongs to one place beyond doubt gets that window. Of one with few others it is seen
+// later whether they are all that matter. One of which all places lose more than a search by few seeds may leave is searched
+// by many at once.
+KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
+                         PieceTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
+                         i32 settled_deficit, i32 bases_per_variant) {
+    FOR_EACH(slot, begin, end) {
+        Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
+        Anchor anchor = found.anchor();
+        Window window;
+        verdicts[slot] = UNDECIDED;
+        if (!found.pieces.count) continue;
+        bool has_gap = anchor.begin < anchor.end && found.has_gap(anchor);
+        if (anchor.begin < anchor.end && !has_gap &&
+            is_settled(found, anchor, texts, queries, reference, scoring, bases_per_variant, window)) {
+            verdicts[slot] = ONE_PLACE;
+            windows.counts[slot] = 1;
+            windows.of(slot)[0] = window;
+            placements.unsettled[slot] = 0;
+            continue;
+        }
+        i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_variant);
+        for (i32 piece = 0; piece < found.pieces.count; ++piece)
+            several += found.is_listed(piece) && !found.is_clean(piece, anchor);
+        Remoteness others = found.unlisted(texts, queries, scoring, variant);
+        if (several && others.beyond(Expense{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
+        else if (found.absent() * least_loss(found.pieces, scoring) > settled_deficit)
+            placements.unsettled[slot] = DISTANT;
+    }
+}
+
+// An item is a read, selected[item]: the diagonals that the occurrences of its pieces name.
+KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                           PieceTable table, const i32* selected OF(selected), DiagonalTable found) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 slot = selected[item];
+        i32 length = queries.lengths[slot];
+        Found own = {table, slot, pieces_of(queries, slot, table.least_bases)};
+        Diagonals diagonals;
+        for (i32 orientation = 0; orientation < 2; ++orientation)
+            for (i32 piece = 0; piece < own.pieces.count; ++piece) {
+                i32 count = own.count(orientation, piece);
+                if (count > MOST_PLACES) continue;
+                for (i32 round = 0; round < count; round += GROUP_WIDTH) {
+                    i32 number = round + group_lane();
+                    Diagonal fresh = {};
+                    bool real = number < count;
+                    if (real) {
+                        i64 at = own.place(orientation, piece);
+                        Anchor one = own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
+                        Laid laid = lay(reference, queries, slot, orientation, one.diagonal, one.begin);
+                        Segment segment = extend_segment(laid, one.begin, one.end, length, scoring);
+                        fresh = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
+                    }
+                    diagonals.offer(fresh, real);
+                }
+            }
+        diagonals.write(found.rows + item * KEPT);
+        if (group_lane() == 0) {
+            found.counts[item] = diagonals.count;
+            found.unexamined[item] = 0;
+        }
+    }
+}
+
+// An item is a read, selected[item], that has been placed by the diagonals of its pieces. Where these are not all that matter
+// beside its place, it is searched.
+KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Scoring scoring, PieceTable table,
+                          const i32* selected OF(items), WindowTable windows, PlacementTable placements,
+                          i32 settled_deficit, i32 bases_per_variant) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        if (placements.chosen[slot] < 0) continue;
+        Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
+        const Window& window = windows.of(slot)[placements.chosen[slot]];
+        i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
+        i32 variant = variant_of(length, lost, bases_per_variant, scoring);
+        Expense expense = {variant, in_phred(lost, variant, scoring), lost};
+        Remoteness others = found.unlisted(texts, queries, scoring, variant);
+        if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
+            placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
+    }
+}

@@ -1,0 +1,143 @@
+// Placement: which of a read's windows it belongs to, and how sure that is.
+#include "mapping/placement.cuh"
+
+const i32 CROWD_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
+const i32 NEAR = 25;        // points below the best within which a rival counts
+const i32 NO_PENALTY = -1;
+
+// Phred by which window a explains the read better than b does. Where one of them has gaps, points decide.
+HOST_DEVICE i32 phred_difference(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant,
+                                 const Scoring& scoring) {
+    if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
+    return in_phred(a.score - b.score, variant, scoring);
+}
+
+// Whether window i is the alignment of another one, which is kept: the chosen one, one without gaps, or the first of those
+// with gaps.
+HOST_DEVICE bool is_duplicate(const Window* own, i32 count, i32 best, i32 i) {
+    if (i == best || !own[i].gapped()) return false;
+    if (same_alignment(own[i], own[best])) return true;
+    for (i32 j = 0; j < count; ++j)
+        if ((j < i || !own[j].gapped()) && same_alignment(own[i], own[j])) return true;
+    return false;
+}
+
+// What a place leaves over of the read, on the side where that is more.
+HOST_DEVICE Span larger_rest(Span placed, i32 length) {
+    return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
+}
+
+// One read with its windows, of which it belongs to one.
+struct Candidacy {
+    const Reference& reference;
+    const Queries& queries;
+    const Scoring& scoring;
+    const Window* own;
+    i32* penalties;  // [WINDOWS]
+    i64 slot;
+    i32 count, length;
+    Qualities qualities;
+    i32 top, first;  // the best score, and the first window that has it
+    bool sure;       // whether only windows that are sure to be alignments count
+    bool alternate,
+        both;  // whether those on ALT contigs count, and no others; whether the read has windows of both kinds
+
+    HOST_DEVICE bool proves(i32 i) const {
+        return is_alignment(own[i], length, queries.reversed(slot, own[i].orientation), scoring);
+    }
+    HOST_DEVICE bool is_eligible(i32 i) const { return own[i].alternate == alternate; }
+    HOST_DEVICE bool counts(i32 i) const { return is_eligible(i) && proves(i) == sure; }
+    // A read belongs on no ALT contig, unless it has an alignment there alone.
+    HOST_DEVICE void find_kind() {
+        bool any[2] = {}, proven[2] = {};
+        for (i32 i = 0; i < count; ++i) {
+            any[own[i].alternate] = true;
+            proven[own[i].alternate] = proven[own[i].alternate] || proves(i);
+        }
+        both = any[0] && any[1];
+        alternate = !proven[0] && (proven[1] || !any[0]);
+        sure = proven[alternate];
+    }
+    HOST_DEVICE Laid laid(const Window& window) {
+        qualities.reversed = queries.reversed(slot, window.orientation);
+        return lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    }
+    HOST_DEVICE void find_top() {
+        top = first = 0;
+        find_kind();
+        for (i32 i = 0; i < count; ++i)
+            if (own[i].score > top && counts(i)) top = own[i].score, first = i;
+    }
+    // Phred of a difference of the sample.
+    HOST_DEVICE i32 variant(i32 bases_per_variant) {
+        if (!count || own[first].gapped())
+            return variant_of(length, scoring.perfect(length) - top, bases_per_variant, scoring);
+        Laid best = laid(own[first]);
+        return phred_of_variant(real_differences(best, own[first], qualities, scoring), length, bases_per_variant);
+    }
+    // The window that explains the read best, of those that score the most; -1 for none. Those with gaps come last.
+    HOST_DEVICE i32 choose(i32 variant) {
+        i32 best = -1;
+        u64 least = 0;
+        for (i32 i = 0; i < count; ++i) {
+            const Window& window = own[i];
+            penalties[i] = NO_PENALTY;
+            if (is_eligible(i) && !window.gapped() && window.score >= top - NEAR) {
+                Laid here = laid(window);
+                penalties[i] = ungapped_penalty(here, window, qualities, variant, scoring);
+            }
+            if (window.score < top || !counts(i)) continue;
+            u64 tie = tie_of(queries.hashes[slot], window.diagonal);
+            bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];
+            if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
+        }
+        return best;
+    }
+};
+
+// An item is a read, selected[item]. Scores include the bonuses for reached ends; a window that is the alignment of another
+// one has NO_DEFICIT, and so have those on ALT contigs beside others.
+KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
+                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
+                           i32 settled_deficit, i32 bases_per_variant) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
+        const Window* own = windows.of(slot);
+        Qualities qualities = qualities_of(texts, queries, slot, false);
+        i32 penalties[WINDOWS];
+        Candidacy read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
+        read.find_top();
+        i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
+        placements.variants[slot] = (u8)variant;
+        placements.chosen[slot] = best;
+        placements.seconds[slot] = placements.mapqs[slot] = placements.joint[slot] = 0;
+        placements.unsettled[slot] = DISTANT;
+        placements.part_begins[slot] = 0, placements.part_ends[slot] = length;
+        if (best < 0) continue;
+        Rivals rivals = {0};
+        i32 rest = 0;  // the best score of another part
+        for (i32 i = 0; i < count; ++i) {
+            i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
+            placements.deficits[slot * WINDOWS + i] =
+                (i16)(!read.is_eligible(i) || is_duplicate(own, count, best, i) ? NO_DEFICIT
+                                                                                : clamp(deficit, 0, NO_DEFICIT));
+            if (i == best || !read.is_eligible(i)) continue;
+            if (!same_part(own[i], own[best], length)) rest = maximum(rest, own[i].score);
+            if (!is_rival(own[i], own[best], length)) continue;
+            second = maximum(second, own[i].score);
+            rivals.add(deficit);
+        }
+        i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
+        rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
+        placements.seconds[slot] = second;
+        placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), surest(read.top + rest, perfect));
+        bool is_crowded = unexamined * CROWD_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
+        placements.unsettled[slot] = (is_crowded ? CROWDED : 0) | (is_shaded ? SHADED : 0) |
+                                     (lost > settled_deficit || read.alternate ? DISTANT : 0);
+        Span part = larger_rest(span_of(own[best], length), length);
+        if (minimum(part.length() * scoring.match, lost) < scoring.min_score) continue;
+        placements.unsettled[slot] |= SPLIT;
+        placements.part_begins[slot] = part.begin, placements.part_ends[slot] = part.end;
+    }
+}

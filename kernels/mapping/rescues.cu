@@ -1,0 +1,65 @@
+// Rescues: mates looked for where their partners expect them.
+#include "mapping/mates.cuh"
+#include "mapping/stretch.cuh"
+
+const i32 MOST_ANCHORS = 8;  // windows of a mate around which its partner is looked for
+const i32 DOUBT = 30;        // phred within which another choice makes the best one doubtful
+const i32 WORTH = 10;        // phred that the mates' places have to gain for another choice to be looked for
+
+// Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
+// where the mate has more places than windows, one that is not much worse.
+HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
+    return partner.deficits[i] + WORTH < loss || (own.untested_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
+}
+
+// An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
+KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
+                         i32* choice_deficits OF(items)) {
+    FOR_EACH(item, begin, end) {
+        Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
+        i32 loss = cheapest(pair, queries.hashes, scoring).cost.loss;
+        choice_deficits[item] = loss;
+        wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
+        if ((queries.flags[pair.first.slot] | queries.flags[pair.second.slot]) & READ_ABSENT) continue;
+        for (i32 i = 0; i < pair.first.count; ++i)
+            if (is_anchor(pair.first, i, loss, pair.second)) wanted[pair.second.slot] = 1;
+        for (i32 j = 0; j < pair.second.count; ++j)
+            if (is_anchor(pair.second, j, loss, pair.first)) wanted[pair.first.slot] = 1;
+    }
+}
+
+// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
+// window_counts: the windows that it has without these.
+KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+                         const i32* choice_deficits OF(reads / 2), DiagonalTable found,
+                         i32* window_counts OF(selected)) {
+    FOR_EACH_GROUP(item, begin, end) {
+        i64 slot = selected[item], record = queries.order[slot];
+        bool anchor_first = record & 1;
+        Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
+        const Mate& partner = anchor_first ? pair.first : pair.second;
+        const Mate& own = anchor_first ? pair.second : pair.first;
+        Beside beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
+        Diagonals diagonals;
+        i32 anchors = 0;
+        for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
+            if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
+            ++anchors;
+            beside.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
+        }
+        diagonals.write(found.rows + item * KEPT);
+        if (group_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
+    }
+}
+
+// An item is a read, selected[item], that was looked for; rescued[item]: whether it makes a fragment with its mate at a
+// window that it did not have before.
+KERNEL void mark_rescued(i64 begin, i64 end, PlacementTable placements, const i32* selected OF(items),
+                         const i32* window_counts OF(items), u8* rescued OF(items)) {
+    FOR_EACH(item, begin, end) {
+        i64 slot = selected[item];
+        rescued[item] = placements.joint[slot] && placements.chosen[slot] >= window_counts[item];
+    }
+}

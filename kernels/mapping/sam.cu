@@ -1,0 +1,226 @@
+// SAM and BAM records from arrays: how long each entry's record is, and its bytes.
+#include "mapping/alignments.cuh"
+#include "mapping/comment_tags.cuh"
+#include "mapping/record_plan.cuh"
+#include "mapping/records.cuh"
+
+template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned& aligned) {
+    i64 query = 0, place = aligned.start, equal = 0;
+    for (i32 i = 0; i < aligned.count; ++i) {
+        i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
+        if (operation == MATCHED) {
+            for (i64 at = 0; at < length; at += 32) {
+                u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
+                i64 done = 0;
+                while (marks) {
+                    i64 column = first_marked(marks);
+                    marks ^= 1ull << (62 - 2 * column);
+                    put_number(sink, equal + column - done);
+                    sink.put(aligned.text_letter(place + at + column));
+                    equal = 0, done = column + 1;
+                }
+                equal += minimum(length - at, (i64)32) - done;
+            }
+            place += length;
+        } else if (operation == DELETED) {
+            put_number(sink, equal);
+            equal = 0;
+            sink.put('^');
+            for (i64 at = 0; at < length; ++at) sink.put(aligned.text_letter(place + at));
+            place += length;
+        }
+        if (operation != DELETED) query += length;
+    }
+    put_number(sink, equal);
+}
+
+const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are marked
+
+// An item is a record: the sum of its trusted qualities, as samtools fixmate -m counts it.
+KERNEL void sum_qualities(i64 begin, i64 end, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {
+    FOR_EACH(record, begin, end) {
+        i64 start = texts.quality_starts[record];
+        i32 sum = 0, length = start < 0 ? 0 : queries.lengths[queries.slot_of[record]];
+        for (i32 i = 0; i < length; ++i) {
+            i32 phred = texts.bytes[start + i] - '!';
+            sum += phred >= TRUSTED ? phred : 0;
+        }
+        quality_sums[record] = sum;
+    }
+}
+
+// What records look like.
+struct RecordStyle {
+    const u8* common_tags OF(common_tags_length);  // of all records
+    i64 common_tags_length;
+    bool has_read_group;  // whether RG is one of them
+    bool comments;        // whether the reads' comments are tags
+    bool barcodes;        // whether names have barcodes
+    bool soft_clipped;    // whether supplementary records hold all of the read
+    i32 form;             // a RecordForm
+};
+
+struct Records {
+    ReadTexts texts;
+    Queries queries;
+    Reference reference;
+    const u8* barrier_letters;
+    ContigNames names;
+    RecordPlan plan;
+    Extensions extensions;
+    Alignments alignments;
+    const i32* quality_sums;
+    RecordStyle style;
+
+    HOST_DEVICE bool mapped(i64 entry) const { return alignments.mapped(entry); }
+    HOST_DEVICE i64 record_of(i64 entry) const { return queries.order[plan.slots[entry]]; }
+    HOST_DEVICE i64 position(i64 entry) const {
+        return alignments.reference_starts[entry] - reference.contig_starts[alignments.contigs[entry]];
+    }
+    // The primary entry of the read's mate.
+    HOST_DEVICE i64 mate_of(i64 record) const { return plan.offsets[record ^ 1]; }
+    HOST_DEVICE Fields fields(i64 entry) const {
+        i64 record = record_of(entry), slot = plan.slots[entry];
+        Fields fields = no_place(record, alignments.flags[entry], queries.lengths[slot]);
+        if (mapped(entry)) {
+            fields.mapq = alignments.mapqs[entry];
+            fields.contig = alignments.contigs[entry];
+            fields.position = position(entry);
+            fields.end = fields.position + alignments.reference_ends[entry] - alignments.reference_starts[entry];
+            fields.operations = extensions.cigar(entry);
+            fields.operation_count = extensions.counts[entry];
+            if (alignments.roles[entry] == SECONDARY_ALIGNMENT) fields.length = 0;
+            bool whole = style.soft_clipped || reference.on_alternate(fields.contig);
+            if (alignments.roles[entry] != PRIMARY_ALIGNMENT && !whole) fields.cut_off();
+        }
+        if (!(alignments.flags[entry] & PAIRED)) return fields;
+        i64 mate = mate_of(record);
+        if (mapped(mate)) {
+            fields.mate_contig = alignments.contigs[mate];
+            fields.mate_position = position(mate);
+            if (!mapped(entry)) {  // with its mate, so that sorting keeps the two together
+                fields.contig = fields.mate_contig;
+                fields.position = fields.mate_position;
+                fields.end = fields.position + 1;
+            } else if (fields.contig == fields.mate_contig) {
+                fields.template_length = alignments.fragment_end(mate) - alignments.fragment_end(entry);
+            }
+        } else if (mapped(entry)) {  // an unmapped mate is at the primary entry's place
+            i64 primary = plan.offsets[record];
+            fields.mate_contig = alignments.contigs[primary];
+            fields.mate_position = position(primary);
+        }
+        return fields;
+    }
+    template <class Sink> HOST_DEVICE void put_cigar_text(Sink& sink, i64 entry) const {
+        put_cigar(sink, extensions.cigar(entry), extensions.counts[entry], false);
+    }
+    // A part of a split read: name,position,strand,CIGAR,mapping quality,edit distance; of another place the strand is the
+    // sign of the position, and the quality is left out.
+    template <class Sink> HOST_DEVICE void put_hit(Sink& sink, i64 entry) const {
+        bool is_part = alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT;
+        u8 strand = alignments.reversed[entry] ? '-' : '+';
+        names.put(sink, alignments.contigs[entry]);
+        sink.put(',');
+        if (!is_part) sink.put(strand);
+        put_number(sink, position(entry) + 1);
+        sink.put(',');
+        if (is_part) sink.put(strand), sink.put(',');
+        put_cigar_text(sink, entry);
+        sink.put(',');
+        if (is_part) put_number(sink, alignments.mapqs[entry]), sink.put(',');
+        put_number(sink, alignments.edit_distances[entry]);
+        sink.put(';');
+    }
+    // The tag of the read's other parts, or of the other places of the entry's part.
+    template <class Sink> HOST_DEVICE void put_hits(Sink& sink, i64 entry, i64 record, bool parts) const {
+        bool begun = false;
+        for (i64 other = plan.offsets[record]; other < plan.offsets[record + 1]; ++other) {
+            i32 role = alignments.roles[other];
+            bool wanted = parts ? role <= SUPPLEMENTARY_ALIGNMENT && other != entry
+                                : role == XA_HIT && plan.owners[other] == entry;
+            if (!wanted) continue;
+            if (!begun) put_tag_name(sink, style.form, parts ? 'S' : 'X', 'A', 'Z');
+            begun = true;
+            put_hit(sink, other);
+        }
+        if (begun) end_text_tag(sink, style.form);
+    }
+    template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
+        i64 slot = plan.slots[entry];
+        i32 orientation = queries.reversed(slot, alignments.reversed[entry]);
+        Aligned aligned = {&reference,
+                           barrier_letters,
+                           queries.bases(slot, orientation),
+                           queries.mask(slot, orientation),
+                           alignments.reference_starts[entry],
+                           extensions.cigar(entry),
+                           extensions.counts[entry]};
+        put_number_tag(sink, style.form, 'N', 'M', alignments.edit_distances[entry]);
+        put_tag_name(sink, style.form, 'M', 'D', 'Z');
+        put_differences(sink, aligned);
+        end_text_tag(sink, style.form);
+        put_number_tag(sink, style.form, 'A', 'S', alignments.scores[entry]);
+        put_number_tag(sink, style.form, 'X', 'S', alignments.seconds[entry]);
+    }
+    template <class Sink> HOST_DEVICE void put_mate_tags(Sink& sink, i64 record) const {
+        i64 mate = mate_of(record);
+        if (mapped(mate)) {
+            put_tag_name(sink, style.form, 'M', 'C', 'Z');
+            put_cigar_text(sink, mate);
+            end_text_tag(sink, style.form);
+            put_number_tag(sink, style.form, 'M', 'Q', alignments.mapqs[mate]);
+        }
+        put_number_tag(sink, style.form, 'm', 's', quality_sums[record ^ 1]);
+    }
+    template <class Sink> HOST_DEVICE void put(Sink& sink, i64 entry, i64 size) const {
+        if (alignments.roles[entry] >= XA_HIT) return;
+        i64 record = record_of(entry);
+        put_fields(sink, style.form, texts, names, fields(entry), size);
+        if (mapped(entry)) put_alignment_tags(sink, entry);
+        if (alignments.flags[entry] & PAIRED) put_mate_tags(sink, record);
+        if (alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT) {
+            put_hits(sink, entry, record, true);
+            i64 better = plan.owners[entry];
+            if (better != entry && mapped(entry) && alignments.roles[better] <= SUPPLEMENTARY_ALIGNMENT)
+                put_share_tag(sink, style.form, 'p', 'a', alignments.scores[entry], alignments.scores[better]);
+            put_hits(sink, entry, record, false);
+        }
+        sink.copy(style.common_tags, style.common_tags_length);
+        const u8* name = texts.bytes + texts.name_starts[record];
+        Characters barcode = {name, name};
+        if (style.barcodes) barcode = barcode_of({name, name + texts.name_lengths[record]});
+        if (barcode.length()) put_barcode_tag(sink, style.form, barcode);
+        if (style.comments)
+            put_comment_tags(sink, style.form, comment_of(name), style.has_read_group, barcode.length() > 0);
+        end_record(sink, style.form);
+    }
+};
+
+// An item is an entry.
+KERNEL void measure_records(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference,
+                            const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
+                            Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
+                            RecordStyle style, i64* lengths OF(items)) {
+    Records records = {texts, queries,    reference,  barrier_letters, names,
+                       plan,  extensions, alignments, quality_sums,    style};
+    FOR_EACH(entry, begin, end) {
+        CountingSink sink = {0};
+        records.put(sink, entry, 0);
+        lengths[entry] = sink.count;
+    }
+}
+
+// record_ends: the inclusive prefix sum of what measure_records gave.
+KERNEL void write_records(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference,
+                          const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
+                          Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
+                          RecordStyle style, const i64* record_ends OF(items), u8* out OF(some)) {
+    Records records = {texts, queries,    reference,  barrier_letters, names,
+                       plan,  extensions, alignments, quality_sums,    style};
+    FOR_EACH(entry, begin, end) {
+        i64 place = entry ? record_ends[entry - 1] : 0;
+        ByteSink sink = {out + place};
+        records.put(sink, entry, record_ends[entry] - place);
+    }
+}

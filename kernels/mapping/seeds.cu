@@ -1,0 +1,65 @@
+// Seeds: for query positions on a grid, the insertion point in the suffix array and the prefixes shared there.
+//
+// The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
+// their common prefixes fall monotonically on both sides: windows.cu walks them.
+#include "common/item_record.cuh"
+#include "mapping/seeds.cuh"
+
+// counts[item + 1]: the seeds of the read selected[item], so that their prefix sums are where each read's seeds begin. A read
+// that is shorter than a seed has none.
+KERNEL void count_seeds(i64 begin, i64 end, Queries queries, const i32* selected OF(selected),
+                        i64* counts OF(selected + 1), i32 seed_bases, i32 stride) {
+    FOR_EACH(item, begin, end) {
+        i32 more = queries.lengths[selected[item]] - seed_bases;
+        counts[item + 1] = more < 0 ? 0 : 2 * (more / stride + 1);
+    }
+}
+
+// A seed: the bases of an oriented read from a position on.
+struct Seed {
+    Suffix<Words> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
+    i64 low;              // the first rank that its first bases may have
+};
+
+// An item is a seed: of the read that seeds.offsets tells, those of orientation 0 first, at position index * seeds.stride.
+// Where an ambiguous base leaves less than a seed nothing is shared. Several passes, so that the loads of the seeds of a
+// bunch are under way together.
+KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
+                       const i32* selected OF(selected), i32 shortest_seed, i64 selected_count) {
+    FOR_EACH_BUNCH(first, size, begin, end) {
+        Seed bunch[BUNCH];
+        i64 read = -1;
+        for (i32 i = 0; i < size; ++i) {
+            read = item_record(seeds.offsets + 1, selected_count, first + i, read);
+            i64 slot = selected[read], number = first + i - seeds.offsets[read];
+            i64 count = (seeds.offsets[read + 1] - seeds.offsets[read]) / 2;
+            i32 orientation = number >= count;
+            i64 position = (number - orientation * count) * seeds.stride;
+            Suffix<Words> query = {queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
+            if (queries.flags[slot] & READ_AMBIGUOUS)
+                query.length = unambiguous_length(queries.mask(slot, orientation), position, query.length);
+            PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
+            bunch[i].query = query;
+        }
+        for (i32 i = 0; i < size; ++i) {
+            bunch[i].low = (i64)index.prefix_table[prefix_code(bunch[i].query, index.table_bases)];
+            PREFETCH(&index.suffixes[bunch[i].low]);
+        }
+        for (i32 i = 0; i < size; ++i)
+            PREFETCH(&reference.words[index.suffixes[minimum(bunch[i].low, index.suffix_count - 1)] >> 5]);
+        for (i32 i = 0; i < size; ++i) {
+            const Suffix<Words>& query = bunch[i].query;
+            i64 low = bunch[i].low;
+            u16 before = 0, after = 0;
+            if (query.length >= shortest_seed) {
+                Ranks range = prefix_range(index.prefix_table, query, index.table_bases);
+                low = insertion_point(reference, index.suffixes, query, range.low, range.high);
+                if (low > 0) before = (u16)common_prefix(reference, query, index.suffixes[low - 1]);
+                if (low < index.suffix_count) after = (u16)common_prefix(reference, query, index.suffixes[low]);
+            }
+            seeds.ranks[first + i] = (suffix_t)low;
+            seeds.before[first + i] = before;
+            seeds.after[first + i] = after;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// Stretches: a read laid on diagonals that no seed has named, all of some part of the reference.
+#pragma once
+#include "mapping/diagonals.cuh"
+#include "mapping/pairs.cuh"
+#include "mapping/windows.cuh"
+
+const i32 LEAST_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
+
+// The diagonals of one read that lie in [low, high], on one strand.
+struct Stretch {
+    const Reference& reference;
+    const Queries& queries;
+    i64 slot, contig_begin, contig_end;
+    i32 orientation, length;
+
+    // The longest run of equal bases on this diagonal; false where none is long.
+    HOST_DEVICE bool longest_run(const Laid& laid, i32& begin, i32& end) const {
+        begin = end = laid.begin;
+        for (i32 i = laid.begin; i + LEAST_RUN <= laid.end; i += 32 - LEAST_RUN) {
+            i32 bases = minimum(laid.end - i, 32);
+            u64 unclear, marks = laid.differing(i, unclear);
+            u64 runs =
+                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4 and LEAST_RUN
+            runs &= runs << 2;
+            u64 four = runs & runs << 4;
+            if (!(four & four << 2 * (LEAST_RUN - 4))) continue;
+            for (i32 from = 0; from < bases;) {
+                i32 to = minimum(first_marked(marks & ~first_bases(from)), bases);
+                if (to - from > end - begin) begin = i + from, end = i + to;
+                from = to + 1;
+            }
+        }
+        return end - begin >= LEAST_RUN;
+    }
+    // The read on a diagonal, around its longest run; false where none is long.
+    HOST_DEVICE bool verify(i64 diagonal, Diagonal& found, const Scoring& scoring) const {
+        i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1), begin, end;
+        Laid laid = lay(reference, queries, slot, orientation, diagonal, anchor);
+        if (!longest_run(laid, begin, end)) return false;
+        Segment segment = extend_segment(laid, begin, end, length, scoring);
+        found = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
+        return true;
+    }
+    HOST_DEVICE void search(i64 low, i64 high, Diagonals& diagonals, const Scoring& scoring) const {
+        low = maximum(low, contig_begin - length + LEAST_RUN);
+        high = minimum(high, contig_end - LEAST_RUN);
+        for (i64 round = low; round <= high; round += GROUP_WIDTH) {
+            i64 diagonal = round + group_lane();
+            Diagonal fresh = {};
+            bool real = diagonal <= high && verify(diagonal, fresh, scoring);
+            if (group_any(real)) diagonals.offer(fresh, real);
+        }
+    }
+};
+
+// A read looked for where the end of its mate expects it.
+struct Beside {
+    const Reference& reference;
+    const Queries& queries;
+    const Inserts& inserts;
+    i64 slot;
+    i32 length;
+    bool flipped, mate_first;  // whether the mate is the first read
+
+    // All diagonals of each direction that the library has, beside the mate's window.
+    HOST_DEVICE void search(FragmentEnd mate, const Window& window, Diagonals& diagonals,
+                            const Scoring& scoring) const {
+        i64 contig = reference.contig_of(window.diagonal + window.begin);
+        for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
+            i64 low = inserts.lows[direction], high = inserts.highs[direction];
+            if (low > high) continue;
+            i64 sign = Inserts::sign(direction, mate, mate_first);
+            bool reversed = mate.reversed != (direction == FR || direction == RF);
+            i64 shift = mate.place - (reversed ? length : 0);
+            Stretch stretch = {reference,
+                               queries,
+                               slot,
+                               reference.contig_starts[contig],
+                               reference.contig_starts[contig + 1] - 1,
+                               reversed != flipped,
+                               length};
+            stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
+        }
+    }
+};

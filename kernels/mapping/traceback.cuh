@@ -1,0 +1,290 @@
+// Banded alignments with their paths: the recurrence of smith_waterman.cuh, with a byte a cell that says where the cell's
+// scores came from. A group aligns one pair together; the CPU, in narrow bands, a vector of pairs. Of equal paths the one is taken that leaves the diagonal last on
+// the way back, so that gaps stand as far left on the forward reference as they can.
+#pragma once
+#include "mapping/band.cuh"
+#include "mapping/scoring.cuh"
+#include "mapping/smith_waterman.cuh"
+
+enum Step {
+    STOP = 0,
+    DIAGONAL = 1,
+    INSERTION = 2,
+    DELETION = 3,
+    LONG_INSERTION = 4,
+    LONG_DELETION = 5,
+    STEP_BITS = 7,
+    INSERTION_LONGER = 8,
+    DELETION_LONGER = 16,
+    LONG_INSERTION_LONGER = 32,
+    LONG_DELETION_LONGER = 64,
+};
+enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4, CUT_OFF = 5 };
+
+struct Path {
+    i32 score;  // with bonuses
+    i64 reference_start;
+    i32 operations;
+};
+
+// Appends to a CIGAR that is built from its end; equal neighbours are merged.
+struct Cigar {
+    u32* operations;
+    i32 count;
+
+    HOST_DEVICE void add(CigarOperation operation, i32 length) {
+        if (length == 0) return;
+        if (count && (operations[count - 1] & 15) == (u32)operation) operations[count - 1] += (u32)length << 4;
+        else operations[count++] = (u32)length << 4 | (u32)operation;
+    }
+    HOST_DEVICE void reverse() {
+        for (i32 i = 0, j = count - 1; i < j; ++i, --j) {
+            u32 held = operations[i];
+            operations[i] = operations[j];
+            operations[j] = held;
+        }
+    }
+};
+
+HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
+    if (text == OUTSIDE) return NEVER;
+    if (query > 3 || text > 3) return -AMBIGUOUS_PENALTY;
+    return query == text ? scoring.match : -scoring.mismatch;
+}
+
+// The bytes of the cells, row by row.
+template <i32 WIDTH> struct Steps {
+    u8* bytes;
+
+    HOST_DEVICE u8& at(i32 i, i32 b) const { return bytes[(i64)i * WIDTH + b]; }
+};
+
+// The best cell of a band; of equal ones the first.
+struct BestCell {
+    i32 score, row, column;
+
+    HOST_DEVICE bool before(const BestCell& other) const {
+        if (score != other.score) return score > other.score;
+        return row != other.row ? row < other.row : column < other.column;
+    }
+};
+
+const i32 BLOCKED = 1 << 24;  // more than any score
+
+// The deletions of a row that reach the columns behind those of some lanes: what they score there, and by how much less one
+// scores there that has reached those columns from before.
+struct Deletions {
+    i32 score, long_score, passing, long_passing;
+
+    HOST_DEVICE Deletions behind(const Deletions& before) const {
+        return Deletions{maximum(score, before.score - passing), maximum(long_score, before.long_score - long_passing),
+                         passing + before.passing, long_passing + before.long_passing};
+    }
+};
+
+// Those that reach a lane's first column, from what each lane adds. Their score is that of the best cell they begin at
+// without a deletion: two deletions in a row are never the best one.
+HOST_DEVICE Deletions reaching(Deletions own) {
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        Deletions before = group_take(own, maximum(group_lane() - step, 0));
+        if (group_lane() >= step) own = own.behind(before);
+    }
+    Deletions before = group_take(own, maximum(group_lane() - 1, 0));
+    return group_lane() ? before : Deletions{NEVER, NEVER, 0, 0};
+}
+
+// What the next lane of the group holds; `last` for the last one.
+HOST_DEVICE i32 of_next(i32 held, i32 last) {
+    i32 next = group_take(held, (group_lane() + 1) % GROUP_WIDTH);
+    return group_lane() + 1 < GROUP_WIDTH ? next : last;
+}
+
+// The best cell, and every cell's step where there is room for them. A lane of the group has COLUMNS of the band.
+template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
+    const bool long_gaps = has_long_gaps(WIDTH);
+    const i32 COLUMNS = WIDTH / GROUP_WIDTH, first = group_lane() * COLUMNS;
+    // Of the lane's columns, and of the next lane's first one.
+    i32 letters[COLUMNS + 1], scores[COLUMNS + 1], insertions[COLUMNS + 1], long_insertions[COLUMNS + 1];
+    BestCell best = {0, -1, 0};
+    UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+        letters[c] = band.text_code(first + c);
+        scores[c] = 0;
+        insertions[c] = long_insertions[c] = NEVER;
+    }
+    for (i32 i = 0; i < band.length; ++i) {
+        i32 query = band.query_code(i), bonus = band.bonus(i, scoring);
+        i32 diagonals[COLUMNS], undeleted[COLUMNS];  // the best score of a cell that ends no deletion
+        u8 longer[COLUMNS];
+        Deletions own = {NEVER, NEVER, COLUMNS * scoring.deletion_extend, 0};
+        scores[COLUMNS] = of_next(scores[0], NEVER);
+        insertions[COLUMNS] = of_next(insertions[0], NEVER);
+        if (long_gaps) long_insertions[COLUMNS] = of_next(long_insertions[0], NEVER);
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+            diagonals[c] = scores[c] + bonus + column_score(query, letters[c], scoring);
+            i32 opened = scores[c + 1] - scoring.insertion_open;
+            longer[c] = insertions[c + 1] > opened ? INSERTION_LONGER : 0;
+            insertions[c] = maximum(opened, insertions[c + 1]) - scoring.insertion_extend;
+            undeleted[c] = maximum(maximum(diagonals[c], 0), insertions[c]);
+            if (long_gaps) {
+                i32 leapt = scores[c + 1] - scoring.long_gap;
+                longer[c] |= long_insertions[c + 1] > leapt ? LONG_INSERTION_LONGER : 0;
+                long_insertions[c] = maximum(leapt, long_insertions[c + 1]);
+                undeleted[c] = maximum(undeleted[c], long_insertions[c]);
+            }
+            if (letters[c] == OUTSIDE) own = Deletions{NEVER, NEVER, BLOCKED, BLOCKED};
+            own.score = maximum(undeleted[c] - scoring.deletion_open, own.score) - scoring.deletion_extend;
+            own.long_score = maximum(undeleted[c] - scoring.long_gap, own.long_score);
+        }
+        Deletions before = reaching(own);
+        i32 deletion = before.score, long_deletion = before.long_score;
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
+            if (letters[c] == OUTSIDE) deletion = long_deletion = NEVER;
+            i32 here = maximum(undeleted[c], deletion);
+            if (long_gaps) here = maximum(here, long_deletion);
+            u8 step = longer[c];
+            if (here == 0) step |= STOP;
+            else if (here == diagonals[c]) step |= DIAGONAL;
+            else if (here == insertions[c]) step |= INSERTION;
+            else if (here == deletion) step |= DELETION;
+            else step |= here == long_insertions[c] ? LONG_INSERTION : LONG_DELETION;
+            scores[c] = here;
+            if (here > best.score) best = BestCell{here, i, first + c};
+            // Of the deletions that begin in the next column.
+            i32 opened = here - scoring.deletion_open, leapt = here - scoring.long_gap;
+            if (deletion > opened) step |= DELETION_LONGER;
+            deletion = maximum(opened, deletion) - scoring.deletion_extend;
+            if (long_gaps) {
+                if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
+                long_deletion = maximum(leapt, long_deletion);
+            }
+            if (steps.bytes) steps.at(i, first + c) = step;
+        }
+        letters[COLUMNS] = of_next(letters[0], OUTSIDE);
+        if (group_lane() + 1 == GROUP_WIDTH) letters[COLUMNS] = band.text_code(i + WIDTH);
+        UNROLL for (i32 c = 0; c < COLUMNS; ++c)
+            letters[c] = letters[c + 1];
+    }
+    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        BestCell other = group_take(best, group_lane() ^ step);
+        if (other.before(best)) best = other;
+    }
+    group_sync();
+    return best;
+}
+
+#ifndef __CUDACC__
+
+// The bytes of the cells of one lane, of Narrow::width bands that are filled together.
+template <i32 WIDTH> struct LaneSteps {
+    const u8* bytes;
+    i32 lane;
+
+    HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Narrow::width + lane]; }
+};
+
+// The best cells of Narrow::width bands without long gaps, and the steps of all their cells. No score leaves 16 bits.
+template <i32 WIDTH> struct BandedPaths {
+    Narrow scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring written twice
+
+    HOST_DEVICE void set_letter(const Band* bands, i32 column) {
+        Narrow letter = Narrow::all(0);
+        for (i32 lane = 0; lane < Narrow::width; ++lane) letter.set(lane, bands[lane].text_code(column));
+        letters[column % WIDTH] = letters[column % WIDTH + WIDTH] = letter;
+    }
+    HOST_DEVICE static void write(Narrow step, u8* bytes) {
+        typedef u8 narrow_bytes __attribute__((vector_size(Narrow::width), aligned(1)));
+        *(narrow_bytes*)bytes = __builtin_convertvector(step.value, narrow_bytes);
+    }
+    // A row of cells; `differing` is what a pair of other letters scores.
+    template <bool PLAIN> HOST_DEVICE void row(i32 i, Narrow query, Narrow differing, Narrow bonus,
+                                               const Scoring& scoring, Narrow* best, u8* steps) {
+        const Narrow zero = Narrow::all(0), match = Narrow::all(scoring.match), never = Narrow::all(NEVER);
+        const Narrow delete_open = Narrow::all(-scoring.deletion_open);
+        const Narrow delete_extend = Narrow::all(-scoring.deletion_extend);
+        const Narrow insert_open = Narrow::all(-scoring.insertion_open);
+        const Narrow insert_extend = Narrow::all(-scoring.insertion_extend);
+        Narrow deletion = never;
+        for (i32 b = 0; b < WIDTH; ++b) {
+            Narrow letter = letters[i % WIDTH + b], column = if_equal(query, letter, match, differing);
+            if (!PLAIN) {
+                Narrow outside = Narrow::all(OUTSIDE), unclear = Narrow::all(TEXT_UNCLEAR);
+                column = if_equal(letter, unclear, Narrow::all(-AMBIGUOUS_PENALTY), column);
+                column = if_equal(letter, outside, never, column);
+                deletion = if_equal(letter, outside, never, deletion);
+            }
+            Narrow diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
+            Narrow longer = below(opened, insertions[b + 1]);
+            Narrow insertion = larger(opened, insertions[b + 1]) + insert_extend;
+            Narrow here = larger(larger(diagonal, zero), larger(insertion, deletion));
+            Narrow step = if_equal(here, insertion, Narrow::all(INSERTION), Narrow::all(DELETION));
+            step = if_equal(here, zero, Narrow::all(STOP), if_equal(here, diagonal, Narrow::all(DIAGONAL), step));
+            step = step + select(longer, Narrow::all(INSERTION_LONGER), zero);
+            scores[b] = here, insertions[b] = insertion;
+            opened = here + delete_open;
+            step = step + select(below(opened, deletion), Narrow::all(DELETION_LONGER), zero);
+            deletion = larger(opened, deletion) + delete_extend;
+            write(step, steps + b * Narrow::width);
+            Narrow more = below(best[0], here);
+            best[0] = larger(best[0], here);
+            best[1] = select(more, Narrow::all(i), best[1]);
+            best[2] = select(more, Narrow::all(b), best[2]);
+        }
+    }
+    HOST_DEVICE void fill(const Band* bands, const Scoring& scoring, u8* steps, BestCell* cells) {
+        i32 longest = 0;
+        bool plain = true;
+        for (i32 lane = 0; lane < Narrow::width; ++lane) {
+            longest = maximum(longest, bands[lane].length);
+            plain = plain && bands[lane].plain();
+        }
+        for (i32 b = 0; b < WIDTH; ++b) scores[b] = Narrow::all(0), insertions[b] = Narrow::all(NEVER);
+        scores[WIDTH] = insertions[WIDTH] = Narrow::all(NEVER);
+        for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
+        Narrow best[3] = {Narrow::all(0), Narrow::all(-1), Narrow::all(0)}, query = best[0], differing = query,
+               bonus = query;
+        for (i32 i = 0; i < longest; ++i) {
+            set_letter(bands, i + WIDTH - 1);
+            for (i32 lane = 0; lane < Narrow::width; ++lane) {
+                i32 code = bands[lane].query_code(i);
+                query.set(lane, code);
+                differing.set(lane, code == READ_UNCLEAR ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
+                bonus.set(lane, bands[lane].bonus(i, scoring));
+            }
+            u8* cells_of_row = steps + (i64)i * WIDTH * Narrow::width;
+            if (plain) row<true>(i, query, differing, bonus, scoring, best, cells_of_row);
+            else row<false>(i, query, differing, bonus, scoring, best, cells_of_row);
+        }
+        for (i32 lane = 0; lane < Narrow::width; ++lane)
+            cells[lane] = BestCell{best[0].get(lane), best[1].get(lane), best[2].get(lane)};
+    }
+};
+
+#endif
+
+// The path that ends at the best cell; operations: room for the CIGAR.
+template <class Steps> HOST_DEVICE Path walk_back(const Band& band, BestCell best, Steps steps, u32* operations) {
+    Cigar cigar = {operations, 0};
+    i32 i = best.row, b = best.column;
+    cigar.add(CLIPPED, band.length - 1 - i);
+    u8 state = DIAGONAL;
+    while (i >= 0) {
+        u8 step = steps.at(i, b);
+        if (state == DIAGONAL) state = step & STEP_BITS;
+        if (state == STOP) break;
+        if (state == DIAGONAL) {
+            cigar.add(MATCHED, 1);
+            --i;
+        } else if (state == INSERTION || state == LONG_INSERTION) {
+            cigar.add(INSERTED, 1);
+            if (!(step & (state == INSERTION ? INSERTION_LONGER : LONG_INSERTION_LONGER))) state = DIAGONAL;
+            --i, ++b;
+        } else {
+            cigar.add(DELETED, 1);
+            --b;
+            if (!(steps.at(i, b) & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
+        }
+    }
+    cigar.add(CLIPPED, i + 1);
+    cigar.reverse();
+    return Path{best.score, band.first + i + 1 + b, cigar.count};
+}

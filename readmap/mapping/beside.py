@@ -1,0 +1,60 @@
+"""Pieces and Windows of settled mates -> Windows of their partners, which are looked for beside them first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from readmap.backend import Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import ANY_MARK, add_marked
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context, Sample
+from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.divergence import LEAST_BASES
+from readmap.mapping.extension import score_windows
+from readmap.mapping.inserts import to_device
+from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import join_diagonals
+
+#: Diagonals that are tried beside a mate at most; in a library of longer fragments a search by seeds takes less time.
+MOST_TRIED = 1024
+
+_LIST, _LOOK = Kernel("mapping/beside", "list_beside"), Kernel("mapping/beside", "look_beside", grouped=True)
+_CONFIRM = Kernel("mapping/beside", "confirm_beside")
+_SOUGHT, _GUIDE = constant("mapping/beside.cu", "SOUGHT"), constant("mapping/beside.cu", "GUIDE")
+
+
+def looks_beside(batch: Batch, context: Context) -> bool:
+    """Whether reads that look-ups left are looked for beside their mates: the library and what a user set decide."""
+    sizes, pairing = context.sample.insert_sizes, context.pairing
+    tried = sum(size.high - size.low + 1 for size in sizes)
+    is_known = batch.reads.paired and 0 < tried <= MOST_TRIED
+    return is_known and batch.pieces is not None and pairing.joint and pairing.rescue
+
+
+def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
+    """Give windows to the reads that lie beside settled mates, so that any other choice for the pair is negligible.
+
+    The other reads are to be searched by seeds; of those that have no settled mate, only where `searched` does not say
+    that they have been.
+    """
+    backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
+    context = replace(context, sample=Sample(LEAST_BASES))  # whatever the sample proves to be
+    inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
+    batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
+    sought = batch.ledger.list_marked("beside", roles, _SOUGHT)
+    guides = batch.ledger.list_marked("guides", roles, _GUIDE, beside=sought)
+    if not sought.count:
+        return
+    choose_windows(guides, batch, context)
+    diagonals = Diagonals.empty(len(sought.numbers), backend)
+    selected = {"inserts": inserts, "selected": sought.numbers}
+    batch.launch(_LOOK, sought.count, context, **selected, found=diagonals)
+    join_diagonals(sought, diagonals, batch, context)
+    score_windows(sought, batch, context)
+    choose_windows(sought, batch, context)
+    settled = backend.full(len(sought.numbers), 0, np.uint8)
+    batch.launch(_CONFIRM, sought.count, context, **selected, table=table, settled=settled)
+    add_marked(settled, ANY_MARK, batch.ledger.total("settled_beside"), backend)

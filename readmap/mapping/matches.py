@@ -1,0 +1,173 @@
+"""Placements -> SeedMatches -> Candidates: all that shares a seed with a read, as diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readmap.backend import Array, Kernel
+from readmap.backend.marks import ANY_MARK, list_marked
+from readmap.backend.sizes import Count, Listed, most_of
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context
+from readmap.mapping.diagonals import DIAGONAL_WORDS, order_by_place
+from readmap.mapping.parameters import dense_seed
+from readmap.mapping.seeds import seed_offsets
+from readmap.reads.queries import Queries
+
+_FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/matches", "limit_matches")
+_PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming")
+_LIST, _ORDER = Kernel("mapping/matches", "list_diagonals"), Kernel("mapping/matches", "order_diagonals")
+
+#: Bases between seeds where whatever shares a base more than a seed is to be found.
+STRIDE = 2
+
+#: Memory that a match may take while diagonals are listed: a mark and its number, or what it leads to.
+MATCH_BYTES = 16
+
+
+@dataclass(frozen=True)
+class SeedMatches:
+    """All suffixes that begin with a seed, by read, orientation and seed.
+
+    Attributes:
+        selected: int32 [selected], the slots of the reads.
+        offsets: int64 [selected + 1], where each read's seeds begin.
+        ranks: suffix type [seeds], the first suffix that begins with a seed.
+        ends: int64 [seeds], matches up to and with each seed's.
+        total: matches in all.
+        read_count: for how many reads there is room; behind those that are listed are some without seeds.
+        seed_bases: of every seed; stride: bases between them.
+    """
+
+    selected: Array
+    offsets: Array
+    ranks: Array
+    ends: Array
+    total: Count
+    read_count: int
+    seed_bases: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All diagonals that matches name, ordered by slot, orientation and place.
+
+    Attributes:
+        rows: int64 [diagonals, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
+        slots: int32 [diagonals].
+    """
+
+    rows: Array
+    slots: Array
+
+    @property
+    def diagonal_count(self) -> int:
+        """How many there are."""
+        return len(self.slots)
+
+
+def placed_reads(batch: Batch, context: Context) -> Listed:
+    """The slots of the reads that have a place."""
+    marks = context.backend.empty(batch.reads.count, np.uint8)
+    batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
+    return Listed.of(list_marked(marks, ANY_MARK, context.backend))
+
+
+def find_matches(
+    slots: Listed, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
+) -> SeedMatches:
+    """Those of the slots; a read that is shorter than a seed has none.
+
+    stride: bases between seeds. fitting: matches for which there is memory at once; the host hears how many they are
+    where they may be more. most: every second slot is the mate of that before it, and where one of both has more than
+    that, both get none.
+    """
+    backend, index, numbers = context.backend, context.index, slots.numbers
+    seed_bases = dense_seed(index.suffix_count)
+    offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
+    found = most_of(seeds)
+    ranks, counts = backend.empty(found, index.suffixes.dtype), backend.full(found, 0, np.int64)
+    shared = {"seed_offsets": offsets, "counts": counts, "ranks": ranks, "seed_bases": seed_bases, "stride": stride}
+    batch.launch(_FIND, slots.count, context, selected=numbers, **shared)
+    if most is not None:
+        batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, most=most)
+    ends, total = batch.ledger.ends("matches", counts, slots, fitting, may_be_more=True)
+    return SeedMatches(numbers, offsets, ranks, ends, total, len(numbers), seed_bases, stride)
+
+
+def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
+    """The batch with its matches, in parts of which those fit into memory; a read, or a pair, is not divided."""
+    most = context.backend.scratch_bytes // MATCH_BYTES
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, most)
+    if most_of(matches.total) <= most:
+        yield batch, matches
+        return
+    together = 2 if batch.reads.paired else 1
+    ends = np.cumsum(_by_record(matches, batch.queries, context).reshape(-1, together).sum(axis=1))
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+        part = batch.part(first * together, last * together, context)
+        yield part, find_matches(placed_reads(part, context), STRIDE, part, context, most)
+        first = last
+
+
+def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
+    """Matches of each record, int64 on the host."""
+    to_host = context.backend.to_host
+    by_slot = np.zeros(queries.steps.count, np.int64)
+    by_slot[to_host(matches.selected)] = by_read(matches, context)
+    return by_slot[to_host(queries.slot_of)]
+
+
+def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
+    """Matches of each of the reads, int64 [selected]."""
+    ends, offsets = (context.backend.to_host(array) for array in (matches.ends, matches.offsets))
+    counts: NDArray[np.int64] = np.diff(np.append(0, ends)[offsets])
+    return counts
+
+
+def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
+    """The diagonals that matches name."""
+    backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
+    naming = [
+        (first, _naming(matches, first, most, batch, context)) for first in range(0, most_of(matches.total), most)
+    ]
+    total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.longest
+    rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
+    strands, places = (backend.empty(total, np.uint64) for _ in range(2))
+    end = 0
+    for first, numbers in naming:
+        begin, end = end, end + len(numbers)
+        batch.launch(
+            _LIST,
+            len(numbers),
+            context,
+            matches=matches,
+            naming=numbers,
+            diagonals=rows[begin:end],
+            slots=slots[begin:end],
+            strands=strands[begin:end],
+            places=places[begin:end],
+            first_match=first,
+            shift=shift,
+        )
+    order = order_by_place(strands, places, batch, context)
+    found = Candidates(backend.empty(rows.shape, np.int64), backend.empty(total, np.int32))
+    given = {"order": order, "diagonals": rows, "slots": slots}
+    backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)
+    return found
+
+
+def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
+    """Which of at most so many matches, from one on, name a diagonal, int32, counted from that one."""
+    marks = context.backend.empty(min(most, most_of(matches.total) - first), np.uint8)
+    batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
+    return list_marked(marks, ANY_MARK, context.backend)

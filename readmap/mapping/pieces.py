@@ -1,0 +1,61 @@
+"""Queries -> Windows of the reads of which a few look-ups name all places that matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from readmap.backend import Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.marks import ANY_MARK, add_marked
+from readmap.mapping.batch import Batch, PieceTable
+from readmap.mapping.context import Context
+from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.divergence import LEAST_BASES
+from readmap.mapping.extension import score_windows
+from readmap.mapping.parameters import SETTLED_DIFFERENCES, dense_seed
+from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import join_diagonals
+
+#: More differences than a read has: how likely other places are decides.
+ANY_DIFFERENCES = 1 << 14
+
+_FIND, _SETTLE = Kernel("mapping/pieces", "find_pieces"), Kernel("mapping/pieces", "settle_reads")
+_NAME, _CONFIRM = Kernel("mapping/pieces", "name_diagonals", grouped=True), Kernel("mapping/pieces", "confirm_reads")
+_TILE, _LOOK_UPS = constant("mapping/pieces.cuh", "TILE"), constant("mapping/pieces.cuh", "LOOK_UPS")
+_ONE_PLACE, _FEW_PLACES = constant("mapping/pieces.cu", "ONE_PLACE"), constant("mapping/pieces.cu", "FEW_PLACES")
+
+
+def settle_reads(batch: Batch, context: Context) -> None:
+    """Give windows to the reads of which the look-ups name all places that matter, whatever the sample proves to be.
+
+    Any other place of such a read is 60 phred less likely, and changes no MAPQ.
+    """
+    backend, table = context.backend, _find_pieces(batch, context)
+    settled_deficit = SETTLED_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
+    shared = {"settled_deficit": settled_deficit, "bases_per_variant": LEAST_BASES}
+    verdicts = backend.empty(batch.reads.count, np.uint8)
+    batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
+    few = batch.ledger.list_marked("few", verdicts, _FEW_PLACES)
+    if few.count:
+        diagonals = Diagonals.empty(len(few.numbers), backend)
+        batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
+        join_diagonals(few, diagonals, batch, context)
+    slots = batch.ledger.list_marked("one or few", verdicts, _ONE_PLACE | _FEW_PLACES)
+    if slots.count:
+        score_windows(slots, batch, context, long_gaps=True)
+    if few.count:
+        choose_windows(few, batch, context, ANY_DIFFERENCES)
+        batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
+    batch.pieces = table
+    backend.put(batch.placements.left, batch.placements.unsettled)
+    batch.work.settled = batch.reads.count  # but for those that are left
+    add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
+
+
+def _find_pieces(batch: Batch, context: Context) -> PieceTable:
+    backend, reads = context.backend, batch.reads.count
+    look_ups = -(-reads // _TILE) * _TILE * _LOOK_UPS
+    places, counts = backend.empty(look_ups, context.index.suffixes.dtype), backend.empty(look_ups, np.uint8)
+    table = PieceTable(places, counts, dense_seed(context.index.suffix_count))
+    batch.launch(_FIND, look_ups, context, table=table, reads=reads)
+    return table

@@ -1,0 +1,17 @@
+"""Windows -> Placements: which window a read belongs to, and how sure that is."""
+
+from __future__ import annotations
+
+from readmap.backend import Kernel
+from readmap.backend.sizes import Listed
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context
+from readmap.mapping.parameters import SETTLED_DIFFERENCES
+
+_CHOOSE = Kernel("mapping/placement", "choose_windows")
+
+
+def choose_windows(slots: Listed, batch: Batch, context: Context, differences: int = SETTLED_DIFFERENCES) -> None:
+    """Choose among the windows of the slots; differences: mismatches up to which a read is not distant."""
+    settled_deficit = differences * (context.scoring.match + context.scoring.mismatch)
+    batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, settled_deficit=settled_deficit)

@@ -1,0 +1,102 @@
+"""Alignments -> the bytes of SAM or BAM records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.bam.order import SortOrder
+from readmap.formats.header import PROGRAM
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
+from readmap.mapping.alignments import Alignments
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context
+
+_SUM = Kernel("mapping/sam", "sum_qualities")
+_MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam", "write_records")
+
+
+@dataclass(frozen=True)
+class Style:
+    """What is written, and how.
+
+    Attributes:
+        form: of records, text or binary.
+        read_groups: of the reads of each lane.
+        program: the ID of readmap's @PG in the header.
+        comments: whether what stands behind a read's name is tags, to be appended.
+        barcodes: whether the eighth field of a name is a barcode, which becomes RX.
+        order: in which binary records are brought, batch by batch; None for that of the reads.
+        unmapped: whether reads without a place are also written as they came, to an output of their own.
+    """
+
+    form: Form = Form.TEXT
+    read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
+    program: str = PROGRAM
+    comments: bool = False
+    barcodes: bool = False
+    order: SortOrder | None = None
+    unmapped: bool = False
+
+
+@dataclass(frozen=True)
+class _RecordStyle:
+    """struct RecordStyle of kernels/search/sam.cu."""
+
+    common_tags: Array
+    common_tags_length: int
+    has_read_group: bool
+    comments: bool
+    barcodes: bool
+    soft_clipped: bool
+    form: int
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a batch in the order of the input, on the device.
+
+    Attributes:
+        bytes: uint8.
+        lengths: int64 [entries], of each entry's record, 0 for none; ends: int64 [entries], their prefix sum.
+    """
+
+    bytes: Array
+    lengths: Array
+    ends: Array
+
+
+def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
+    """The records of a batch."""
+    backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
+    read_group = style.read_groups[reads.lane]
+    tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)
+    quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
+    batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
+    shared = {
+        "barrier_letters": index.barrier_letters,
+        "names": index.contig_names,
+        "plan": alignments.plan,
+        "extensions": alignments.extensions,
+        "alignments": alignments,
+        "quality_sums": quality_sums,
+        "style": _RecordStyle(
+            backend.to_device(tags),
+            len(tags),
+            read_group != NO_READ_GROUP,
+            style.comments,
+            style.barcodes,
+            context.reporting.soft_clipped,
+            constant("mapping/records.cuh", style.form.value),
+        ),
+    }
+    lengths = backend.empty(count, np.int64)
+    batch.launch(_MEASURE, count, context, lengths=lengths, **shared)
+    ends = backend.prefix_sums(lengths)
+    (total,) = batch.settle((ends, 1))
+    out = backend.empty(total, np.uint8)
+    batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)
+    return Records(out, lengths, ends)

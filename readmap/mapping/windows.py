@@ -1,0 +1,30 @@
+"""Diagonals -> Windows: the places where each read may belong, the best first."""
+
+from __future__ import annotations
+
+from readmap.backend import Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
+from readmap.mapping.batch import Batch
+from readmap.mapping.context import Context
+from readmap.mapping.diagonals import Diagonals
+
+_COUNT = Kernel("mapping/windows", "count_windows", by_block=True)
+_COUNTED_TOGETHER = constant("mapping/windows.cu", "COUNTED_TOGETHER")
+_JOIN, _ADD = Kernel("mapping/windows", "join_diagonals"), Kernel("mapping/windows", "add_diagonals")
+
+
+def join_diagonals(slots: Listed, diagonals: Diagonals, batch: Batch, context: Context) -> None:
+    """Replace the windows of the slots by those that their diagonals make."""
+    batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
+
+
+def add_diagonals(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
+    """Put the windows that further diagonals of the slots make behind those that they have, up to `most`."""
+    batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, most=most)
+
+
+def count_windows(batch: Batch, context: Context) -> None:
+    """Count the windows of all reads."""
+    reads, total = batch.reads.count, batch.ledger.total("windows")
+    batch.launch(_COUNT, -(-reads // _COUNTED_TOGETHER), context, counts=batch.windows.counts, total=total, reads=reads)

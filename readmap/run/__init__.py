@@ -1,0 +1,1 @@
+"""Searches: their configuration, devices, batches, sample model and outputs."""

@@ -1,0 +1,230 @@
+"""Reads -> lines of their exact occurrences: what `readmap search --exact` does with a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compilation.declarations import constant
+from readmap.formats.header import PROGRAM
+from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
+from readmap.index.device import ContigNames, DeviceIndex, Structure
+from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences
+from readmap.index.reference import DeviceReference
+from readmap.reads.parsing import Reads
+from readmap.reads.patterns import pack_patterns
+from readmap.run.arrivals import Arrival
+from readmap.run.handed import Handed
+from readmap.run.turns import Turn
+from readmap.run.work import RunSummary
+from readmap.run.writer import Block
+from readmap.strand import Strand
+
+_COUNT = Kernel("run/exact", "count_lines")
+_MEASURE, _WRITE = Kernel("run/exact", "measure_lines"), Kernel("run/exact", "write_lines")
+
+#: Device memory that a line of a block may take, for its length, its end and its bytes.
+LINE_BYTES = 512
+
+ALL = 2**62
+
+
+class Format(StrEnum):
+    """What is written: records, a table of occurrences, BED, or a table of counts."""
+
+    SAM = "sam"
+    BAM = "bam"
+    TSV = "tsv"
+    BED = "bed"
+    COUNTS = "counts"
+
+    @property
+    def number(self) -> int:
+        """The number by which the kernels know it."""
+        return constant("run/exact.cu", self.name)
+
+    @property
+    def header(self) -> bytes:
+        """The first line of a table; that of records needs more than the format, and BED has none."""
+        tables = {Format.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", Format.COUNTS: b"query\tcount\n"}
+        return tables.get(self, b"")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What is searched, and what of it is written.
+
+    Attributes:
+        strand, structure: on which strands, by what; the structure is array or tree.
+        format: of the lines.
+        most_hits: occurrences of a read that are written; all are counted.
+        read_group, program: of SAM or BAM records; the program is the ID of readmap's @PG in their header.
+    """
+
+    strand: Strand = Strand.BOTH
+    structure: Structure = Structure.ARRAY
+    format: Format = Format.SAM
+    most_hits: int = ALL
+    read_group: ReadGroup = NO_READ_GROUP
+    program: str = PROGRAM
+
+    @property
+    def form(self) -> Form:
+        """The form of records."""
+        return Form.BINARY if self.format is Format.BAM else Form.TEXT
+
+
+@dataclass
+class ExactSummary(RunSummary):
+    """What a search counted.
+
+    Attributes:
+        found: reads that occur; unique: those that do once.
+        occurrences: of all reads, also those that were not written.
+        ambiguous: reads that occur nowhere because they hold an ambiguous base.
+    """
+
+    found: int = 0
+    unique: int = 0
+    occurrences: int = 0
+    ambiguous: int = 0
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What lines are written from: struct Lines of kernels/search/exact.cu."""
+
+    texts: Reads
+    lengths: Array
+    marks: Array
+    occurrences: Occurrences
+    reference: DeviceReference
+    index: DeviceIndex
+    names: ContigNames
+    common_tags: Array
+    common_tags_length: int
+    most_hits: int
+    format: int
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a search has on one device; tags: uint8, of all records."""
+
+    index: DeviceIndex
+    backend: Backend
+    tags: Array
+
+    @classmethod
+    def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _Place:
+        """The tags of the parameters beside an index."""
+        tags = common_tags(parameters.read_group, parameters.program, parameters.form)
+        with backend.own_stream():
+            return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
+
+
+class ExactSearch:
+    """Searches batches of reads and counts them in `summary`."""
+
+    comments = False
+
+    def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
+        """indexes: the same one on each of the devices."""
+        self.summary = ExactSummary()
+        self._parameters = parameters
+        self._places = [_Place.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)]
+        self._errors = tuple({error for backend in backends for error in backend.device_errors})
+
+    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+        """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
+        return self._lines_from(0, arrival, turn, Handed())
+
+    def _lines_from(
+        self, first: int, arrival: Arrival, turn: Turn, handed: Handed, is_counted: bool = False
+    ) -> Iterator[Block]:
+        """Those of the lines from the `first` one on; handed: what the output has of these. is_counted: whether the
+        batch is."""
+        given = first
+        try:
+            for line, block in self._blocks(first, arrival, turn, is_counted):
+                is_counted = True
+                yield from handed.missing([block])
+                given = line
+        except self._errors as error:
+            yield from self._lines_from(given, arrival.elsewhere(error), turn, handed, is_counted)
+
+    def _blocks(self, first: int, arrival: Arrival, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
+        """The same, each with the number of the line behind it."""
+        reads, parameters, place = arrival.reads, self._parameters, self._places[arrival.place]
+        backend = place.backend
+        patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
+        found = find_occurrences(patterns, place.index, parameters.strand, parameters.structure, backend)
+        lines = self._lines(reads, found, place)
+        counts = backend.empty(reads.count, np.int64)
+        backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
+        line_ends, total = backend.ends(counts)
+        most = backend.scratch_bytes // LINE_BYTES
+        while first < total:
+            count = min(most, total - first)
+            try:
+                out = _write(lines, line_ends, first, count, backend)
+            except backend.memory_error:
+                if not first or count == 1:
+                    raise
+                most = count // 2
+                backend.release_memory()
+                continue
+            if not (first or is_counted):
+                turn()
+                self._add(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
+            first += count
+            yield first, Block(out, backend)
+        if not total:
+            turn()
+            self._add(reads, found, backend)
+
+    def rest(self, place: int = 0) -> Iterator[Block]:
+        """Nothing: no batch is held."""
+        return iter(())
+
+    def _lines(self, reads: Reads, found: Occurrences, place: _Place) -> _Lines:
+        index, tags, parameters = place.index, place.tags, self._parameters
+        return _Lines(
+            texts=reads,
+            lengths=reads.lengths,
+            marks=reads.marks,
+            occurrences=found,
+            reference=index.reference,
+            index=index,
+            names=index.contig_names,
+            common_tags=tags,
+            common_tags_length=len(tags),
+            most_hits=parameters.most_hits,
+            format=parameters.format.number,
+        )
+
+    def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
+        """Count the batch."""
+        summary, totals = self.summary, backend.to_host(total_occurrences(found, backend))
+        empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
+        summary.reads += reads.count
+        summary.found += int(np.count_nonzero(totals))
+        summary.unique += int(np.count_nonzero(totals == 1))
+        summary.occurrences += int(totals.sum())
+        summary.ambiguous += int(np.count_nonzero(unused)) - int(np.count_nonzero(empty))
+        summary.replaced += found.patterns.replaced
+
+
+def _write(lines: _Lines, line_ends: Array, first: int, count: int, backend: Backend) -> Array:
+    """The bytes of the lines [first, first + count), uint8."""
+    shared = {"lines": lines, "line_ends": line_ends, "record_count": len(lines.lengths), "first_line": first}
+    lengths = backend.empty(count, np.int64)
+    backend.launch(_MEASURE, count, lengths_out=lengths, **shared)
+    byte_ends, size = backend.ends(lengths)
+    out = backend.empty(size, np.uint8)
+    backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
+    return out

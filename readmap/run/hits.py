@@ -1,0 +1,244 @@
+"""Where sequences belong, as Python sees it: arrays with a row a sequence, tables of others, or one hit at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from readmap.formats.arrow import Column, stream_capsule, text_column
+from readmap.formats.fasta import Contig
+from readmap.formats.words import counted
+from readmap.mapping.inserts import InsertSize
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+OPERATIONS = "MIDNS"
+
+#: Rows that a notebook shows.
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Where one read belongs.
+
+    Attributes:
+        query: number of the sequence, or of the pair, from 0.
+        contig: name of the reference sequence.
+        ref_start, ref_end: 0-based, half-open, on the contig.
+        strand: 1 forward, -1 reverse.
+        mapq: 0 to 60.
+        cigar: as in SAM; score: without bonuses for reached ends; edit_distance: as SAM's NM.
+    """
+
+    query: int
+    contig: str
+    ref_start: int
+    ref_end: int
+    strand: int
+    mapq: int
+    cigar: str
+    score: int
+    edit_distance: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Hits:
+    """The places of sequences, one row each, in their order; iterating gives a Hit for each that is mapped.
+
+    The arrays are NumPy's or, where they were left on a GPU, CuPy's, which other libraries take by
+    `__cuda_array_interface__` and DLPack; `to_host` copies those. The object is an Arrow stream of the table that
+    `to_pandas` and `to_polars` give.
+
+    Attributes:
+        contigs: int32 [n], number of the contig, -1 where a sequence has no place.
+        ref_starts, ref_ends: int64 [n], 0-based, half-open, on the contig.
+        strands: int8 [n], 1 or -1.
+        mapqs: uint8 [n].
+        scores, seconds, edit_distances: int32 [n]; seconds: of the best other place, 0 where none was found:
+            what is 60 phred less likely is not looked for, unless Reporting.most_xa_hits is given.
+        cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
+        names: the reference's contigs.
+        first: the number of the first sequence; of a file's later batches it goes on.
+        read_names: of the sequences, where they came from a file.
+    """
+
+    contigs: Any
+    ref_starts: Any
+    ref_ends: Any
+    strands: Any
+    mapqs: Any
+    scores: Any
+    seconds: Any
+    edit_distances: Any
+    cigar_offsets: Any
+    cigar_lengths: Any
+    cigar_operations: Any
+    names: Sequence[Contig]
+    first: int = 0
+    read_names: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.contigs)
+
+    def __iter__(self) -> Iterator[Hit]:
+        own = self.to_host()
+        for query in np.flatnonzero(own.contigs >= 0).tolist():
+            yield own._hit(query)
+
+    def __repr__(self) -> str:
+        own = self.to_host()
+        placed = int(np.count_nonzero(own.contigs >= 0))
+        where = "" if own is self else ", on a GPU"
+        return f"<Hits of {counted(len(self), 'sequence')}, {placed:,} with a place{where}>"
+
+    def _repr_html_(self) -> str:
+        """A notebook's table of the first rows."""
+        own = self.to_host()
+        titles = ("query", "contig", "ref_start", "ref_end", "strand", "mapq", "cigar", "score", "edit_distance")
+        rows = []
+        for query in range(min(len(own), SHOWN)):
+            hit = own.hit(query)
+            cells = dataclasses.astuple(hit) if hit else (own.first + query, "*", *[""] * (len(titles) - 2))
+            rows.append("".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells))
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(repr(self))}</p>"
+
+    def to_host(self) -> Hits:
+        """The same in NumPy's arrays; itself where they are."""
+        if isinstance(self.contigs, np.ndarray):
+            return self
+        arrays = {name: value.get() for name, value in vars(self).items() if hasattr(value, "get")}
+        return dataclasses.replace(self, **arrays)
+
+    def hit(self, query: int) -> Hit | None:
+        """The place of one sequence, a row from 0; None where it has none."""
+        if not 0 <= query < len(self):
+            raise IndexError(f"row {query} of {len(self)}")
+        own = self.to_host()
+        return own._hit(query) if own.contigs[query] >= 0 else None
+
+    def cigar(self, query: int) -> str:
+        """The CIGAR of one sequence as text, `*` where it has no place."""
+        own = self.to_host()
+        begin = int(own.cigar_offsets[query])
+        operations = own.cigar_operations[begin : begin + int(own.cigar_lengths[query])]
+        return "".join(f"{int(op) >> 4}{OPERATIONS[int(op) & 15]}" for op in operations) or "*"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as an Arrow stream, in a capsule."""
+        return stream_capsule(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row a sequence: read (where it has a name), query, contig, ref_start, ref_end, strand, mapq, cigar, score,
+        second, edit_distance; without a value where a sequence has no place. ImportError where pandas is not installed.
+        """
+        import pandas
+
+        own = self.to_host()
+        placed = own.contigs >= 0
+        columns: dict[str, Any] = {} if own.read_names is None else {"read": list(own.read_names)}
+        columns["query"] = own._queries()
+        columns["contig"] = pandas.Categorical.from_codes(own.contigs, [contig.name for contig in own.names])
+        for column in own._number_columns(placed):
+            columns[column.name] = pandas.arrays.IntegerArray(column.values.copy(), ~placed)
+        texts = [text.decode() if text is not None else None for text in own._cigars()]
+        columns["cigar"] = pandas.array(texts, dtype="string")
+        return pandas.DataFrame(columns)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The same for Polars; ImportError where it is not installed."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def _queries(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.arange(self.first, self.first + len(self), dtype=np.int64)
+
+    def _number_columns(self, placed: np.ndarray[Any, Any]) -> list[Column]:
+        arrays = {
+            "ref_start": self.ref_starts,
+            "ref_end": self.ref_ends,
+            "strand": self.strands,
+            "mapq": self.mapqs,
+            "score": self.scores,
+            "second": self.seconds,
+            "edit_distance": self.edit_distances,
+        }
+        return [Column(name, array, placed) for name, array in arrays.items()]
+
+    def _columns(self) -> list[Column]:
+        own = self.to_host()
+        placed = own.contigs >= 0
+        contigs = [contig.name.encode() for contig in own.names]
+        named = [contigs[contig] if contig >= 0 else b"" for contig in own.contigs.tolist()]
+        reads = [] if own.read_names is None else [text_column("read", [name.encode() for name in own.read_names])]
+        return [
+            *reads,
+            Column("query", own._queries()),
+            text_column("contig", named, placed),
+            *own._number_columns(placed),
+            text_column("cigar", [text or b"" for text in own._cigars()], placed),
+        ]
+
+    def _cigars(self) -> list[bytes | None]:
+        """Of all rows, None where one has no place; most have one operation, and few differ."""
+        known: dict[bytes, bytes] = {}
+        found: list[bytes | None] = []
+        for begin, length in zip(self.cigar_offsets.tolist(), self.cigar_lengths.tolist(), strict=True):
+            key = self.cigar_operations[begin : begin + length].tobytes()
+            if key not in known:
+                operations = np.frombuffer(key, np.uint32).tolist()
+                known[key] = "".join(f"{op >> 4}{OPERATIONS[op & 15]}" for op in operations).encode()
+            found.append(known[key] if length else None)
+        return found
+
+    def _hit(self, query: int) -> Hit:
+        return Hit(
+            self.first + query,
+            self.names[int(self.contigs[query])].name,
+            int(self.ref_starts[query]),
+            int(self.ref_ends[query]),
+            int(self.strands[query]),
+            int(self.mapqs[query]),
+            self.cigar(query),
+            int(self.scores[query]),
+            int(self.edit_distances[query]),
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Pairs:
+    """The places of mates, one row a pair, in their order; iterating gives two Hits, None for a mate without a place.
+
+    Attributes:
+        first, second: the places of the mates.
+        proper: bool [n], whether the two make a fragment of the library, in direction and size.
+        template_lengths: int64 [n], bases from the first mate's 5' end to the second's, negative where that is the left
+            one; 0 where one has no place or they are on two contigs. SAM's TLEN of the first mate.
+        insert_sizes: of the library, one a direction; empty where the pairs did not show any.
+    """
+
+    first: Hits
+    second: Hits
+    proper: np.ndarray[Any, Any]
+    template_lengths: np.ndarray[Any, Any]
+    insert_sizes: tuple[InsertSize, ...]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __iter__(self) -> Iterator[tuple[Hit | None, Hit | None]]:
+        for query in range(len(self)):
+            yield self.first.hit(query), self.second.hit(query)
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {counted(len(self), 'pair')}, {int(np.count_nonzero(self.proper)):,} proper>"

@@ -1,0 +1,37 @@
+"""Unmapped reads -> the bytes of FASTQ or FASTA, as they came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.mapping.alignments import Alignments
+from readmap.reads.parsing import Reads
+
+_MEASURE, _WRITE = Kernel("run/fastq", "measure_unmapped"), Kernel("run/fastq", "write_unmapped")
+
+
+@dataclass(frozen=True)
+class _UnmappedReads:
+    """Reads, and where their lines and the lines' flags are: struct UnmappedReads of kernels/search/fastq.cu."""
+
+    texts: Reads
+    lengths: Array
+    line_offsets: Array
+    line_flags: Array
+
+
+def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
+    """The unmapped reads of a batch, and of mates those where both are, uint8 on the device.
+
+    They are in the order of the input: mates alternate, and their names end in /1 and /2.
+    """
+    unmapped = _UnmappedReads(reads, reads.lengths, alignments.plan.offsets, alignments.flags)
+    lengths = backend.empty(reads.count, np.int64)
+    backend.launch(_MEASURE, reads.count, reads=unmapped, lengths_out=lengths)
+    ends, total = backend.ends(lengths)
+    out = backend.empty(total, np.uint8)
+    backend.launch(_WRITE, reads.count, reads=unmapped, record_ends=ends, out=out)
+    return out

@@ -1,0 +1,260 @@
+"""Which entries prove true by their CIGARs: on made-up ones."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import below, index_of, queries_of
+from oracles.alignment import parse_cigar
+from oracles.places import NOT_REPORTED, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, rivals_for
+
+from readmap.backend import Backend, Kernel, open_backend
+from readmap.mapping.alignments import Alignments
+from readmap.mapping.batch import WINDOW, WINDOW_WORDS
+from readmap.mapping.counters import MAPQS
+from readmap.mapping.extension import Extensions
+from readmap.mapping.record_plan import RecordPlan
+
+SETTLE = Kernel("mapping/alignments", "settle_entries")
+SETTLE_SECONDARIES = Kernel("mapping/alignments", "settle_secondaries")
+
+#: The last contig is an ALT contig.
+REFERENCE = index_of(["ACGT", "ACGT", "ACGT"], alternates=["2"]).reference
+ALTERNATE = 2
+
+
+@dataclass
+class Entry:
+    """Of one read; owner is a number among the read's entries. Without a contig it has no place."""
+
+    role: int
+    owner: int
+    contig: int
+    start: int
+    reverse: bool
+    cigar: str
+    score: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.start + sum(length for length, operation in parse_cigar(self.cigar) if operation in "MD")
+
+    @property
+    def span(self) -> range:
+        """The bases that it aligns, as the read was sequenced."""
+        operations = parse_cigar(self.cigar)
+        length = sum(length for length, operation in operations if operation != "D")
+        left, right = (length if operation == "S" else 0 for length, operation in (operations[0], operations[-1]))
+        return range(right, length - left) if self.reverse else range(left, length - right)
+
+
+@dataclass
+class Read:
+    length: int
+    entries: list[Entry] = field(default_factory=list)
+
+
+def are_two_parts(one: Entry, other: Entry) -> bool:
+    """Whether both are parts of the read's own, or both better places of such on ALT contigs."""
+    parts = max(one.role, other.role) <= SUPPLEMENTARY
+    return parts and (one.contig == ALTERNATE) == (other.contig == ALTERNATE)
+
+
+def are_duplicates(one: Entry, other: Entry) -> bool:
+    """Whether they begin or end at the same place."""
+    same = (other.contig, other.reverse) == (one.contig, one.reverse)
+    return same and (other.start == one.start or other.end == one.end)
+
+
+def draw_cigar(generator: random.Random, length: int) -> str:
+    """With or without clips on either side, and a gap."""
+    left, right = (below(generator, length // 2) if below(generator, 2) else 0 for _ in range(2))
+    inside, gap = length - left - right, 1 + below(generator, 5)
+    middle = f"{inside}M"
+    if inside > 12 and below(generator, 2):
+        middle = f"{inside - 6}M{gap}D6M" if below(generator, 2) else f"{inside - 6 - gap}M{gap}I6M"
+    return "".join((f"{left}S" if left else "", middle, f"{right}S" if right else ""))
+
+
+def draw_secondaries(generator: random.Random, length: int) -> list[Entry]:
+    """Ordered by strand and place, as the windows are."""
+    secondaries = []
+    for _ in range((0, 0, 1, 9)[below(generator, 4)]):
+        contig, start, score = below(generator, 2), 10 * below(generator, 30), 30 + below(generator, 9)
+        strand, cigar = bool(below(generator, 2)), draw_cigar(generator, length)
+        secondaries.append(Entry(SECONDARY, 0, contig if below(generator, 6) else -1, start, strand, cigar, score))
+    return sorted(secondaries, key=lambda entry: (entry.reverse, entry.start))
+
+
+def draw_reads(generator: random.Random, count: int) -> list[Read]:
+    reads = []
+    for _ in range(count):
+        read = Read(30 + below(generator, 100))
+        for number in range(1 + below(generator, 7)):
+            parts = [i for i, entry in enumerate(read.entries) if entry.role <= SUPPLEMENTARY]
+            role = (SUPPLEMENTARY, SUPPLEMENTARY, XA_HIT)[below(generator, 3)] if number else PRIMARY
+            owner = parts[below(generator, len(parts))] if role > SUPPLEMENTARY else number
+            contig = below(generator, 3 if number else 2) if below(generator, 6) else -1
+            cigar, start = draw_cigar(generator, read.length), 10 * below(generator, 12)
+            read.entries.append(Entry(role, owner, contig, start, bool(below(generator, 2)), cigar))
+        read.entries += draw_secondaries(generator, read.length)
+        reads.append(read)
+    return reads
+
+
+class Arrays:
+    """Reads' entries on a device, with their alignments."""
+
+    def __init__(self, reads: list[Read], backend: Backend, generator: random.Random) -> None:
+        entries = [entry for read in reads for entry in read.entries]
+        self.queries = queries_of(["A" * read.length for read in reads], backend)
+        slot_of, offsets = backend.to_host(self.queries.slot_of), np.cumsum([0, *(len(read.entries) for read in reads)])
+        counts, begins = np.diff(offsets), np.repeat(offsets[:-1], np.diff(offsets))
+        operations, ends, lengths = [], [], []
+        for entry in entries:
+            own = [length << 4 | "MIDNS".index(operation) for length, operation in parse_cigar(entry.cigar)]
+            operations += [*own, *[0] * below(generator, 3)]
+            ends.append(len(operations))
+            lengths.append(len(own))
+        rows = np.zeros(len(entries), WINDOW)
+        rows["diagonal"], rows["orientation"] = [entry.start for entry in entries], [entry.reverse for entry in entries]
+
+        def put(values: Any, dtype: Any = np.int32) -> Any:
+            return backend.to_device(np.array(values, dtype))
+
+        def column(name: str, dtype: Any) -> Any:
+            return put([getattr(entry, name) for entry in entries], dtype)
+
+        def unused(dtype: Any) -> Any:
+            return backend.empty(len(entries), dtype)
+
+        rooms = put(np.diff(ends, prepend=0), np.int64)
+        self.plan = RecordPlan(
+            offsets=put(offsets, np.int64),
+            slots=put(np.repeat(slot_of, counts)),
+            windows=put(range(len(entries)), np.int64),
+            roles=unused(np.uint8),
+            owners=put(begins + [entry.owner for entry in entries]),
+            mapqs=unused(np.uint8),
+            seconds=unused(np.int32),
+            bands=unused(np.uint8),
+            least_scores=unused(np.int32),
+            rooms=rooms,
+            count=len(entries),
+            window_rows=put(rows.view(np.int64).reshape(-1, WINDOW_WORDS), np.int64),
+        )
+        self.extensions = Extensions(
+            put(ends, np.int64), rooms, put(operations, np.uint32), put(lengths), column("start", np.int64)
+        )
+        self.alignments = Alignments(
+            self.plan,
+            roles=column("role", np.uint8),
+            contigs=column("contig", np.int32),
+            reference_starts=column("start", np.int64),
+            reference_ends=column("end", np.int64),
+            reversed=column("reverse", np.uint8),
+            mapqs=put(np.arange(len(entries)) % MAPQS, np.uint8),
+            scores=column("score", np.int32),
+            seconds=unused(np.int32),
+            edit_distances=unused(np.int32),
+            flags=unused(np.uint16),
+            tallies=unused(np.uint8),
+            extensions=self.extensions,
+        )
+
+
+def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
+    arrays = Arrays(reads, backend, random.Random(1))
+    settled = backend.empty(arrays.plan.count, np.uint8)
+    shared = {"queries": arrays.queries, "plan": arrays.plan, "alignments": arrays.alignments}
+    more = {"extensions": arrays.extensions, "reference": REFERENCE.to_device(backend)}
+    backend.launch(SETTLE, len(reads), **more, **shared)
+    backend.launch(SETTLE_SECONDARIES, len(settled), windows=arrays.plan.window_rows, settled=settled, **shared)
+    roles = iter(backend.to_host(settled).tolist())
+    return [[next(roles) for _ in read.entries] for read in reads]
+
+
+def test_entries_that_prove_true(backends: str) -> None:
+    """No two stand for one place or one part of a read, and each that is dropped does with another, or has no place."""
+    reads = draw_reads(random.Random(141), 600)
+    found = settle(reads, open_backend(backends))
+    for read, roles in zip(reads, found, strict=True):
+        entries = list(zip(read.entries, roles, strict=True))
+        kept = [(entry, role) for entry, role in entries if role != NOT_REPORTED]
+        assert all(role == entry.role for entry, role in kept)
+        assert kept[0][0] is read.entries[0]
+        if read.entries[0].contig < 0:
+            assert len(kept) == 1
+            continue
+        assert all(entry.contig >= 0 for entry, _ in kept)
+        for (one, role), (other, other_role) in itertools.combinations(kept, 2):
+            assert {role, other_role} == {XA_HIT, SECONDARY} or not are_duplicates(one, other)
+            assert not are_two_parts(one, other) or not rivals_for(one.span, other.span)
+        for entry, role in entries:
+            dropped_owner = entry.role == XA_HIT and roles[entry.owner] == NOT_REPORTED
+            assert not dropped_owner or role == NOT_REPORTED
+            if role == NOT_REPORTED and entry.contig >= 0 and not dropped_owner:
+                others = [other for other in read.entries if other is not entry and other.contig >= 0]
+                parts = [other for other in others if are_two_parts(entry, other)]
+                assert any(are_duplicates(entry, other) for other in others) or any(
+                    rivals_for(entry.span, other.span) for other in parts
+                )
+    assert {role for roles in found for role in roles} == {PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED}
+
+
+A, B = Entry(PRIMARY, 0, 0, 100, False, "60M40S"), Entry(SUPPLEMENTARY, 1, 0, 500, True, "45M55S")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([A], [PRIMARY]),
+        ([A, B], [PRIMARY, SUPPLEMENTARY]),
+        # Without a primary alignment there is none.
+        ([Entry(PRIMARY, 0, -1, 0, False, "100S"), B], [PRIMARY, NOT_REPORTED]),
+        # A part without a place, and what belongs to it; but another place of the read's stays.
+        (
+            [A, Entry(SUPPLEMENTARY, 1, -1, 0, True, "45M55S"), Entry(XA_HIT, 1, 0, 900, True, "45M55S")],
+            [PRIMARY, NOT_REPORTED, NOT_REPORTED],
+        ),
+        (
+            [A, Entry(SUPPLEMENTARY, 1, -1, 0, True, "45M55S"), Entry(SECONDARY, 1, 0, 900, True, "45M55S")],
+            [PRIMARY, NOT_REPORTED, SECONDARY],
+        ),
+        # Of two secondary ones that begin at the same base the better one, and of two that are as good the first.
+        (
+            [A, Entry(SECONDARY, 0, 0, 300, False, "50M50S", 40), Entry(SECONDARY, 0, 0, 300, False, "60M40S", 44)],
+            [PRIMARY, NOT_REPORTED, SECONDARY],
+        ),
+        (
+            [A, Entry(SECONDARY, 0, 0, 300, False, "50M50S", 40), Entry(SECONDARY, 0, 0, 300, False, "60M40S", 40)],
+            [PRIMARY, SECONDARY, NOT_REPORTED],
+        ),
+        # The primary alignment once more, and one that begins or ends where it does; on the other strand it is another.
+        ([A, Entry(SECONDARY, 0, 0, 100, False, "60M40S")], [PRIMARY, NOT_REPORTED]),
+        ([A, Entry(SECONDARY, 0, 0, 110, False, "10S50M40S")], [PRIMARY, NOT_REPORTED]),
+        ([A, Entry(XA_HIT, 0, 0, 100, False, "70M30S")], [PRIMARY, NOT_REPORTED]),
+        ([A, Entry(SECONDARY, 0, 0, 100, True, "40S60M")], [PRIMARY, SECONDARY]),
+        ([A, Entry(SECONDARY, 0, 1, 100, False, "60M40S")], [PRIMARY, SECONDARY]),
+        # Of the shorter part half is in the primary one, or a base less.
+        ([A, Entry(SUPPLEMENTARY, 1, 1, 0, False, "40S40M20S")], [PRIMARY, NOT_REPORTED]),
+        ([A, Entry(SUPPLEMENTARY, 1, 1, 0, False, "41S39M20S")], [PRIMARY, SUPPLEMENTARY]),
+        ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S40M40S")], [PRIMARY, NOT_REPORTED]),
+        ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S39M41S")], [PRIMARY, SUPPLEMENTARY]),
+        # Of a better place on an ALT contig all may be in the primary one.
+        ([A, Entry(SUPPLEMENTARY, 1, ALTERNATE, 0, False, "100M")], [PRIMARY, SUPPLEMENTARY]),
+        (
+            [A, *[Entry(SUPPLEMENTARY, number, ALTERNATE, 9 * number, False, "100M") for number in (1, 2)]],
+            [PRIMARY, SUPPLEMENTARY, NOT_REPORTED],
+        ),
+        # Of two parts that are the same the first holds.
+        ([A, B, Entry(SUPPLEMENTARY, 2, 1, 7, False, "50S50M")], [PRIMARY, SUPPLEMENTARY, NOT_REPORTED]),
+    ],
+)
+def test_settling_by_hand(backends: str, entries: list[Entry], expected: list[int]) -> None:
+    assert settle([Read(100, entries)], open_backend(backends)) == [expected]

@@ -1,0 +1,159 @@
+"""Reads that are looked for beside their settled mates: what is settled there, and that nothing else comes near."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from examples import Read, below, context_of, draw_pairs, fastq, index_of, random_bases, reads_of, small_genome
+from oracles.alignment import reverse_complement
+
+from readmap.backend import open_backend
+from readmap.backend.compilation.declarations import constant
+from readmap.mapping.batch import WINDOW, WINDOWS, Batch
+from readmap.mapping.beside import MOST_TRIED
+from readmap.mapping.context import Context, Sample
+from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.parameters import Pairing, Reporting
+from readmap.mapping.pipeline import search_again, search_reads
+
+MOST_PLACES = constant("mapping/pieces.cuh", "MOST_PLACES")
+COPIES, LENGTH, INSERT = MOST_PLACES + 3, 150, 400
+OTHER_BASE = str.maketrans("ACGT", "CATG")  # of which the other one is the first
+LIBRARY = Sample(insert_sizes=given_insert_size(INSERT, 20))
+
+
+def changed(bases: str, places: Sequence[int]) -> str:
+    letters = list(bases)
+    for place in places:
+        letters[place] = letters[place].translate(OTHER_BASE)
+    return "".join(letters)
+
+
+def pair_at(contig: str, begin: int, own: Sequence[int] = (), insert: int = INSERT) -> list[Read]:
+    """A fragment's mates; own: where the second one differs, in the bases of the reference."""
+    second = changed(contig[begin + insert - LENGTH : begin + insert], own)
+    reads = contig[begin : begin + LENGTH], reverse_complement(second)
+    return [Read("p", bases, "I" * LENGTH) for bases in reads]
+
+
+def repeats(generator: random.Random, differing: Sequence[int] = ()) -> tuple[str, int]:
+    """Copies of a stretch, each behind bases of its own, and where those of the first begin, which differs there."""
+    unit = random_bases(generator, 300)
+    parts = [random_bases(generator, 500)]
+    for copy in range(COPIES):
+        parts += [random_bases(generator, 400), changed(unit, differing) if copy == 0 else unit]
+    return "".join([*parts, random_bases(generator, 500)]), 500
+
+
+def searched(reads: Sequence[Read], context: Context) -> Batch:
+    paired = replace(reads_of(fastq(reads), context.backend), paired=True)
+    batch = search_reads(paired, context)
+    batch.settle()
+    return batch
+
+
+def place_of(batch: Batch, record: int, context: Context) -> int:
+    """The diagonal of the read's chosen window."""
+    host = context.backend.to_host
+    slot = host(batch.queries.slot_of)[record]
+    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+    return int(rows[slot, host(batch.placements.chosen)[slot]]["diagonal"])
+
+
+@pytest.mark.parametrize(
+    ("differing", "own", "settled"),
+    [
+        ([], [], 1),
+        ([], [30, 70, 110], 1),  # as in no copy
+        ([60], [60], 1),  # as in the other copies, which make no fragment: 102 phred, less 24
+        ([60, 100], [60, 100], 0),
+        ([60, 100, 140], [60, 100, 140], 0),
+    ],
+)
+def test_a_read_in_a_repeat(backends: str, differing: list[int], own: list[int], settled: int) -> None:
+    """differing: where its copy differs from all others; own: where the read differs from its copy."""
+    generator = random.Random(501)
+    contig, begin = repeats(generator, differing)
+    begin += 400 - (INSERT - LENGTH)  # the second mate begins with the copy
+    context = replace(context_of([contig], backends), sample=LIBRARY)
+    batch = searched(pair_at(contig, begin, own), context)
+    assert (batch.work.settled, batch.work.beside, batch.work.settled_beside) == (1, 1, settled)
+    assert batch.work.searched + batch.work.distant >= 1 - settled
+    if settled:
+        assert batch.work.searched == batch.work.distant == 0
+        assert place_of(batch, 1, context) == begin + INSERT - LENGTH
+
+
+def test_what_is_not_looked_for(backends: str) -> None:
+    """Without a mate that is settled, without insert sizes, where a user wants all places, and in a wide library."""
+    generator = random.Random(502)
+    contig, begin = repeats(generator)
+    context = replace(context_of([contig], backends), sample=LIBRARY)
+    mates = pair_at(contig, begin + 400 - (INSERT - LENGTH))
+    assert searched(mates, context).work.beside == 1
+    assert searched([mates[1], mates[1]], context).work.beside == 0
+    assert searched([mates[0], mates[0]], context).work.beside == 0
+    alone = search_reads(reads_of(fastq(mates), context.backend), context)
+    alone.settle()
+    assert alone.work.beside == 0
+    wide = Sample(insert_sizes=given_insert_size(3_000, MOST_TRIED // 8 + 1))
+    for other in (
+        replace(context, sample=Sample()),
+        replace(context, sample=wide),
+        replace(context, pairing=Pairing(rescue=False)),
+        replace(context, pairing=Pairing(joint=False)),
+        replace(context, reporting=Reporting(most_xa_hits=5)),
+    ):
+        assert searched(mates, other).work.beside == 0
+
+
+@pytest.mark.parametrize("insert", [INSERT - 100, INSERT + 200])
+def test_a_mate_that_lies_elsewhere(backends: str, insert: int) -> None:
+    contig, begin = repeats(random.Random(503))
+    context = replace(context_of([contig], backends), sample=LIBRARY)
+    work = searched(pair_at(contig, begin + 430 - (insert - LENGTH), insert=insert), context).work
+    assert (work.beside, work.settled_beside, work.searched) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(("differences", "settled"), [(0, 0), (2, 0), (6, 1)])
+def test_a_mate_with_another_place(backends: str, differences: int, settled: int) -> None:
+    """Its own bases lie in front of another copy too, with so many differences, one a piece."""
+    generator = random.Random(504)
+    contig, begin = repeats(generator)
+    begin += 400 - (INSERT - LENGTH)
+    other = begin + 2 * 700
+    twin = changed(contig[begin : begin + LENGTH], [9 + 18 * i for i in range(differences)])
+    contig = contig[:other] + twin + contig[other + LENGTH :]
+    context = replace(context_of([contig], backends), sample=LIBRARY)
+    work = searched(pair_at(contig, begin), context).work
+    assert (work.beside, work.settled_beside) == (1, settled)
+
+
+def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
+    """All is as if they had been."""
+    generator, backend = random.Random(505), open_backend(backends)
+    genome = small_genome(generator)
+    reads = [mate for pair in draw_pairs(generator, genome, 400) for mate in pair]
+    contig, begin = repeats(generator)
+    reads += [mate for _ in range(20) for mate in pair_at(contig, begin + 150 + below(generator, 40))]
+    index = index_of([*genome.values(), contig]).to_device(backend)
+    known = Context(index, backend, sample=LIBRARY)
+    texts = replace(reads_of(fastq(reads), backend), paired=True)
+    at_once, later = search_reads(texts, known), search_reads(texts, replace(known, sample=Sample()))
+    later = search_again(later, known)
+    for batch in (at_once, later):
+        batch.settle()
+    assert later.work.beside == at_once.work.beside > later.work.settled_beside == at_once.work.settled_beside > 20
+    host = backend.to_host
+    for table in ("windows", "placements"):
+        for name in ("counts", "unexamined", "crowded", "chosen", "left"):
+            one, other = (getattr(getattr(batch, table), name, None) for batch in (at_once, later))
+            assert one is None or (host(one) == host(other)).all()
+    counts = host(at_once.windows.counts)
+    rows = [host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS) for batch in (at_once, later)]
+    is_window = np.arange(WINDOWS) < counts[:, None]
+    assert (rows[0][is_window] == rows[1][is_window]).all()

@@ -1,0 +1,154 @@
+"""Insert sizes: a library's distributions as bwa mem estimates them, what a user gives, and what kernels get."""
+
+import math
+import random
+import statistics
+
+import numpy as np
+import pytest
+from examples import below
+
+from readmap.backend import open_backend
+from readmap.backend.compilation.declarations import constant
+from readmap.errors import UsageError
+from readmap.mapping.inserts import (
+    DIRECTIONS,
+    LONGEST,
+    MOST_SPREAD,
+    RAREST,
+    UNSURE,
+    InsertSize,
+    estimate,
+    given_insert_size,
+    to_device,
+)
+
+FAR_APART = constant("mapping/pairs.cuh", "FAR_APART")
+
+
+def bwa_sizes(values: list[int]) -> tuple[float, float, int, int]:
+    """Mean, deviation, least and largest size of one direction, as bwa mem's mem_pestat reads it, line by line."""
+    values = sorted(values)
+    p25, p75 = values[int(0.25 * len(values) + 0.499)], values[int(0.75 * len(values) + 0.499)]
+    low = max(int(p25 - 2.0 * (p75 - p25) + 0.499), 1)
+    high = int(p75 + 2.0 * (p75 - p25) + 0.499)
+    kept = [value for value in values if low <= value <= high]
+    mean, deviation = statistics.fmean(kept), statistics.pstdev(kept)
+    low, high = int(p25 - 3.0 * (p75 - p25) + 0.499), int(p75 + 3.0 * (p75 - p25) + 0.499)
+    if low > mean - 4.0 * deviation:
+        low = int(mean - 4.0 * deviation + 0.499)
+    if high < mean + 4.0 * deviation:
+        high = int(mean + 4.0 * deviation + 0.499)
+    return mean, deviation, max(low, 1), high
+
+
+def draw_sizes(generator: random.Random, count: int, mean: int, deviation: int) -> list[int]:
+    """About normal, and one of twelve from anywhere."""
+    sizes = []
+    for _ in range(count):
+        drawn = sum(below(generator, 2 * deviation + 1) - deviation for _ in range(3))
+        sizes.append(max(1, mean + drawn) if below(generator, 12) else 1 + below(generator, 10_000))
+    return sizes
+
+
+def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dict[str, InsertSize]:
+    """From pairs in any order, among which some are of no direction."""
+    pairs = [(DIRECTIONS.index(name), size) for name, values in sizes.items() for size in values]
+    pairs += [(UNSURE, 0)] * unsure + [(FAR_APART, 0)] * far
+    random.Random(1).shuffle(pairs)
+    directions, values = zip(*pairs, strict=True) if pairs else ((), ())
+    return {size.direction: size for size in estimate(np.array(directions, np.uint8), np.array(values, np.int32))}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("mean", "deviation"), [(300, 30), (60, 40), (2_000, 10), (400, 0)])
+def test_estimate_is_that_of_bwa(seed: int, mean: int, deviation: int) -> None:
+    generator = random.Random(seed)
+    sizes = {
+        "FR": draw_sizes(generator, 10 + below(generator, 900), mean, deviation),
+        "RF": draw_sizes(generator, 200, 3 * mean, deviation),
+    }
+    found = estimated(sizes, unsure=50)
+    assert list(found) == ["FR", "RF"]
+    for name, size in found.items():
+        expected_mean, expected_deviation, low, high = bwa_sizes(sizes[name])
+        assert (size.low, size.high) == (low, high)
+        assert (size.mean, size.deviation) == pytest.approx((expected_mean, expected_deviation))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({}, []),
+        ({"FR": 9}, []),
+        ({"FR": 10}, ["FR"]),
+        ({"FR": 190, "RF": 10}, ["FR", "RF"]),
+        ({"FR": 191, "RF": 10}, ["FR"]),
+        ({"FF": 12, "FR": 12, "RF": 12, "RR": 12}, ["FF", "FR", "RF", "RR"]),
+    ],
+)
+def test_directions_with_few_pairs_are_none(counts: dict[str, int], expected: list[str]) -> None:
+    assert list(estimated({name: [300 + i for i in range(count)] for name, count in counts.items()}, 20)) == expected
+
+
+def test_fragments_of_chance_are_of_no_library() -> None:
+    """Mates that are placed by chance are at any distance, and mostly make no fragment."""
+    generator = random.Random(4)
+    anywhere = [1 + below(generator, LONGEST) for _ in range(400)]
+    assert not estimated(dict.fromkeys(DIRECTIONS, anywhere))
+    library = [300 + below(generator, 60) for _ in range(50)]
+    assert list(estimated({"FR": library, "RF": anywhere})) == ["FR"]
+    assert list(estimated({"FR": library}, far=950)) == ["FR"]
+    assert not estimated({"FR": library}, far=951)
+
+
+@pytest.mark.parametrize("spread", [MOST_SPREAD, MOST_SPREAD + 1])
+def test_a_wide_library_has_a_bound(spread: int) -> None:
+    sizes = [6_000] * 30 + [6_000 + spread] * 30
+    assert [size.high for size in estimated({"RF": sizes}).values()] == [LONGEST][: spread <= MOST_SPREAD]
+
+
+def test_one_size_only() -> None:
+    """All fragments are as long: that size alone is one of the library, and it costs nothing."""
+    size = estimated({"FR": [250] * 40})["FR"]
+    assert (size.mean, size.deviation, size.low, size.high) == (250, 0, 250, 250)
+    assert to_device([size], open_backend("cpu")).penalties.tolist() == [0]
+
+
+def test_given_sizes() -> None:
+    (size,) = given_insert_size(300, 20.5)
+    assert size == InsertSize("FR", 300, 20.5, 218, 382)
+    (size,) = given_insert_size(50, 100)
+    assert (size.low, size.high) == (1, 450)
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation"), [(0, 1), (-3, 1), (300, 0), (300, -1), (1e6, 10), (300, 1e6), (math.nan, 1)]
+)
+def test_given_sizes_that_are_none(mean: float, deviation: float) -> None:
+    with pytest.raises(UsageError, match="insert size"):
+        given_insert_size(mean, deviation)
+
+
+def test_what_kernels_get(backends: str) -> None:
+    """Phred of the share of a normal distribution that is so far off or farther, on either side."""
+    backend = open_backend(backends)
+    sizes = [InsertSize("RF", 90.0, 10.0, 40, 140), InsertSize("FR", 300.0, 25.0, 200, 440)]
+    inserts = to_device(sizes, backend)
+    arrays = inserts.lows, inserts.highs, inserts.offsets, inserts.penalties
+    lows, highs, offsets, penalties = (backend.to_host(array).tolist() for array in arrays)
+    assert inserts.sizes == tuple(sizes)
+    assert [low <= high for low, high in zip(lows, highs, strict=True)] == [False, True, True, False]
+    assert len(penalties) == 101 + 241
+    for size in sizes:
+        direction = DIRECTIONS.index(size.direction)
+        assert (lows[direction], highs[direction]) == (size.low, size.high)
+        for bases in range(size.low, size.high + 1):
+            share = 2 * (1 - statistics.NormalDist().cdf(abs(bases - size.mean) / size.deviation))
+            expected = min(round(-10 * math.log10(share)), RAREST) if share > 1e-9 else RAREST
+            assert abs(penalties[offsets[direction] + bases - size.low] - expected) <= 1
+
+
+def test_no_sizes(backends: str) -> None:
+    inserts = to_device((), open_backend(backends))
+    assert (inserts.lows > inserts.highs).all()

@@ -1,0 +1,222 @@
+"""Sizes that the host does not hear of at once: the records are the same, also where there was no room for all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import draw_pairs, index_of, map_files, small_genome, write_pairs
+
+from readmap.backend import Kernel, open_backend
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.cpu import CpuBackend
+from readmap.backend.sizes import Bounded, Listed
+from readmap.index.index import Index
+from readmap.mapping import ledger
+from readmap.mapping.ledger import Ledger, Overflow, Rates
+from readmap.mapping.parameters import Reporting
+from readmap.reads.chunks import Layout
+from readmap.run import sample
+from readmap.run.mapping import MappingSummary
+
+BATCH, LEARNT = 50, 100
+
+#: Kernels that find out what there is to be room for.
+TELLING = {"tell_size", "tell_tasks"}
+
+
+class Distant(CpuBackend):
+    """A device that tells the host nothing at once, as a GPU, and sends records once it is waited for.
+
+    What has not been written is no number that a kernel could go by.
+    bounded, told: launches over items of which the host has a bound, and of kernels that find out how many there are.
+    """
+
+    few = -1
+    tells_at_once = False
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.bounded = self.told = 0
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        array = super().empty(shape, dtype)
+        array.reshape(-1).view(np.uint8).fill(0x7F)
+        return array
+
+    def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+        buffer = pool.take(array.nbytes)
+        buffer.data[:] = 0x7F
+        return buffer, lambda: np.copyto(buffer.data[: array.nbytes], array)
+
+    def run(self, kernel: Kernel, types: Any, count: Any, arguments: list[Any]) -> None:
+        self.bounded += isinstance(count, Bounded)
+        self.told += kernel.name in TELLING
+        super().run(kernel, types, count, arguments)
+
+
+class World:
+    """Pairs of many kinds and lengths, and an index."""
+
+    def __init__(self, folder: Path) -> None:
+        generator = random.Random(2101)
+        contigs = small_genome(generator)
+        self.index: Index = index_of(list(contigs.values()))
+        self.files = write_pairs(folder, draw_pairs(generator, contigs, 400), Layout.TWO_FILES)
+
+    def mapped(self, backend: CpuBackend, out: Path, layout: Layout, **options: Any) -> tuple[bytes, MappingSummary]:
+        files = self.files[: layout.files]
+        given = {"layout": layout, "batch_reads": BATCH, **options}
+        summary = map_files(files, self.index.to_device(backend), backend, out, **given)
+        return out.read_bytes(), summary
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True)
+def few_reads_show_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "READS", LEARNT)
+    monkeypatch.setattr(sample, "PAIRS", LEARNT)
+
+
+def counts(summary: MappingSummary) -> dict[str, Any]:
+    """But for times."""
+    counted = asdict(summary)
+    return {name: np.array(counted[name]).tolist() for name in counted.keys() - {"seconds", "waiting", "devices"}}
+
+
+@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.TWO_FILES])
+@pytest.mark.parametrize(
+    ("more", "some", "numbers"), [(0.25, 4096, 1024), (0.25, 20, 1024), (0.0, 0, 1024), (0.25, 4096, 60)]
+)
+def test_same_records_and_counts(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: Layout,
+    more: float,
+    some: int,
+    numbers: int,
+) -> None:
+    """With room for all, for hardly all, with too little now and then, and where there is none for all sizes."""
+    expected = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
+    for name, value in {"MORE": more, "SOME": some, "NUMBERS": numbers}.items():
+        monkeypatch.setattr(ledger, name, value)
+    backend = Distant()
+    records, summary = world.mapped(backend, tmp_path / "out", layout)
+    assert records == expected[0]
+    assert (summary.work.repeated > 0) == (some < 4096)
+    summary.work.repeated = 0
+    assert counts(summary) == counts(expected[1])
+    assert backend.told > 50
+    assert backend.bounded > backend.told
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.TWO_FILES])
+def test_any_list_may_lack_room(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, seed: int
+) -> None:
+    """Some sizes are heard of at once, for some lists there is hardly any room, and for the others there is."""
+    expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
+    generator, room = random.Random(seed), Rates.room
+
+    def any_room(rates: Rates, name: str, reads: int) -> int | None:
+        drawn = generator.random()
+        return (
+            None
+            if drawn < 0.2
+            else generator.randrange(3)
+            if rates.are_used and drawn < 0.24
+            else room(rates, name, reads)
+        )
+
+    monkeypatch.setattr(Rates, "room", any_room)
+    records, summary = world.mapped(Distant(), tmp_path / "out", layout)
+    assert records == expected
+    assert 0 < summary.work.repeated < summary.reads
+
+
+def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
+    reporting, backend = Reporting(most_secondary=5), Distant()
+    expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", Layout.TWO_FILES, reporting=reporting)
+    records, _ = world.mapped(backend, tmp_path / "out", Layout.TWO_FILES, reporting=reporting)
+    assert records == expected
+    assert backend.bounded == 0
+
+
+@pytest.mark.parametrize(("rate", "found"), [(None, [3, 5, 7]), (0.3, [3, 5, 7]), (0.2, [])])
+def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None, found: list[int]) -> None:
+    """What is listed, and what goes by it; where there is no room, neither."""
+    monkeypatch.setattr(ledger, "SOME", 0)
+    monkeypatch.setattr(ledger, "MORE", 0.0)
+    backend, rates = (
+        open_backend(backends),
+        Rates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
+    )
+    monkeypatch.setattr(backend, "tells_at_once", False)
+    one, host = Ledger(10, backend, rates), backend.to_host
+    marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
+    listed = one.list_marked("beside", marks, 1)
+    assert isinstance(listed.count, int) == (rate is None)
+    ends, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20])), listed, 100)
+    assert host(ends).tolist() == [0, 40, 70, 90]
+    taken = backend.full(10, 9, np.uint8)
+    given = {
+        "chosen": backend.to_device(np.arange(len(listed.numbers), dtype=np.int32) - 1),
+        "marks": taken[: len(listed.numbers)],
+    }
+    backend.launch(Kernel("mapping/matches", "mark_placed"), listed.count, **given)
+    count = _told(listed.count, backend)
+    assert host(listed.numbers)[:count].tolist() == found
+    assert host(taken).tolist() == [0, 1, 1][: len(found)] + [9] * (10 - len(found))
+    assert _told(total, backend) == (90 if found else 0) or rate is not None
+    if not found:
+        with pytest.raises(Overflow, match="beside 1 0"):
+            one.settle()
+    else:
+        counted, _, totals = one.settle((backend.to_device(np.array([1, 5])), 1))
+        assert (counted["beside"], counted["seeds"], totals) == (3, 90, [5])
+    assert rates.known["beside 1 0"] == (0.3 if found else 0.2)
+
+
+def _told(count: Any, backend: Any) -> int:
+    return int(backend.to_host(count.told)[0]) if isinstance(count, Bounded) else count
+
+
+def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds that find no room leave no reads either, of which kernels would ask for their seeds."""
+    monkeypatch.setattr(ledger, "SOME", 0)
+    backend = open_backend(backends)
+    monkeypatch.setattr(backend, "tells_at_once", False)
+    one = Ledger(10, backend, Rates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
+    listed = one.list_marked("beside", backend.full(4, 1, np.uint8), 1)
+    assert _told(listed.count, backend) == 4
+    _, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
+    assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
+    with pytest.raises(Overflow, match="seeds"):
+        one.settle()
+
+
+def test_of_all(backends: str) -> None:
+    listed = Listed.of(open_backend(backends).full(7, 0, np.int32))
+    assert listed.count == 7
+
+
+def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
+    rates = Rates()
+    rates.learn("searched", 2, 2)
+    rates.learn("scored", 1000, 3 * ledger.SOME)
+    rates.learn("beside", ledger.FEW_READS, 400)
+    assert rates.room("searched", 1_000_000) == ledger.SOME
+    assert rates.room("scored", 1000) == int(1.25 * 2 * ledger.SOME) + ledger.SOME
+    assert rates.room("beside", 100 * ledger.FEW_READS) == int(1.25 * 100 * 400) + ledger.SOME
+    assert rates.room("others", 100_000) is None

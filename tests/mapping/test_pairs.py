@@ -1,0 +1,477 @@
+"""Mates placed together: insert sizes, the cheapest choice and its MAPQ, and mates found beside their partners."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
+from oracles.alignment import canonical, clean, column_score, reverse_complement
+from oracles.places import FOUND_WINDOWS, End, doubt, fragment, joint_loss
+from window_bench import Bench, Mate, World, draw_pairs, window_at
+
+from readmap.backend.compilation.declarations import constant
+from readmap.backend.sizes import Listed
+from readmap.mapping import pipeline, rescues
+from readmap.mapping.diagonals import DIAGONAL, KEPT
+from readmap.mapping.fragments import APART
+from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
+from readmap.mapping.pairs import measure_inserts, pair_mates
+from readmap.mapping.parameters import Scoring, efforts
+from readmap.mapping.placement import choose_windows
+
+LONGEST_INSERT, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
+MOST_ANCHORS, DOUBT, WORTH = (constant("mapping/rescues.cu", name) for name in ("MOST_ANCHORS", "DOUBT", "WORTH"))
+SURE, LEAST_RUN = constant("mapping/pairs.cu", "SURE"), constant("mapping/stretch.cuh", "LEAST_RUN")
+
+UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
+RANDOM = random.Random(111)
+CONTIGS = [random_bases(RANDOM, 1_500), random_bases(RANDOM, 40), random_bases(RANDOM, 700)]
+LIBRARIES = {
+    "FR": [InsertSize("FR", 300, 40, 140, 460)],
+    "RF and FR": [InsertSize("FR", 200, 30, 80, 320), InsertSize("RF", 500, 60, 260, 740)],
+    "one strand": [InsertSize("FF", 150, 30, 1, 270), InsertSize("RR", 250, 20, 170, 330)],
+    "all": [InsertSize(name, 220, 50, 20, 420) for name in DIRECTIONS],
+    "none": [],
+}
+
+
+@pytest.fixture(scope="module")
+def bench(backends: str) -> Bench:
+    return Bench(CONTIGS, backends)
+
+
+# Insert sizes.
+
+
+def test_fragment_by_hand() -> None:
+    """The oracle itself: -> at 100 and <- ending at 400, and so on."""
+    assert fragment((100, False), (400, True)) == ("FR", 300)
+    assert fragment((400, True), (100, False)) == ("FR", 300)
+    assert fragment((100, True), (400, False)) == ("RF", 300)
+    assert fragment((100, False), (400, False)) == ("FF", 300)
+    assert fragment((400, False), (100, False)) == ("RR", 300)
+    assert fragment((400, True), (100, True)) == ("FF", 300)
+    assert fragment((100, True), (400, True)) == ("RR", 300)
+
+
+def test_every_direction_and_distance(bench: Bench) -> None:
+    """On both strands, either read first, overlapping or apart, up to a contig's two ends; on two contigs: none."""
+    generator = random.Random(112)
+    reads, windows, expected = [], [], []
+    for number in range(600):
+        ends: list[End] = []
+        contigs = [below(generator, 3) if number % 9 == 0 else 0 for _ in range(2)]
+        for contig in contigs:
+            read = random_bases(generator, 20 + below(generator, 15))
+            start = below(generator, len(CONTIGS[contig]) - len(read) + 1)
+            reverse = bool(below(generator, 2))
+            flipped = canonical(read) != clean(read)
+            reads.append(read)
+            windows.append([window_at(bench, contig, start, len(read), flipped, reverse)])
+            ends.append((start + (len(read) if reverse else 0), reverse))
+        expected.append(fragment(*ends) if contigs[0] == contigs[1] else None)
+    world = bench.world(reads, windows, [0] * len(reads), [SURE] * len(reads))
+    directions, sizes = measure_inserts(world.batch, bench.context)
+    found = [
+        (DIRECTIONS[direction], size) if direction < len(DIRECTIONS) else None
+        for direction, size in zip(directions.tolist(), sizes.tolist(), strict=True)
+    ]
+    # Where both ends are one place, no strand says which read is first.
+    assert [pair for pair in found if pair is None or pair[1]] == [pair for pair in expected if pair is None or pair[1]]
+    assert {pair[0] for pair in expected if pair} == set(DIRECTIONS)
+    assert expected.count(None) > 20
+
+
+@pytest.mark.parametrize(
+    ("mapqs", "chosen", "measured"),
+    [
+        *(((SURE, SURE), (0, 0), True), ((60, SURE - 1), (0, 0), False)),
+        *(((SURE - 1, 60), (0, 0), False), ((60, 60), (-1, 0), False)),
+    ],
+)
+def test_only_sure_pairs_are_measured(
+    bench: Bench, mapqs: tuple[int, int], chosen: tuple[int, int], measured: bool
+) -> None:
+    reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][200:250])]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    windows = [[window_at(bench, 0, 100, 50, flipped[0], False)], [window_at(bench, 0, 200, 50, flipped[1], True)]]
+    world = bench.world(reads, windows, chosen, mapqs)
+    directions, sizes = measure_inserts(world.batch, bench.context)
+    assert (directions.tolist(), sizes.tolist()) == (
+        ([DIRECTIONS.index("FR")], [150]) if measured else ([len(DIRECTIONS)], [0])
+    )
+
+
+def test_far_pairs_are_not_measured(backends: str) -> None:
+    contig = random_bases(random.Random(113), LONGEST_INSERT + 200)
+    bench = Bench([contig], backends)
+    reads = [contig[100:150], reverse_complement(contig[LONGEST_INSERT + 50 : LONGEST_INSERT + 100])] * 2
+    flipped = [canonical(read) != clean(read) for read in reads]
+    starts = (100, LONGEST_INSERT + 50, 100, LONGEST_INSERT + 51)
+    windows = [
+        [window_at(bench, 0, start, 50, flip, bool(number % 2))]
+        for number, (start, flip) in enumerate(zip(starts, flipped, strict=True))
+    ]
+    world = bench.world(reads, windows, [0] * 4, [60] * 4)
+    directions, sizes = measure_inserts(world.batch, bench.context)
+    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), FAR_APART], [LONGEST_INSERT, 0])
+
+
+# The choice.
+
+
+def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: Scoring) -> list[tuple[int, ...]]:
+    """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
+    context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
+    apart = bench.backend.full(len(world.mates) // 2, APART, np.int32)
+    pair_mates(to_device(library, bench.backend), apart, world.batch, context)
+    arrays = (placements.chosen, placements.mapqs, placements.seconds, placements.joint)
+    return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
+
+
+Penalties = dict[tuple[str, int], int]  # by direction and size, what the size is rarer than the mean
+
+
+def costs_of(first: Mate, second: Mate, penalties: Penalties) -> dict[tuple[int, int], int]:
+    """By the ranks of two windows that make a fragment what they and its size lose."""
+    costs = {}
+    for i, j in itertools.product(range(len(first.windows)), range(len(second.windows))):
+        together = fragment(first.end(i), second.end(j))
+        if first.contigs[i] == second.contigs[j] and together in penalties:
+            losses = first.windows[i].deficit, second.windows[j].deficit
+            costs[i, j] = joint_loss(losses, together, (first.length, second.length)) + penalties[together]
+    return costs
+
+
+def vouches(mate: Mate, i: int, scoring: Scoring) -> bool:
+    """Whether the read may be mapped there; a window with gaps may do without bonuses."""
+    window = mate.windows[i]
+    score = window.score if window.gapped else window.surely_scores(mate.length, scoring)
+    return score >= scoring.joint_score
+
+
+@pytest.mark.parametrize("scoring", [Scoring(), Scoring(unpaired_penalty=0), Scoring(match=2, mismatch=3)])
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("plain", [False, True])
+def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> None:
+    """The cheapest of all fragments, or none where that is cheaper, or a mate has no window.
+
+    Where no window is left out and it is plain which are other places, their costs say how sure a mate is.
+    """
+    world = bench.world(**draw_pairs(bench, random.Random(114), 150, plain))
+    found = paired(bench, world, LIBRARIES[library], scoring)
+    moved, unpaired, sizes = 0, scoring.unpaired_deficit, LIBRARIES[library]
+    penalties = {(s.direction, size): _penalty(size, s) for s in sizes for size in range(s.low, s.high + 1)}
+    for pair in range(150):
+        first, second = mates = world.mates[2 * pair : 2 * pair + 2]
+        own = found[2 * pair : 2 * pair + 2]
+        if first.chosen < 0 or second.chosen < 0:
+            assert own == [(first.chosen, 60, 0, 0), (second.chosen, 60, 0, 0)]  # as they were
+            continue
+        costs = costs_of(first, second, penalties)
+        allowed = [cost for (i, j), cost in costs.items() if vouches(first, i, scoring) and vouches(second, j, scoring)]
+        ranks, joint, least = (own[0][0], own[1][0]), own[0][3], min([*allowed, unpaired])
+        assert joint == own[1][3] == (least in allowed)
+        assert costs[ranks] == least if joint else ranks == (first.chosen, second.chosen)
+        if not joint and not (vouches(first, first.chosen, scoring) and vouches(second, second.chosen, scoring)):
+            continue  # as they were chosen alone
+        moved += ranks != (first.chosen, second.chosen)
+        for side, (mate, (rank, mapq, second_score, _)) in enumerate(zip(mates, own, strict=True)):
+            others = [i for i in range(len(mate.windows)) if i != rank]
+            others = [i for i in others if mate.windows[i].is_elsewhere(mate.windows[rank], mate.length)]
+            rivals = [cost for chosen, cost in costs.items() if chosen[side] in others]
+            rivals += [mate.windows[i].deficit + unpaired for i in others]
+            most = doubt([cost - least for cost in rivals])
+            assert mapq <= most
+            assert second_score >= max((mate.windows[i].score for i in others), default=0)
+            if plain:
+                assert mapq > most - 1
+                assert second_score == max((mate.windows[i].score for i in others), default=0)
+    assert library == "none" or unpaired == 0 or moved > 10
+
+
+def test_what_was_not_looked_at_makes_less_sure(bench: Bench) -> None:
+    """The more of the read it shares, the less; and that of one mate as much as that of both does no more."""
+    drawn = draw_pairs(bench, random.Random(118), 150, plain=True)
+    mapqs = []
+    for share in (0, 0.3, 0.8, 1):
+        drawn["unexamined"] = [int(share * len(read)) for read in drawn["reads"]]
+        found = paired(bench, bench.world(**drawn), LIBRARIES["all"], Scoring())
+        mapqs.append([mapq for _, mapq, _, joint in found if joint])
+    for before, after in itertools.pairwise(mapqs):
+        assert all(b <= a for a, b in zip(before, after, strict=True))
+        assert sum(b < a for a, b in zip(before, after, strict=True)) > 5
+    assert max(mapqs[-1]) <= 3
+
+
+@pytest.mark.parametrize(("copies", "apart", "sure"), [(15, 0, True), (16, 0, False), (16, 15, True)])
+def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bool) -> None:
+    """Both mates lie in a repeat, and without gaps all its copies score the same: one without a window may be it.
+
+    But not where all but one of the places of one mate are away from those of the other.
+    """
+    reads, all_windows = [], []
+    for reverse in (False, True):
+        read = random_bases(random.Random(119 + reverse), 50)
+        flipped = canonical(read) != clean(read)
+        places = [(0, 100 + 60 * copy + 150 * reverse) for copy in range(copies)]
+        places[copies - apart :] = [(2 * reverse, 900 - 800 * reverse + 30 * copy) for copy in range(apart)]
+        windows = [window_at(bench, *place, 50, flipped, reverse) for place in places]
+        all_windows.append([dataclasses.replace(w, ungapped=40, deficit=45 if i else 0) for i, w in enumerate(windows)])
+        reads.append(read)
+    world = bench.world(reads, all_windows, [0, 0])
+    mapqs = [mapq for _, mapq, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
+    assert [mapq >= 25 for mapq in mapqs] == [sure] * 2
+    assert max(mapqs) <= 3 or sure
+
+
+@pytest.mark.parametrize(("size", "mapq"), [(240, 36), (100, 36), (60, 21), (50, 18), (30, 18)])
+def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, mapq: int) -> None:
+    """A copy loses 18 phred in both mates: with all of them shared that is one, with none two."""
+    library, reads, windows = [InsertSize("FR", size, 0, size, size)], list[str](), list[list[Any]]()
+    for reverse in (False, True):
+        read = random_bases(random.Random(120 + reverse), 50)
+        flipped = canonical(read) != clean(read)
+        places = [start + (size - 50 if reverse else 0) for start in (100, 500)]
+        own = [window_at(bench, 0, start, 50, flipped, reverse) for start in places]
+        windows.append([own[0], dataclasses.replace(own[1], deficit=18)])
+        reads.append(read)
+    found = paired(bench, bench.world(reads, windows, [0, 0]), library, Scoring())
+    assert [abs(read[1] - mapq) <= 1 for read in found] == [True, True]
+
+
+@pytest.mark.parametrize(("size", "joint"), [(139, False), (140, True), (460, True), (461, False)])
+def test_the_least_and_the_largest_size(bench: Bench, size: int, joint: bool) -> None:
+    reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][50 + size : 100 + size])]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    starts = zip((100, 50 + size), flipped, (False, True), strict=True)
+    windows = [[window_at(bench, 0, start, 50, flip, reverse)] for start, flip, reverse in starts]
+    found = paired(bench, bench.world(reads, windows, [0, 0]), LIBRARIES["FR"], Scoring())
+    assert [bool(read[3]) for read in found] == [joint, joint]
+
+
+def exchanged(library: Sequence[InsertSize]) -> list[InsertSize]:
+    """With the reads of a pair the other way round: what was FF is RR."""
+    names = {"FF": "RR", "RR": "FF"}
+    return [dataclasses.replace(size, direction=names.get(size.direction, size.direction)) for size in library]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
+    drawn = draw_pairs(bench, random.Random(115), 200)
+    order = [read ^ 1 for read in range(400)]
+    turned = {name: [values[read] for read in order] for name, values in drawn.items()}
+    here = paired(bench, bench.world(**drawn), LIBRARIES[library], Scoring())
+    there = paired(bench, bench.world(**turned), exchanged(LIBRARIES[library]), Scoring())
+    assert [there[read] for read in order] == here
+
+
+def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
+    """Two equal copies of a fragment: each gets its share, both mates go to the same, in any order of windows."""
+    generator = random.Random(116)
+    reads, all_windows = [], []
+    for _ in range(200):
+        for reverse in (False, True):
+            read = random_bases(generator, 50)
+            flipped = canonical(read) != clean(read)
+            starts = (100 + 150 * reverse, 900 + 150 * reverse)
+            windows = [window_at(bench, 0, start, 50, flipped, reverse) for start in starts]
+            all_windows.append(windows[::-1] if below(generator, 2) else windows)
+            reads.append(read)
+    placed = []
+    for order in (1, -1):
+        windows = [own[::order] for own in all_windows]
+        world = bench.world(reads, windows, [below(generator, 2) for _ in reads])
+        chosen = [window for window, *_ in paired(bench, world, LIBRARIES["FR"], Scoring())]
+        placed.append([own[window].diagonal >= 600 for own, window in zip(windows, chosen, strict=True)])
+    assert placed[0] == placed[1]
+    assert placed[0][::2] == placed[0][1::2]
+    assert 60 < sum(placed[0][::2]) < 140
+
+
+# Rescue.
+
+
+def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
+    """By read that was looked for, the diagonals at which it was found."""
+    given: list[Any] = []
+    patch.setattr(rescues, "add_diagonals", lambda *arguments: given.append(arguments))
+    patch.setattr(rescues, "score_windows", lambda *_: None)
+    patch.setattr(rescues, "choose_windows", lambda *_: None)
+    backend, host = bench.backend, bench.backend.to_host
+    rescues.rescue_mates(to_device(library, backend), world.batch, bench.context)
+    if not given:
+        return {}
+    selected, diagonals, *_ = given[0]
+    rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
+    records = host(world.batch.queries.order)[host(selected.numbers)].tolist()
+    return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
+
+
+def places_beside(
+    bench: Bench, own: Mate, partner: Mate, library: Sequence[InsertSize], own_first: bool
+) -> set[tuple[int, int, int]]:
+    """Orientation, diagonal and contig of all places that make a fragment with an anchor, whatever stands there."""
+    found = set()
+    for anchor in range(min(len(partner.windows), MOST_ANCHORS)):
+        end, contig = partner.end(anchor), partner.contigs[anchor]
+        for insert in library:
+            for size, sign in itertools.product(range(insert.low, insert.high + 1), (-1, 1)):
+                for reverse in (False, True):
+                    here = end[0] + sign * size, reverse
+                    if fragment(*((here, end) if own_first else (end, here))) == (insert.direction, size):
+                        found.add((int(reverse != own.flipped), here[0] - (own.length if reverse else 0), contig))
+    return found
+
+
+def draw_lost_mates(
+    bench: Bench, generator: random.Random, count: int, library: Sequence[InsertSize]
+) -> tuple[World, list[str]]:
+    """One read of a pair has windows here and there; the other is like the place beside one of them, and has none."""
+    reads, all_windows, chosen = [], [], []
+    for number in range(count):
+        partner = random_bases(generator, 30 + below(generator, 90))
+        anchors = []
+        for _ in range((1, 1, 2, MOST_ANCHORS + 2)[below(generator, 4)]):
+            anchor = bench.draw_window(generator, len(partner))
+            anchors.append(dataclasses.replace(anchor, deficit=below(generator, 60) if anchors else 0))
+        near = anchors[below(generator, len(anchors))]
+        reverse = bool(near.orientation) != (canonical(partner) != clean(partner))
+        end = near.diagonal - bench.starts[bench.contig_of(near)] + (len(partner) if reverse else 0), reverse
+        partner_first = bool(below(generator, 2))
+        mate = draw_mate(generator, bench.contigs[bench.contig_of(near)], end, partner_first, library)
+        if number % 5 == 0:
+            mate = f"{mate[: len(mate) // 3]}N{mate[len(mate) // 3 + 1 :]}"
+        if number % 3 == 0:  # just so much is equal
+            at, other = below(generator, len(mate) - LEAST_RUN + 1), mate.translate(COMPLEMENT)
+            mate = other[:at] + mate[at : at + LEAST_RUN] + other[at + LEAST_RUN :]
+        order = slice(None, None, 1 if partner_first else -1)
+        reads += [partner, mate][order]
+        all_windows += [anchors, []][order]
+        chosen += [0, -1][order]
+    return bench.world(reads, all_windows, chosen), reads
+
+
+def draw_mate(
+    generator: random.Random, contig: str, partner: End, partner_first: bool, library: Sequence[InsertSize]
+) -> str:
+    """A read like a place that makes a fragment, of the sizes at either end too, or hangs over an end of the contig."""
+    length = (17, 25, 31, 32, 33, 64, 100, 150)[below(generator, 8)]
+    ranges = {size.direction: range(size.low, size.high + 1) for size in library}
+    places = []
+    for start, reverse in itertools.product(range(-length, len(contig)), (False, True)):
+        end = start + (length if reverse else 0), reverse
+        direction, size = fragment(partner, end) if partner_first else fragment(end, partner)
+        if size in ranges.get(direction, ()):
+            places.append((size, start, reverse))
+    places = sorted(places) or [(0, below(generator, len(contig)), False)]
+    _, start, reverse = (places[0], places[-1], places[below(generator, len(places))])[below(generator, 3)]
+    mate = random_bases(generator, max(0, -start)) + clean(contig[max(0, start) : start + length])
+    mate = substitute(generator, mate + random_bases(generator, length - len(mate)), below(generator, 1 + length // 10))
+    return reverse_complement(mate) if reverse else mate
+
+
+@pytest.mark.parametrize(
+    ("genome", "library"),
+    [
+        *(("random", name) for name, sizes in LIBRARIES.items() if sizes),
+        *((genome, name) for genome in ("ambiguous", "repetitive") for name in ("FR", "all")),
+    ],
+)
+def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, genome: str) -> None:
+    """All diagonals at which a mate may be, and no other; the best KEPT where there are more."""
+    generator = random.Random(117)
+    unclear = [random_bases(generator, length, "ACGT" * 15 + "N") for length in (500, 60)]
+    genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
+    bench, sizes = Bench(genomes[genome], backends), LIBRARIES[library]
+    world, reads = draw_lost_mates(bench, generator, 25, sizes)
+    found, contigs = rescued(bench, world, sizes, monkeypatch), [clean(contig) for contig in bench.contigs]
+    assert sorted(found) == [read for read, mate in enumerate(world.mates) if not mate.windows]
+    named = 0
+    for read, rows in found.items():
+        own, forward = world.mates[read], canonical(reads[read])
+        oriented = forward, reverse_complement(forward)
+        runs: dict[tuple[int, int, int], int] = {}
+        for orientation, diagonal, contig in places_beside(bench, own, world.mates[read ^ 1], sizes, read % 2 == 0):
+            letters, start = contigs[contig], diagonal - bench.starts[contig]
+            begin = max(0, -start)
+            laid = zip(oriented[orientation][begin:], letters[start + begin :], strict=False)
+            equal = "".join(["=" if a == b != "N" else " " for a, b in laid])
+            if "=" * LEAST_RUN in equal:
+                runs[orientation, diagonal, contig] = max(map(len, equal.split()))
+        shown = set()
+        for row in rows:
+            orientation, diagonal, begin, end = (int(row[n]) for n in ("orientation", "diagonal", "begin", "end"))
+            contig = max(number for number, first in enumerate(bench.starts[:-1]) if first <= diagonal + begin)
+            letters, start = contigs[contig], diagonal - bench.starts[contig]
+            columns = [column_score(oriented[orientation][i], letters[start + i], Scoring()) for i in range(begin, end)]
+            assert row["score"] == sum(columns) + Scoring().clip_penalty * ((begin == 0) + (end == own.length))
+            shown.add((orientation, diagonal, contig))
+        assert len(shown) == len(rows) == min(len(runs), KEPT)
+        assert shown <= runs.keys()
+        assert all(runs[place] <= rows["score"].min() for place in runs.keys() - shown)
+        named += len(runs)
+    assert named > 5
+
+
+@pytest.mark.parametrize("own_windows", [0, 1, FOUND_WINDOWS - 1, FOUND_WINDOWS])
+@pytest.mark.parametrize("loss", [0, DOUBT - 1, DOUBT, UNPAIRED - WORTH - 1, UNPAIRED - WORTH, UNPAIRED + DOUBT - 1])
+def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
+    """Where that gains what is worth the search or, if the mate may have more places than windows, may be as likely."""
+    reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    for last in (0, DOUBT - 1, DOUBT):
+        # The chosen window of the first read is in another contig than all others.
+        partners = [window_at(bench, 1, -20, 50, flipped[0], False), window_at(bench, 0, 400, 50, flipped[0], False)]
+        partners[0] = dataclasses.replace(partners[0], deficit=UNPAIRED + 2 * DOUBT)
+        partners[1] = dataclasses.replace(partners[1], deficit=loss)
+        mates = [window_at(bench, 2, 30 * i, 50, flipped[1], True) for i in range(own_windows)]
+        mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
+        world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
+        wanted = loss < UNPAIRED - WORTH or (own_windows == FOUND_WINDOWS and last < DOUBT and loss < UNPAIRED + DOUBT)
+        assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+
+
+@pytest.mark.parametrize(("crowded", "wanted"), [(0, False), (41, False), (40, True), (50, True)])
+def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, crowded: int, wanted: bool
+) -> None:
+    """Few windows hold many diagonals: what had no room may lose as little as the last window that scores more."""
+    reads = [random_bases(random.Random(122), 50), random_bases(random.Random(123), 50)]
+    flipped = [canonical(read) != clean(read) for read in reads]
+    partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
+    mates = [window_at(bench, 0, 600 + 40 * i, 50, flipped[1], True) for i in range(3)]
+    scores = [(50, 0), (45, DOUBT), (40, DOUBT - 1)] if crowded == 40 else [(50, 0), (45, DOUBT), (30, 0)]
+    mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
+    world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
+    assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+
+
+def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mate with a difference every 13 bases has no seed in a large genome; beside its partner it is found, and both
+    are sure then."""
+    monkeypatch.setattr(pipeline, "efforts", lambda *_: efforts(3_000_000_000))
+    generator = random.Random(119)
+    reads = []
+    for _ in range(30):
+        start = below(generator, 1_000)
+        first, second = CONTIGS[0][start : start + 100], reverse_complement(CONTIGS[0][start + 200 : start + 300])
+        letters = [base if (i + 5) % 13 else "ACGT"[("ACGT".index(base) + 1) % 4] for i, base in enumerate(second)]
+        reads += [first, "".join(letters)][:: 1 if below(generator, 2) else -1]
+    backend, host = bench.backend, bench.backend.to_host
+    held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
+    batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
+    choose_windows(Listed.of(batch.queries.slot_of), batch, bench.context)
+    chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
+    assert (chosen.min(axis=1) < 0).all()
+    rescues.rescue_mates(inserts, batch, bench.context)
+    pair_mates(inserts, backend.full(len(reads) // 2, APART, np.int32), batch, bench.context)
+    assert host(batch.placements.chosen).min() >= 0
+    assert host(batch.placements.mapqs).min() >= 30
+    assert host(batch.placements.joint).all()

@@ -1,0 +1,243 @@
+"""What is reported of a read: its place, the parts of a split read, and other places, as Reporting asks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from examples import random_bases
+from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, THIRD, XA_HIT, doubt, phred, rivals_for
+from window_bench import Bench, Mate, Window, World, draw_pairs
+
+from readmap.errors import UsageError
+from readmap.mapping.batch import WINDOWS
+from readmap.mapping.context import Context, Sample
+from readmap.mapping.parameters import Reporting, Scoring
+from readmap.mapping.record_plan import RecordPlan, plan_records
+
+RANDOM = random.Random(121)
+CONTIGS = [random_bases(RANDOM, 2_000), random_bases(RANDOM, 300)]
+
+
+@pytest.fixture(scope="module")
+def bench(backends: str) -> Bench:
+    return Bench(CONTIGS, backends)
+
+
+Entry = tuple[int, int, int, int, int]
+
+
+def planned(bench: Bench, world: World, reporting: Reporting, context: Context | None = None) -> list[list[Entry]]:
+    """By read: rank, role, owner (its number among the read's entries), MAPQ and second score of each entry."""
+    context = dataclasses.replace(context or bench.context, reporting=reporting)
+    plan = plan_records(world.batch, context)
+    check_arrays(world, plan, context)
+    host = bench.backend.to_host
+    offsets, rows = host(plan.offsets), host(plan.windows)
+    ranks = np.where(rows >= 0, rows % WINDOWS, -1)
+    owners = host(plan.owners) - np.repeat(offsets[:-1], np.diff(offsets))
+    columns = ranks, host(plan.roles), owners, host(plan.mapqs), host(plan.seconds)
+    entries = list(zip(*(column.tolist() for column in columns), strict=True))
+    return [entries[begin:end] for begin, end in itertools.pairwise(offsets)]
+
+
+def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
+    """Each read has entries, the first one primary; owners are parts of the same read, of parts themselves."""
+    host, scoring, batch = context.backend.to_host, context.scoring, world.batch
+    offsets, slots, owners, roles = (host(a) for a in (plan.offsets, plan.slots, plan.owners, plan.roles))
+    read_of, is_part = np.repeat(np.arange(len(world.mates)), np.diff(offsets)), roles <= SUPPLEMENTARY
+    assert (offsets[0], offsets[-1], len(read_of)) == (0, plan.count, plan.count)
+    assert (np.diff(offsets) >= 1).all()
+    assert (slots == host(batch.queries.slot_of)[read_of]).all()
+    assert ((roles == PRIMARY) == np.isin(np.arange(plan.count), offsets)).all()
+    assert (read_of[owners] == read_of).all()
+    assert is_part[owners].all()
+    assert ((owners == np.arange(plan.count)) == is_part).all()
+    rows = host(plan.windows)
+    assert (rows[rows >= 0] // WINDOWS == slots[rows >= 0]).all()
+    joint = host(batch.placements.joint)[slots] & (roles == PRIMARY)
+    least = np.where(joint, scoring.joint_score, scoring.min_score)
+    assert (host(plan.least_scores) == least).all()
+    columns = read_of, rows, host(plan.bands), host(plan.rooms), least
+    for read, row, band, room, score in zip(*(column.tolist() for column in columns), strict=True):
+        mate = world.mates[read]
+        window = mate.windows[row % WINDOWS] if row >= 0 else None
+        traced = window is not None and (window.gapped or window.surely_scores(mate.length, scoring) < score)
+        assert band == (max(window.band, NARROW_BAND) if window and traced else 0)
+        assert room > 5 if traced else room == 5
+
+
+def beside(one: Window, other: Window) -> bool:
+    return one.orientation == other.orientation and abs(one.diagonal - other.diagonal) <= SPREAD
+
+
+def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scoring: Scoring) -> None:
+    """Parts of the read that are no other places of each other, and the best other places of each, as far as asked for.
+
+    No window is left out that is a part of its own, or an other place that is good enough.
+    """
+    windows, taken = mate.windows, [rank for rank, *_ in entries]
+    spans = [window.span(mate.length) for window in windows]
+    parts = [rank for rank, role, *_ in entries if role != XA_HIT]
+    hits = [(rank, entries[owner][0]) for rank, role, owner, *_ in entries if role == XA_HIT]
+    assert len(set(taken)) == len(taken)
+    assert not any(rivals_for(spans[a], spans[b]) for a, b in itertools.combinations(parts, 2))
+    for rank, owner in hits:
+        assert rivals_for(spans[rank], spans[owner])
+        assert 100 * windows[rank].score >= reporting.xa_share * windows[owner].score
+    assert not any(beside(windows[one], windows[other]) for (one, _), (other, _) in itertools.combinations(hits, 2))
+    for part in parts:
+        assert sum(owner == part for _, owner in hits) <= reporting.xa_limit
+    for rank, window in enumerate(windows):
+        if rank == mate.chosen or window.score < scoring.min_score:
+            assert (rank in taken) == (rank == mate.chosen)
+            continue
+        owners = [part for part in parts if rivals_for(spans[rank], spans[part])]
+        assert owners or rank in parts
+        good = all(100 * window.score >= reporting.xa_share * windows[owner].score for owner in owners)
+        if good and reporting.xa_limit >= len(windows) and not window.gapped:
+            assert rank in taken or any(beside(window, windows[other]) for other in taken)
+
+
+@pytest.mark.parametrize("min_score", [1, 40, 90])
+@pytest.mark.parametrize("leftmost", [False, True])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {},
+        {"most_xa_hits": 0},
+        {"most_xa_hits": 2, "xa_share": 0},
+        {"most_xa_hits": 100, "xa_share": 50},
+        {"xa_share": 100},
+        {"most_secondary": 1},
+    ],
+)
+def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: int) -> None:
+    world = bench.world(**draw_pairs(bench, random.Random(122), 150))
+    draw, placements, reads = np.random.default_rng(1), world.batch.placements, len(world.mates)
+    mapqs, seconds = draw.integers(0, 61, reads).astype(np.uint8), draw.integers(0, 90, reads).astype(np.int32)
+    slots = bench.backend.to_host(world.batch.queries.slot_of)
+    placements.mapqs, placements.seconds = bench.backend.to_device(mapqs), bench.backend.to_device(seconds)
+    placements.joint = bench.backend.to_device(draw.integers(0, 2, reads).astype(np.uint8))
+    reporting, scoring = Reporting(leftmost_primary=leftmost, **counts), Scoring(min_score=min_score)
+    context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(10 * min_score))
+    found = planned(bench, world, reporting, context)
+    by_score = planned(bench, world, dataclasses.replace(reporting, leftmost_primary=False), context)
+    unexamined = bench.by_read(world, world.batch.windows.unexamined)
+    for mate, slot, unseen, entries, plain in zip(world.mates, slots, unexamined, found, by_score, strict=True):
+        assert plain[0] == (mate.chosen, PRIMARY, 0, mapqs[slot], seconds[slot])
+        if not mate.windows:
+            assert entries == plain == [(-1, PRIMARY, 0, mapqs[slot], seconds[slot])]
+            continue
+        check_entries(mate, entries, reporting, scoring)
+        # Only which part is the primary one differs.
+        assert sorted((rank, mapq, second) for rank, _, _, mapq, second in entries) == sorted(
+            (rank, mapq, second) for rank, _, _, mapq, second in plain
+        )
+        for rank, role, _, mapq, second in plain:
+            if role == SUPPLEMENTARY:
+                own = mate.windows[rank]
+                others = [window for window in mate.windows if window.is_elsewhere(own, mate.length)]
+                # Each point less is so many phred at the most.
+                phreds = THIRD + phred(1 / (10 * min_score + mate.length))
+                lost = [max(own.score - window.score, 0) for window in others]
+                lost += [max(own.score - unseen - 2 * scoring.clip_penalty, 0)] if unseen else []
+                assert mapq <= min(mapqs[slot], doubt([points * phreds / 5 for points in lost]))
+                assert second >= max((window.score for window in others), default=0)
+                assert second in (0, *(window.score for window in mate.windows))
+        scores = [mate.windows[rank].score for rank, role, *_ in plain if role == SUPPLEMENTARY]
+        assert scores == sorted(scores, reverse=True)
+    roles = [role for entries in found for _, role, *_ in entries]
+    assert SUPPLEMENTARY in roles or min_score > 40
+    assert set(roles) <= {PRIMARY, SUPPLEMENTARY, XA_HIT}
+    assert reporting.most_secondary == 0 or XA_HIT not in roles
+    assert counts.get("most_xa_hits", 5) < 100 or XA_HIT in roles
+    owners = Counter((read, owner) for read, own in enumerate(found) for _, role, owner, *_ in own if role == XA_HIT)
+    assert counts.get("most_xa_hits") != 2 or max(owners.values()) == 2
+
+
+def split_read(bench: Bench, orientations: tuple[int, int] = (0, 0)) -> World:
+    """A read of 100 bases: its first 60 at one place, its last 50 at another, and both at a second one each."""
+    read = "A" * 99 + "C"  # it is its own canonical form
+    spans = [(0, 60), (50, 100), (0, 60), (50, 100), (0, 60)]
+    windows = []
+    for number, (begin, end) in enumerate(spans):
+        orientation = orientations[number % 2]
+        begin, end = (100 - end, 100 - begin) if orientation else (begin, end)
+        score = (65, 55, 60, 54, 30)[number]
+        windows.append(Window(300 * (number + 1), orientation, score, score, begin, end, begin, end, 0, 0, 0, 0))
+    return bench.world([read], [windows], [0], [50])
+
+
+@pytest.mark.parametrize("orientations", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_split_read_by_hand(bench: Bench, orientations: tuple[int, int]) -> None:
+    world = split_read(bench, orientations)
+    (entries,) = planned(bench, world, Reporting())
+    # Of the first part's other places one is too poor for XA.
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0), (1, SUPPLEMENTARY, 2), (3, XA_HIT, 2)]
+    (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
+    assert [entry[:2] for entry in entries][:1] == [(0, PRIMARY)]
+    (entries,) = planned(bench, world, Reporting(most_secondary=9))
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (1, SUPPLEMENTARY, 1)]
+    picky = dataclasses.replace(bench.context, scoring=Scoring(min_score=56))
+    (entries,) = planned(bench, world, Reporting(), picky)
+    assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0)]
+
+
+def test_leftmost_part_is_primary(bench: Bench) -> None:
+    """As the read was sequenced; MAPQ and XA hits go with the parts, which have the same entry for their hits."""
+    world = split_read(bench)
+    read = world.mates[0]
+    windows = [read.windows[i] for i in (1, 0, 2, 3)]
+    scores = (70, 65, 60, 69)
+    windows = [dataclasses.replace(w, score=s, ungapped=s) for w, s in zip(windows, scores, strict=True)]
+    for bases, flipped in (("A" * 99 + "C", False), ("G" + "T" * 99, True)):
+        turned = bench.world([bases], [windows], [0], [50])
+        (by_score,) = planned(bench, turned, Reporting())
+        (by_place,) = planned(bench, turned, Reporting(leftmost_primary=True))
+        assert [entry[:3] for entry in by_score] == [
+            (0, PRIMARY, 0),
+            (3, XA_HIT, 0),
+            (1, SUPPLEMENTARY, 2),
+            (2, XA_HIT, 2),
+        ]
+        if flipped:
+            assert by_place == by_score
+            continue
+        assert [entry[:3] for entry in by_place] == [
+            (1, PRIMARY, 0),
+            (3, XA_HIT, 2),
+            (0, SUPPLEMENTARY, 2),
+            (2, XA_HIT, 0),
+        ]
+        assert [by_place[0][3:], by_place[2][3:]] == [by_score[2][3:], by_score[0][3:]]
+
+
+@pytest.mark.parametrize(("bases", "primary"), [(29, 0), (30, 1)])
+def test_no_part_is_primary_that_may_be_no_alignment(bench: Bench, bases: int, primary: int) -> None:
+    """Its score contains a bonus, without which an alignment that is too poor has no place, nor has its read then."""
+    spans, scores = [(bases, 100), (0, bases)], (100 - bases + 5, bases + 5)
+    windows = [
+        Window(300 * number + 300, 0, score, score, *span, *span, 0, 0, 0, 0)
+        for number, (span, score) in enumerate(zip(spans, scores, strict=True))
+    ]
+    world = bench.world(["A" * 99 + "C"], [windows], [0])
+    (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
+    assert [entry[:2] for entry in entries] == [(primary, PRIMARY), (1 - primary, SUPPLEMENTARY)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("most_secondary", -1), ("most_xa_hits", -1), ("xa_share", -1)),
+        ("xa_share", 101),
+        ("most_secondary", 2**31),
+    ],
+)
+def test_reporting_out_of_range(name: str, value: int) -> None:
+    with pytest.raises(UsageError, match=name.replace("_", " ")):
+        Reporting(**{name: value})

@@ -1,0 +1,440 @@
+"""Several devices: they write what one writes, and where some fail the others do."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import draw_pairs, fasta, fastq, index_of, small_genome, write_pairs
+
+from readmap.backend import Backend, device_names, open_backend
+from readmap.backend.buffers import Buffer, BufferPool
+from readmap.backend.cpu import CpuBackend
+from readmap.cli import main
+from readmap.cli.common import resources
+from readmap.formats.output import Output, commit_together, open_output
+from readmap.index.device import DeviceIndex
+from readmap.index.index import Index
+from readmap.mapping.context import Context
+from readmap.mapping.parameters import Reporting
+from readmap.mapping.records import Style
+from readmap.reads.chunks import Layout
+from readmap.run import chunk_plan, exact, sample, stream, writer
+from readmap.run.chunk_plan import ChunkPlan
+from readmap.run.mapping import Mapping
+from readmap.run.work import RunSummary
+
+GENERATOR = random.Random(20)
+CONTIGS = small_genome(GENERATOR)
+PAIRS = draw_pairs(GENERATOR, CONTIGS, 150)
+BATCH = 20  # reads
+LEARNT = 60  # reads or pairs, which are those of several batches
+
+
+class DeviceError(Exception):
+    """A device is broken."""
+
+
+class Failing(CpuBackend):
+    """Fails at a launch or at a copy to the host, and from then on at each of them."""
+
+    device_errors = (DeviceError,)
+
+    def __init__(self, steps: int) -> None:
+        """steps: that it does before it fails."""
+        super().__init__(1)
+        self.left = steps
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise DeviceError("it fell off the bus")
+
+    def run(self, *arguments: Any) -> None:
+        self._step()
+        super().run(*arguments)
+
+    def to_host(self, array: Any) -> Any:
+        self._step()
+        return super().to_host(array)
+
+
+class FailingToCopy(Failing):
+    """Fails at a copy to a buffer of the host, and from then on at all that it does."""
+
+    def __init__(self, copies: int, is_late: bool) -> None:
+        """copies: before it fails. is_late: whether it says so only to who waits for the bytes."""
+        super().__init__(copies)
+        self._is_late = is_late
+
+    def _step(self) -> None:
+        if self.left < 0:
+            raise DeviceError("it fell off the bus")
+
+    def synchronize(self) -> None:
+        self._step()
+
+    def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+        self._step()
+        self.left -= 1
+        if not self._is_late:
+            self._step()
+        buffer, _ = super().download(array, pool)
+        if self.left < 0:
+            buffer.data[:] = 0  # they have not come
+        return buffer, self._step
+
+
+class Roomy(CpuBackend):
+    """Has memory of its own."""
+
+    def __init__(self, free: int) -> None:
+        """free: bytes of it."""
+        super().__init__(1)
+        self.free = free
+
+    def memory(self) -> tuple[int, int]:
+        return self.free, self.free
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_pairs(tmp_path_factory.mktemp("reads"), PAIRS, Layout.TWO_FILES)
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return index_of(list(CONTIGS.values()))
+
+
+@pytest.fixture(autouse=True)
+def few_reads_show_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "READS", LEARNT)
+    monkeypatch.setattr(sample, "PAIRS", LEARNT)
+
+
+def cpus(count: int) -> list[Backend]:
+    return [open_backend("cpu", 1) for _ in range(count)]
+
+
+def devices(kind: str, count: int) -> list[Backend]:
+    """So many, which are several of one GPU where there are not so many."""
+    names = device_names(kind, "all")
+    return [open_backend(names[number % len(names)], 1) for number in reversed(range(count))][::-1]
+
+
+def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
+    """An index on the first one, and copied from there."""
+    first = index.to_device(backends[0])
+    backends[0].synchronize()
+    others = []
+    for backend in backends[1:]:
+        with backend.own_stream():
+            others.append(first.on(backend))
+    return [first, *others]
+
+
+Make = Callable[[Index, Sequence[Backend]], Any]
+
+
+def mapping(style: Style | None = None, reporting: Reporting | None = None) -> Make:
+    def make(index: Index, backends: Sequence[Backend]) -> Mapping:
+        placed = zip(on_each(index, backends), backends, strict=True)
+        return Mapping([Context(*own, reporting=reporting or Reporting()) for own in placed], style)
+
+    return make
+
+
+def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
+    parameters = exact.Parameters(format=exact.Format.TSV)
+    return exact.ExactSearch(on_each(index, backends), parameters, backends)
+
+
+WORKS: dict[str, tuple[Make, Layout]] = {
+    "pairs": (mapping(), Layout.TWO_FILES),
+    "single reads": (mapping(), Layout.SINGLE),
+    "all places": (mapping(reporting=Reporting(most_secondary=5)), Layout.TWO_FILES),
+    "exact": (exactly, Layout.SINGLE),
+}
+
+
+def searched(
+    name: str,
+    index: Index,
+    backends: Sequence[Backend],
+    files: list[Path],
+    out: Path,
+    batch_reads: int | None = BATCH,
+) -> tuple[bytes, RunSummary]:
+    """What a work wrote and counted."""
+    make, layout = WORKS[name]
+    work = make(index, backends)
+    paths = [str(path) for path in files[: layout.files]]
+    with Output(str(out), os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)) as output:
+        stream.run(paths, [output], work, backends, layout=layout, batch_reads=batch_reads)
+    return out.read_bytes(), work.summary
+
+
+def counts(summary: RunSummary) -> dict[str, Any]:
+    """But for times, and for what depends on which device takes what."""
+    counted = dataclasses.asdict(summary)
+    counted = {name: counted[name] for name in counted.keys() - {"seconds", "waiting", "devices", "warnings", "work"}}
+    return counted | ({"mapqs": counted["mapqs"].tolist()} if "mapqs" in counted else {})
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("name", WORKS)
+def test_several_devices_write_what_one_writes(
+    backends: str, index: Index, files: list[Path], tmp_path: Path, name: str, count: int
+) -> None:
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    assert expected
+    written, summary = searched(name, index, devices(backends, count), files, tmp_path / "several")
+    assert written == expected
+    assert counts(summary) == counts(one)
+    assert sum(own["reads"] for own in summary.devices.values()) == summary.reads
+
+
+def test_larger_chunks_change_nothing(
+    index: Index, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that memory lets several devices map, as many as it says."""
+    found: list[tuple[Any, ...]] = []
+    read_chunks, make_devices = stream.read_chunks, stream.Devices
+
+    def reading(*given: Any, **named: Any) -> Any:
+        found.append(given[2:])
+        for chunk in read_chunks(*given, **named):
+            found.append((chunk.records,))
+            yield chunk
+
+    def devices_of(*given: Any) -> Any:
+        found.append(given[2:])
+        return make_devices(*given)
+
+    monkeypatch.setattr(stream, "read_chunks", reading)
+    monkeypatch.setattr(stream, "Devices", devices_of)
+    monkeypatch.setattr(chunk_plan, "BESIDE_OTHERS", ChunkPlan(3, 7000))
+    roomy = [Roomy(1 << 40), Roomy(1 << 40)]
+    for backend in roomy:
+        backend.chunk_bytes, backend.chunks_at_once = 5000, 2
+    expected, one = searched("pairs", index, cpus(1), files, tmp_path / "one")
+    found.clear()
+    written, summary = searched("pairs", index, roomy, files, tmp_path / "larger", batch_reads=None)
+    assert written == expected
+    assert counts(summary) == counts(one)
+    assert found[:2] == [(3,), (7000, None, 1, 9, None)]
+    assert max(records for (records,) in found[2:]) > BATCH // 2
+
+
+def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: Path) -> None:
+    backends = cpus(3)
+    for number, backend in enumerate(backends):
+        backend.name = f"cpu:{number}"
+    _, summary = searched("pairs", index, backends, files, tmp_path / "out")
+    assert summary.devices.keys() <= {"cpu:0", "cpu:1", "cpu:2"}
+    assert sum(counted["reads"] for counted in summary.devices.values()) == summary.reads
+
+
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_where_a_device_fails_another_does_its_work(
+    index: Index, files: list[Path], tmp_path: Path, name: str, place: int
+) -> None:
+    """Whenever that is: while reads are found, learnt from, held, mapped and counted."""
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    failed = 0
+    for steps in [*range(0, 12, 2), *range(13, 400, 43)]:
+        backends = cpus(1)
+        failing = Failing(1 << 30)
+        backends.insert(place, failing)
+        make, _ = WORKS[name]
+        make(index, backends)  # what it takes to put the index there
+        failing.left = steps + (1 << 30) - failing.left
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, steps
+        assert counts(summary) == counts(one), steps
+        if failing.left < 0:
+            failed += 1
+            (warning,) = summary.warnings
+            assert warning == "cpu has failed and is left out, others map its reads: it fell off the bus"
+        else:
+            assert summary.warnings == []
+    assert failed  # how often depends on which device is quicker
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_was_not_copied_is_made_again(
+    index: Index,
+    files: list[Path],
+    tmp_path: Path,
+    name: str,
+    place: int,
+    is_late: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever in a block the device fails: the output has the bytes before once, and the others too."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    failed = 0
+    for copies in range(13):
+        backends = cpus(1)
+        backends.insert(place, FailingToCopy(copies, is_late))
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, copies
+        assert counts(summary) == counts(one), copies
+        failed += bool(summary.warnings)
+    assert failed  # how often depends on which device is quicker
+
+
+def test_each_output_has_what_it_lacks(
+    index: Index, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records and reads without a place are copied one after the other, and either may be where a device fails."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    lost = [tmp_path / f"lost.{mate}.fq" for mate in (1, 2)]
+    for path, own in zip(lost, files, strict=True):
+        lines = own.read_bytes().splitlines(True)
+        for at in range(1, len(lines), 12):  # a read of three
+            lines[at] = bytes(GENERATOR.choices(b"ACGT", k=len(lines[at]) - 1)) + b"\n"
+        path.write_bytes(b"".join(lines))
+
+    def written(backends: list[Backend]) -> tuple[list[bytes], RunSummary]:
+        work, paths = mapping(Style(unmapped=True))(index, backends), [tmp_path / name for name in ("sam", "fq")]
+        with open_output(str(paths[0])) as records, open_output(str(paths[1])) as unmapped:
+            sinks = [records, unmapped]
+            stream.run([*map(str, lost)], sinks, work, backends, layout=Layout.TWO_FILES, batch_reads=BATCH)
+            commit_together(sinks)
+        return [path.read_bytes() for path in paths], work.summary
+
+    expected, one = written(cpus(1))
+    assert all(expected)
+    failed = 0
+    for copies in range(25):
+        found, summary = written([FailingToCopy(copies, bool(copies % 2)), *cpus(1)])
+        assert found == expected, copies
+        assert counts(summary) == counts(one), copies
+        failed += bool(summary.warnings)
+    assert failed
+
+
+@pytest.mark.parametrize("name", ["pairs", "single reads", "all places"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_where_there_is_no_room_for_what_comes_from_a_device_that_failed(
+    index: Index, files: list[Path], tmp_path: Path, name: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it failed at a kernel or at a copy: no read is lost, those neither that were held to learn from."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+
+    class Full(CpuBackend):
+        """Has no room once, when the other has failed."""
+
+        was_full = False
+
+        def upload(self, parts: Any) -> Any:
+            if failing.left < 0 and not self.was_full:
+                self.was_full = True
+                raise MemoryError
+            return super().upload(parts)
+
+    found = 0
+    failing: Failing
+    for steps in [*range(6), *range(20, 700, 40)]:
+        full = Full(1)
+        failing = FailingToCopy(steps, False) if steps < 6 else Failing(1 << 30)
+        backends: list[Backend] = [full]
+        backends.insert(place, failing)
+        if steps >= 6:
+            WORKS[name][0](index, backends)  # what it takes to put the index there
+            failing.left = steps + (1 << 30) - failing.left
+        written, summary = searched(name, index, backends, files, tmp_path / "other")
+        assert written == expected, steps
+        assert counts(summary) == counts(one), steps
+        found += full.was_full
+    assert found  # how often depends on which device is quicker
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_one_device_after_the_other_fails(
+    index: Index, files: list[Path], tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it makes again what another had not copied."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
+    expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
+    for number in range(12):
+        broken = [FailingToCopy(GENERATOR.randrange(4), bool(GENERATOR.randrange(2))) for _ in range(3)]
+        written, summary = searched(name, index, [*broken, *cpus(1)], files, tmp_path / "other")
+        assert written == expected, number
+        assert counts(summary) == counts(one), number
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_no_buffer_is_lost_with_a_device(tmp_path: Path, is_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer goes on with as many, however many devices fail while bytes are under way."""
+    monkeypatch.setattr(writer, "OUTPUT_BYTES", 10)
+    data = np.arange(100, dtype=np.uint8)
+    with open_output(str(tmp_path / "out")) as output:
+        with writer.Writer([output], open_backend("cpu", 1), 10, (DeviceError,)) as writing:
+            for copies in range(1, 9):
+                block = writer.Block(data, FailingToCopy(copies, is_late))
+                writing.write(block)
+                assert isinstance(block.error, DeviceError)
+                assert block.copied <= 10 * copies
+                writing.write(writer.Block(data[block.copied :], open_backend("cpu", 1)))
+        output.commit()
+    assert (tmp_path / "out").read_bytes() == 8 * data.tobytes()
+
+
+def test_an_error_of_the_host_is_no_failure_of_a_device(tmp_path: Path) -> None:
+    class Healthy(CpuBackend):
+        device_errors = (DeviceError,)
+
+        def download(self, array: Any, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
+            raise DeviceError("no page-locked memory is left")
+
+    with open_output(str(tmp_path / "out")) as output:
+        block = writer.Block(np.zeros(10, np.uint8), Healthy(1))
+        with (
+            pytest.raises(DeviceError, match="page-locked"),
+            writer.Writer([output], open_backend("cpu", 1), 10, (DeviceError,)) as writing,
+        ):
+            writing.write(block)
+        assert block.error is None
+
+
+def test_the_last_failure_is_that_of_the_run(index: Index, files: list[Path], tmp_path: Path) -> None:
+    backends: list[Backend] = [Failing(60), Failing(90), Failing(200)]
+    with pytest.raises(DeviceError, match="it fell off the bus"):
+        searched("pairs", index, backends, files, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--sort", "-o", "{}.bam"], ["--sort", "--markdup", "--metrics", "{}.metrics", "-o", "{}.bam"], ["-o", "{}.sam"]],
+)
+def test_the_command_writes_the_same(
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ref.fa").write_bytes(fasta(CONTIGS))
+    for name, mates in zip(("r1.fq", "r2.fq"), zip(*PAIRS, *PAIRS[:40], strict=True), strict=True):
+        Path(name).write_bytes(fastq(mates))
+    assert main(["index", "ref.fa"]) == 0
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(resources, "open_backends", lambda *_, count=count: devices(backends, count))
+        given = [option.format("out") for option in options]
+        assert main(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--batch-reads", "30", *given]) == 0
+        written = {path.name: path.read_bytes() for path in sorted(tmp_path.glob("out.*"))}
+        assert written
+        found.append(written)
+    assert found[0] == found[1]
