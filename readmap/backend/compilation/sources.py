@@ -13,7 +13,7 @@ from readmap.errors import BackendError
 FOR_GPUS = {"pairwise/sweep_9_to_15_rows", "pairwise/sweep_17_to_24_rows"}
 FOR_HOSTS = {"common/threads"}
 
-_COMMENT = re.compile(r" *//[^\n]*\n?")
+_COMMENT = re.compile(r"\s*//[^\n]*")
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -55,9 +55,9 @@ def texts(module: str) -> tuple[str, ...]:
 
 
 def digest(module: str, *parts: str) -> str:
-    """Return the name of a module's compiled code: a digest of its text and headers without comments, and of `parts`."""
+    """Return a digest that names a module's compiled code: of its text and headers without comments, and of `parts`."""
     sum_ = hashlib.sha256()
-    for part in (*(_COMMENT.sub("\n", text) for text in texts(module)), *parts):
+    for part in (*(_COMMENT.sub("", text).strip() for text in texts(module)), *parts):
         sum_.update(part.encode())
         sum_.update(b"\0")
     return sum_.hexdigest()[:24]
