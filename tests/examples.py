@@ -33,9 +33,9 @@ from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
-from readmap.run.mapping import Mapping, MappingSummary
+from readmap.run.read_mapper import Mapping, MappingSummary
 from readmap.run.stream import run
-from readmap.run.work import Work
+from readmap.run.batch_processor import Work
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from readmap.mapping.context import Context
 from readmap.mapping.records import Style
 from readmap.reads.inflating import inflaters_for
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.learning import first_lanes, learn_from
-from readmap.run.learnt import Learnt, write_learnt
-from readmap.run.mapping import Mapping
+from readmap.run.estimation import first_lanes, learn_from
+from readmap.run.sample_model import Learnt, write_learnt
+from readmap.run.read_mapper import Mapping
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap learn r1.fq.gz r2.fq.gz -x ref.fa -o learnt.json

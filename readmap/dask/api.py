@@ -22,7 +22,7 @@ from readmap.index import folder
 from readmap.index.index import Index
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style
-from readmap.run.mapping import MappingSummary
+from readmap.run.read_mapper import MappingSummary
 from readmap.version import __version__
 
 FORMS = {".sam": Form.TEXT, ".bam": Form.BINARY}

@@ -19,7 +19,7 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
-from readmap.dask.turns import Turn
+from readmap.dask.task_turns import Turn
 from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
 from readmap.duplicates.shards import ENDING, KeptFragments
 from readmap.errors import DataError
@@ -32,9 +32,9 @@ from readmap.reads.file_part import FilePart
 from readmap.reads.inflating import inflaters_for
 from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
-from readmap.run.learning import first_lanes, learn_from
-from readmap.run.learnt import Learnt
-from readmap.run.mapping import Mapping, MappingSummary
+from readmap.run.estimation import first_lanes, learn_from
+from readmap.run.sample_model import Learnt
+from readmap.run.read_mapper import Mapping, MappingSummary
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30

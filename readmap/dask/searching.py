@@ -24,8 +24,8 @@ from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.reads.split_text import SplitText
 from readmap.reads.splitting import Splitting
-from readmap.run.learnt import Learnt
-from readmap.run.mapping import MappingSummary
+from readmap.run.sample_model import Learnt
+from readmap.run.read_mapper import MappingSummary
 
 
 class Progress(Protocol):

@@ -18,7 +18,7 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_memory
 from readmap.dask import GPU_TASK_READS, TASK_READS
 from readmap.dask.job import IndexPlace, Resources
-from readmap.dask.turns import Turn, Turns
+from readmap.dask.task_turns import Turn, Turns
 from readmap.errors import BackendError, ReadmapError
 from readmap.formats.array_folder import MANIFEST
 from readmap.index.device import DeviceIndex

@@ -17,10 +17,10 @@ from readmap.index.occurrences import Occurrences, find_occurrences, total_occur
 from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
-from readmap.run.arrivals import Arrival
-from readmap.run.handed import Handed
-from readmap.run.turns import Turn
-from readmap.run.work import RunSummary
+from readmap.run.device_reads import Arrival
+from readmap.run.replay_filter import Handed
+from readmap.run.chunk_turns import Turn
+from readmap.run.batch_processor import RunSummary
 from readmap.run.writer import Block
 from readmap.strand import Strand
 

@@ -10,7 +10,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, Layout, read_chunks
-from readmap.run.arrivals import find_chunk_reads
+from readmap.run.device_reads import find_chunk_reads
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.sample import Observed, enough, learn, observe
 

@@ -18,12 +18,12 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Layout, read_chunks
-from readmap.run.arrivals import AnyChunk
+from readmap.run.device_reads import AnyChunk
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.devices import Devices
 from readmap.run.mappers import Item, Mappers
-from readmap.run.succession import Succession
-from readmap.run.work import Work
+from readmap.run.device_lease import Succession
+from readmap.run.batch_processor import Work
 from readmap.run.writer import Block, Writer
 
 

@@ -44,7 +44,7 @@ from readmap.reads.inflating import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
 from readmap.reads.sequences import read_guessed, read_sequences
 from readmap.run import stream
-from readmap.run.mapping import Mapping
+from readmap.run.read_mapper import Mapping
 
 #: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
 SELDOM = 16

@@ -18,10 +18,10 @@ from readmap.mapping import records
 from readmap.mapping.context import Context
 from readmap.reads import chunks
 from readmap.reads.parsing import find_reads
-from readmap.run import mapping
-from readmap.run.arrivals import Arrival
+from readmap.run import read_mapper
+from readmap.run.device_reads import Arrival
 from readmap.run.chunk_plan import plan_chunks
-from readmap.run.turns import only_turn
+from readmap.run.chunk_turns import only_turn
 
 FIRST_CHUNKS = 4  # until buffers have grown
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs

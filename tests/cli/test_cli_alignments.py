@@ -23,7 +23,7 @@ from readmap.errors import DataError
 from readmap.formats import samtools_input
 from readmap.formats.samtools_input import SamtoolsInput
 from readmap.reads.alignment_reads import AlignmentReads
-from readmap.run import mapping, sample
+from readmap.run import read_mapper, sample
 
 INPUTS = Path(__file__).resolve().parents[1] / "inputs"
 DRAW = random.Random(431)

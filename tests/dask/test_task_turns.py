@@ -14,7 +14,7 @@ import pytest
 from examples import Read, fasta, fastq, random_bases
 
 import readmap.dask
-from readmap.dask.turns import Turn, Turns
+from readmap.dask.task_turns import Turn, Turns
 
 #: Seconds in which what is to happen happens, and in which what is not to happen would.
 LONG, SHORT = 30, 0.05

@@ -22,7 +22,7 @@ from readmap.mapping.ledger import Ledger, Overflow, Rates
 from readmap.mapping.parameters import Reporting
 from readmap.reads.chunks import Layout
 from readmap.run import sample
-from readmap.run.mapping import MappingSummary
+from readmap.run.read_mapper import MappingSummary
 
 BATCH, LEARNT = 50, 100
 

@@ -24,7 +24,7 @@ from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, efforts
 from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
-from readmap.run.mapping import MappingSummary
+from readmap.run.read_mapper import MappingSummary
 
 DRAW = random.Random(131)
 GENOME = {**small_genome(DRAW), "three": random_bases(DRAW, 5_000)}

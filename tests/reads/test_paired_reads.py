@@ -16,9 +16,9 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, find_reads
 from readmap.run import chunk_plan
-from readmap.run.arrivals import Arrival
-from readmap.run.turns import Turn
-from readmap.run.work import RunSummary
+from readmap.run.device_reads import Arrival
+from readmap.run.chunk_turns import Turn
+from readmap.run.batch_processor import RunSummary
 from readmap.run.writer import Block
 
 Pair = tuple[Read, Read]

@@ -27,8 +27,8 @@ from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
 from readmap.run import chunk_plan, exact, sample, stream, writer
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.mapping import Mapping
-from readmap.run.work import RunSummary
+from readmap.run.read_mapper import Mapping
+from readmap.run.batch_processor import RunSummary
 
 GENERATOR = random.Random(20)
 CONTIGS = small_genome(GENERATOR)

@@ -18,9 +18,9 @@ from readmap.mapping import pipeline
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.reads.chunks import Layout
-from readmap.run import chunk_plan, mapping, record_blocks
+from readmap.run import chunk_plan, read_mapper, record_blocks
 from readmap.run import sample as sample_of_reads
-from readmap.run.mapping import MappingSummary
+from readmap.run.read_mapper import MappingSummary
 
 DRAW = random.Random(151)
 OTHER = str.maketrans("ACGT", "TGCA")

@@ -44,9 +44,9 @@ from readmap.mapping.batch import WINDOWS
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
 from readmap.mapping.pipeline import search_reads
-from readmap.run import arrivals, chunk_plan, mapping, record_blocks, sample, stream
+from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.succession import Succession
+from readmap.run.device_lease import Succession
 
 DRAW = random.Random(61)
 GENOME = small_genome(DRAW)

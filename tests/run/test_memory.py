@@ -21,7 +21,7 @@ from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
 from readmap.run import sample
-from readmap.run.mapping import Mapping
+from readmap.run.read_mapper import Mapping
 from readmap.run.stream import run
 
 LENGTH, UNIQUE, COPIES = 60, 800, 16

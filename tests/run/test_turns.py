@@ -16,9 +16,9 @@ from examples import Full, draw_reads, fastq, index_of, map_files, refuse, small
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.index.device import DeviceIndex
-from readmap.run import mapping, record_blocks, sample
-from readmap.run.turns import Displaced, Stopped, Turn, Turns, only_turn
-from readmap.run.work import DoesNotFit
+from readmap.run import read_mapper, record_blocks, sample
+from readmap.run.chunk_turns import Displaced, Stopped, Turn, Turns, only_turn
+from readmap.run.batch_processor import DoesNotFit
 from readmap.run.writer import Writer
 
 DRAW = random.Random(91)

@@ -24,8 +24,8 @@ from readmap.mapping.inserts import InsertSize
 from readmap.mapping.records import Style
 from readmap.qc.survey import Survey
 from readmap.run.exact import Format
-from readmap.run.learnt import Learnt
-from readmap.run.mapping import Mapping, MappingSummary
+from readmap.run.sample_model import Learnt
+from readmap.run.read_mapper import Mapping, MappingSummary
 from readmap.version import __version__
 
 #: The first MAPQ of each bin of the summary's histogram.

@@ -30,7 +30,7 @@ from readmap.formats.sam import Form
 from readmap.formats.words import counted
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
-from readmap.run.learnt import Learnt
+from readmap.run.sample_model import Learnt
 
 
 @dataclass(frozen=True)

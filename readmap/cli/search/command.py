@@ -36,7 +36,7 @@ from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflating import inflaters_for
 from readmap.run import stream
 from readmap.run.exact import Format
-from readmap.run.learnt import Learnt, read_learnt
+from readmap.run.sample_model import Learnt, read_learnt
 
 #: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
 #: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.

@@ -15,8 +15,8 @@ from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
-from readmap.run.mapping import MappingSummary
-from readmap.run.work import RunSummary
+from readmap.run.read_mapper import MappingSummary
+from readmap.run.batch_processor import RunSummary
 
 #: Lines of a header of the reads that are kept: what has been done to them, and what is known of them.
 KEPT_LINES = ("@PG", "@CO")

@@ -8,7 +8,7 @@ from readmap.cli.common.wording import printable
 from readmap.cli.search.speed import rate
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
-from readmap.run.work import RunSummary
+from readmap.run.batch_processor import RunSummary
 
 
 def record_of(

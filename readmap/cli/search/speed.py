@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readmap.run.work import RunSummary
+from readmap.run.batch_processor import RunSummary
 
 
 def rate(summary: RunSummary) -> float:

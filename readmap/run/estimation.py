@@ -13,10 +13,10 @@ from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Layout
 from readmap.run import stream
-from readmap.run.arrivals import Arrival
+from readmap.run.device_reads import Arrival
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.mapping import Mapping, MappingSummary
-from readmap.run.turns import Turn
+from readmap.run.read_mapper import Mapping, MappingSummary
+from readmap.run.chunk_turns import Turn
 from readmap.run.writer import Block
 
 

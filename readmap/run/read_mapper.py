@@ -16,13 +16,13 @@ from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style
 from readmap.mapping.windows import count_windows
 from readmap.reads.parsing import Reads
-from readmap.run.arrivals import Arrival
-from readmap.run.handed import Handed
-from readmap.run.learnt import Learnt
+from readmap.run.device_reads import Arrival
+from readmap.run.replay_filter import Handed
+from readmap.run.sample_model import Learnt
 from readmap.run.record_blocks import Made, RecordBlocks
 from readmap.run.sample import Observed, enough, have_pairs, learn, observe
-from readmap.run.turns import Turn, only_turn
-from readmap.run.work import DoesNotFit, RunSummary
+from readmap.run.chunk_turns import Turn, only_turn
+from readmap.run.batch_processor import DoesNotFit, RunSummary
 from readmap.run.writer import Block
 
 

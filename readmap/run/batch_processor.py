@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from readmap.run.arrivals import Arrival
-from readmap.run.turns import Turn
+from readmap.run.device_reads import Arrival
+from readmap.run.chunk_turns import Turn
 from readmap.run.writer import Block
 
 

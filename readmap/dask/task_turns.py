@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
-from readmap.run.succession import Succession
+from readmap.run.device_lease import Succession
 
 
 class Turns:
