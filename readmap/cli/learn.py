@@ -29,7 +29,7 @@ from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.mapping.context import Context
 from readmap.mapping.records import Style
-from readmap.reads.inflating import inflaters_for
+from readmap.reads.inflaters import inflaters_for
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.estimation import first_lanes, learn_from
 from readmap.run.sample_model import Learnt, write_learnt

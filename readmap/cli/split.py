@@ -20,7 +20,7 @@ from readmap.errors import UsageError
 from readmap.formats.output import open_output
 from readmap.formats.words import counted
 from readmap.reads.split_table import SplitFile, SplitTable, expect_as_many
-from readmap.reads.splitting import split_files
+from readmap.reads.file_splitter import split_files
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap split r1.fq.gz r2.fq.gz -o reads.split

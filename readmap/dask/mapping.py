@@ -29,7 +29,7 @@ from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
-from readmap.reads.inflating import inflaters_for
+from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import first_lanes, learn_from

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from readmap.reads.file_part import FilePart
 from readmap.reads.shards import Reads, Shard
-from readmap.reads.splitting import MARKED_RECORDS
+from readmap.reads.file_splitter import MARKED_RECORDS
 
 #: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
 LEAST_MARKS = 16

@@ -22,8 +22,8 @@ from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile, read_table
-from readmap.reads.split_text import SplitText
-from readmap.reads.splitting import Splitting
+from readmap.reads.record_ranges import SplitText
+from readmap.reads.file_splitter import Splitting
 from readmap.run.sample_model import Learnt
 from readmap.run.read_mapper import MappingSummary
 

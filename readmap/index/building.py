@@ -28,7 +28,7 @@ from readmap.index.suffix_array import (
     table_bases,
 )
 from readmap.index.suffix_tree import EDGE_BYTES, TREE_BYTES, build_suffix_tree, refuse_large
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 
 #: Called with the name of a stage, how much of it is done, and how much it is: bytes of the file, of an unknown number
 #: (0), and suffixes that are sorted. Of other stages only the beginning is heard, with 0 and 0.

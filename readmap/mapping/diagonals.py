@@ -14,7 +14,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.parameters import SPLIT
 from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import Seeds
-from readmap.reads.slots import WORD_BASES
+from readmap.reads.length_order import WORD_BASES
 
 KEPT = constant("mapping/diagonals.cuh", "KEPT")
 DIAGONAL = row_dtype("mapping/diagonals.cuh", "Diagonal")

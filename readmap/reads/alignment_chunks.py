@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.backend.buffers import Buffer
-from readmap.reads.bam import HAS_QUALITY, PLACE
+from readmap.reads.bam_records import HAS_QUALITY, PLACE
 from readmap.reads.parsing import READ_ABSENT, Reads
 
 #: The read that stands for the mate of a single one.

@@ -19,13 +19,13 @@ from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
 from readmap.formats.gzip_data import GZIP_MAGIC, Inflaters, inflate, read_up_to
 from readmap.formats.samtools_input import SamtoolsInput
-from readmap.reads import bam
+from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import AlignmentChunk
-from readmap.reads.bam import KeptTags, Records, examine
+from readmap.reads.bam_records import KeptTags, Records, examine
 from readmap.reads.chunks import BUFFERS
-from readmap.reads.inflating import HOST_INFLATERS
-from readmap.reads.mated_texts import MatedTexts
-from readmap.reads.mates import WINDOW
+from readmap.reads.inflaters import HOST_INFLATERS
+from readmap.reads.mate_collation import MatedTexts
+from readmap.reads.mate_matching import WINDOW
 
 #: Enough of a file to know what it is.
 START_BYTES = 4096

@@ -32,9 +32,9 @@ from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.cutting import cut_beside_mates, find_records
+from readmap.reads.record_scan import cut_beside_mates, find_records
 from readmap.reads.fasta_reads import two_line_records
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
 
 Bytes = NDArray[np.uint8]

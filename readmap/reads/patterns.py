@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.reads.slots import slots_of
+from readmap.reads.length_order import slots_of
 
 _PACK = Kernel("reads/patterns", "pack_patterns")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.reads.parsing import Reads
-from readmap.reads.slots import Steps, slots_of
+from readmap.reads.length_order import Steps, slots_of
 
 _PACK = Kernel("reads/queries", "pack_queries")
 

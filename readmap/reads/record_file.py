@@ -9,7 +9,7 @@ from readmap.formats.compression import ByteSource, PieceSource, describe_start
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
-from readmap.reads.cutting import Records, find_records, read_records
+from readmap.reads.record_scan import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records
 
 Bytes = NDArray[np.uint8]

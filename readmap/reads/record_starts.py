@@ -12,7 +12,7 @@ from readmap.errors import DataError
 from readmap.formats.gzip_data import UnmarkedEnd
 from readmap.formats.lines import NEWLINE, end_of_text
 from readmap.formats.text_range import TextRange
-from readmap.reads.cutting import find_records, read_records
+from readmap.reads.record_scan import find_records, read_records
 from readmap.reads.fasta_reads import HEADER_MARK
 from readmap.reads.fastq_reads import record_sizes
 from readmap.reads.record_file import read_start

@@ -20,7 +20,7 @@ from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.chunks import Chunk, read_chunks
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 
 CHUNK_BYTES = 16 << 20
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
 from readmap.reads.split_table import expect_as_many
-from readmap.reads.split_text import SplitText
+from readmap.reads.record_ranges import SplitText
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from readmap.backend import Backend
-from readmap.reads.adjacent import with_mates
+from readmap.reads.adjacent_pairs import with_mates
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.chunks import Chunk, Layout
 from readmap.reads.parsing import Reads, expect_tags, find_reads

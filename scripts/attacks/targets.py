@@ -37,10 +37,10 @@ from readmap.index.fasta import read_reference
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
 from readmap.mapping.context import Context
-from readmap.reads import members
+from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
 from readmap.reads.sequences import read_guessed, read_sequences
 from readmap.run import stream

@@ -13,7 +13,7 @@ from examples import Read, fasta, fastq, random_bases
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
-from readmap.reads import splitting
+from readmap.reads import file_splitter
 
 DRAW = random.Random(31)
 GENOME = {"one": random_bases(DRAW, 30_000), "two": random_bases(DRAW, 9000)}

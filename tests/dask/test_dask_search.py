@@ -165,7 +165,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     from distributed import Client, LocalCluster
 
     from readmap.dask import parts, worker
-    from readmap.reads import record_starts, splitting
+    from readmap.reads import record_starts, file_splitter
 
     monkeypatch.setattr(worker, "TASK_READS", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 9_000)

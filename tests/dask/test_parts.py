@@ -17,14 +17,14 @@ from bgzf_examples import blocked
 from readmap.dask import parts
 from readmap.dask.parts import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
-from readmap.reads import members, record_starts, splitting
+from readmap.reads import parallel_gzip, record_starts, file_splitter
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile
-from readmap.reads.split_text import SplitText
-from readmap.reads.splitting import Splitting, split_files
+from readmap.reads.record_ranges import SplitText
+from readmap.reads.file_splitter import Splitting, split_files
 
 DRAW = random.Random(83)
 MARKED = 10

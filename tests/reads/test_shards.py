@@ -22,13 +22,13 @@ from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
 from readmap.formats.text_range import TextRange
-from readmap.reads import members, record_file, record_starts, split_table, splitting
+from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
 from readmap.reads.chunks import Chunk, Layout, read_chunks
 from readmap.reads.file_part import FilePart
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
-from readmap.reads.split_text import SplitText
+from readmap.reads.record_ranges import SplitText
 
 DRAW = random.Random(5)
 

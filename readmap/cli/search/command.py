@@ -33,7 +33,7 @@ from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
-from readmap.reads.inflating import inflaters_for
+from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.exact import Format
 from readmap.run.sample_model import Learnt, read_learnt

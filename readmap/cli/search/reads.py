@@ -12,7 +12,7 @@ from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.bam import ALL_TAGS
+from readmap.reads.bam_records import ALL_TAGS
 from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
 from readmap.run.read_mapper import MappingSummary

@@ -13,7 +13,7 @@ from readmap.reads.chunks import Layout
 from readmap.reads.file_part import FilePart
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import read_table
-from readmap.reads.split_text import SplitText
+from readmap.reads.record_ranges import SplitText
 
 
 def _parse(text: str) -> Shard:

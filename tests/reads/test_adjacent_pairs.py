@@ -11,7 +11,7 @@ from examples import Read, draw_pairs, fasta, fastq, random_quality, small_genom
 
 from readmap.cli import main
 from readmap.reads.bad_records import read_name
-from readmap.reads.cutting import cut_beside_mates
+from readmap.reads.record_scan import cut_beside_mates
 
 DRAW = random.Random(91)
 GENOME = small_genome(DRAW)

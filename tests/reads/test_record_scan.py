@@ -14,8 +14,8 @@ from readmap.errors import BackendError
 from readmap.formats.compression import FilePlace, PlainSource
 from readmap.formats.faults import NamedFile
 from readmap.formats.text_range import TextRange
-from readmap.reads import cutting
-from readmap.reads.cutting import BLOCK_BYTES, find_records, read_records
+from readmap.reads import record_scan
+from readmap.reads.record_scan import BLOCK_BYTES, find_records, read_records
 
 
 @pytest.fixture(params=["kernel", "no compiler"])

@@ -14,8 +14,8 @@ from readmap.formats.bgzf import END_OF_FILE, BgzfOutput
 from readmap.formats.output import open_output
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.bam import ALL_TAGS, HAS_QUALITY
-from readmap.reads.mates import WINDOW
+from readmap.reads.bam_records import ALL_TAGS, HAS_QUALITY
+from readmap.reads.mate_matching import WINDOW
 
 LETTERS = "=ACMGRSVTWYHKDBN"
 CONTIGS = b"\x01\0\0\0\x02\0\0\0c\0\x64\0\0\0"

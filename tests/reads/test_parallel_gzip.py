@@ -15,9 +15,9 @@ from isal import isal_zlib
 
 from readmap.errors import DataError
 from readmap.formats.gzip_data import LEAST_THREADS, NO_INFLATERS, Inflaters, Unusual, inflate
-from readmap.reads import members
-from readmap.reads.inflating import HOST_INFLATERS
-from readmap.reads.members import member_inflater
+from readmap.reads import parallel_gzip
+from readmap.reads.inflaters import HOST_INFLATERS
+from readmap.reads.parallel_gzip import member_inflater
 
 DRAW = np.random.default_rng(21)
 

@@ -18,7 +18,7 @@ from readmap.formats.gzip_data import GZIP_MAGIC, UnmarkedEnd, read_up_to
 from readmap.formats.gzip_points import Points
 from readmap.formats.text_range import TextRange
 from readmap.reads.alignment_reads import START_BYTES, holds_alignments
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts
 from readmap.reads.split_table import SplitFile, identify
 

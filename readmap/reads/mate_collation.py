@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation.declarations import constant
-from readmap.reads import bam
+from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import ABSENT, AlignmentChunk
-from readmap.reads.bam import PLACE_WORDS, KeptTags, Records, Texts, as_places, as_words
-from readmap.reads.mates import FIRST, LAST, NO_MATE, NOBODY, Members, match, same_hashes, settle
+from readmap.reads.bam_records import PLACE_WORDS, KeptTags, Records, Texts, as_places, as_words
+from readmap.reads.mate_matching import FIRST, LAST, NO_MATE, NOBODY, Members, match, same_hashes, settle
 
 PAIRED, FIRST_MATE, SECOND_MATE, SECONDARY, SUPPLEMENTARY = (
     constant("common/flags.cuh", name) for name in ("PAIRED", "FIRST_MATE", "SECOND_MATE", "SECONDARY", "SUPPLEMENTARY")

@@ -13,7 +13,7 @@ from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, by_package
 from readmap.formats.gzip_data import inflate
 from readmap.reads import blocks
 from readmap.reads.blocks import block_inflater
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 
 DRAW = np.random.default_rng(6)
 

@@ -9,10 +9,10 @@ import numpy as np
 from readmap.errors import DataError
 from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.text_range import TextRange, open_range
-from readmap.reads import cutting
+from readmap.reads import record_scan
 from readmap.reads.bad_records import read_name
 from readmap.reads.file_part import FilePart
-from readmap.reads.inflating import HOST_INFLATERS
+from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import record_starts
 from readmap.reads.split_table import SplitFile
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.backend import open_backend
-from readmap.reads.slots import slots_of
+from readmap.reads.length_order import slots_of
 
 SHAPES = [(1, 0), (4, 1)]  # of patterns and of queries
 

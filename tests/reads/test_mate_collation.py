@@ -9,8 +9,8 @@ import pytest
 from test_bam import chunks, record, start, texts, write
 
 from readmap.errors import DataError
-from readmap.reads import bam, mated_texts
-from readmap.reads.mates import NO_MATE, Members, match, settle
+from readmap.reads import bam_records, mate_collation
+from readmap.reads.mate_matching import NO_MATE, Members, match, settle
 
 #: A record of the file: its name, its read group or "", its side, 0 for none, and whether it is primary.
 Drawn = tuple[str, str, int, bool]
