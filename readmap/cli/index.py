@@ -35,7 +35,7 @@ from readmap.formats.output import Output, Pending, open_output
 from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.building import build_index
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 
@@ -68,8 +68,8 @@ class Options:
         "--structure",
         "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
         "(default: array).",
-        Structure,
-        default=Structure.ARRAY,
+        IndexStructure,
+        default=IndexStructure.ARRAY,
     )
     database: bool = flag(
         "--database",

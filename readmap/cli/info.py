@@ -20,7 +20,7 @@ from readmap.errors import BackendError, UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.words import counted
 from readmap.index import folder
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 
@@ -31,9 +31,9 @@ EXAMPLES = """[bold]Examples[/]
 
 #: What each structure searches.
 STRUCTURES = {
-    Structure.ARRAY: "array",
-    Structure.TREE: "tree, for search --exact alone",
-    Structure.BOTH: "both: array and tree",
+    IndexStructure.ARRAY: "array",
+    IndexStructure.TREE: "tree, for search --exact alone",
+    IndexStructure.BOTH: "both: array and tree",
 }
 
 #: Contigs that are listed unless all are asked for.

@@ -16,7 +16,7 @@ from readmap.formats.array_files import ArraySink
 from readmap.formats.array_folder import PendingFolder
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.fasta import WAITING_BYTES, read_reference
 from readmap.index.index import Index
 from readmap.index.reference import DeviceReference, Reference
@@ -41,7 +41,7 @@ FIXED_BYTES = 96 << 20
 def build_index(
     fasta: str | Path,
     *,
-    structure: Structure | str = Structure.ARRAY,
+    structure: IndexStructure | str = IndexStructure.ARRAY,
     device: str = "auto",
     gpus: Gpus = 1,
     threads: int | None = None,
@@ -74,7 +74,7 @@ def build_index(
         UsageError: a suffix tree of 2^32 bases or more is wanted.
         BackendError: the device cannot be used, or its memory is too small.
     """
-    wanted, tell = Structure(structure), progress or (lambda stage, done, whole: None)
+    wanted, tell = IndexStructure(structure), progress or (lambda stage, done, whole: None)
     with Team.open(device, gpus, threads, gpu_memory) as team:
         with open_bytes(str(fasta), team.first.threads, HOST_INFLATERS) as source:
             reference = read_reference(source, team.first, lambda done: tell("read", done, 0))
@@ -103,7 +103,7 @@ class _Plan:
     host_bytes: int
 
 
-def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Team, is_held: bool) -> _Plan:
+def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, team: Team, is_held: bool) -> _Plan:
     """is_held: whether the host is to hold the suffixes. Raises BackendError where a device has too little memory."""
     length, memories = reference.length, team.each(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
@@ -129,7 +129,7 @@ def _plan(reference: Reference, wanted: Structure, force_64_bits: bool, team: Te
 def _build(
     reference: Reference,
     source: str,
-    wanted: Structure,
+    wanted: IndexStructure,
     plan: _Plan,
     team: Team,
     output: PendingFolder | None,

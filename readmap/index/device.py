@@ -17,7 +17,7 @@ from readmap.index.suffix_array import Suffixes, build_prefix_table, loaded_tabl
 from readmap.index.suffix_tree import ENTRY_BYTES, Edges, tree_entries
 
 
-class Structure(StrEnum):
+class IndexStructure(StrEnum):
     """What finds a query in the reference: the suffix array with its prefix table, the suffix tree, or either."""
 
     ARRAY = "array"
@@ -27,12 +27,12 @@ class Structure(StrEnum):
     @property
     def has_array(self) -> bool:
         """Whether the array's prefix table is there; the array itself always is, since it holds the positions."""
-        return self is not Structure.TREE
+        return self is not IndexStructure.TREE
 
     @property
     def has_tree(self) -> bool:
         """Whether the tree is there."""
-        return self is not Structure.ARRAY
+        return self is not IndexStructure.ARRAY
 
 
 @dataclass(frozen=True)

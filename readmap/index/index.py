@@ -18,7 +18,7 @@ from readmap.formats.words import counted
 from readmap.index import folder
 from readmap.index.alternates import alternates_beside, read_alternates
 from readmap.index.bounds import expect_sound
-from readmap.index.device import DeviceIndex, HostIndex, Structure
+from readmap.index.device import DeviceIndex, HostIndex, IndexStructure
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import Suffixes, first_disorder
@@ -150,7 +150,7 @@ class Index:
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
-    def on_host(self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True) -> HostIndex:
+    def on_host(self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True) -> HostIndex:
         """The arrays that a search by `structure` reads on a device.
 
         prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the
@@ -170,7 +170,7 @@ class Index:
         return arrays.with_table_for(backend) if bases else arrays
 
     def to_device(
-        self, backend: Backend, structure: Structure = Structure.ARRAY, prefix_table: bool = True
+        self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True
     ) -> DeviceIndex:
         """The arrays of `on_host` on a device; raises BackendError where it does not fit."""
         arrays, memory = self.on_host(backend, structure, prefix_table), backend.memory()
@@ -181,11 +181,11 @@ class Index:
         return arrays.to_device(backend)
 
     @property
-    def structure(self) -> Structure:
+    def structure(self) -> IndexStructure:
         """The structures that the index holds."""
         if self.edges is None:
-            return Structure.ARRAY
-        return Structure.TREE if self.prefix_table is None else Structure.BOTH
+            return IndexStructure.ARRAY
+        return IndexStructure.TREE if self.prefix_table is None else IndexStructure.BOTH
 
     @property
     def nodes(self) -> int:
@@ -197,7 +197,7 @@ class Index:
         queries: Iterable[str | bytes],
         strand: Strand | str = Strand.BOTH,
         *,
-        structure: Structure | str | None = None,
+        structure: IndexStructure | str | None = None,
         device: str = "auto",
         threads: int | None = None,
     ) -> NDArray[np.int64]:
@@ -220,7 +220,7 @@ class Index:
         strand: Strand | str = Strand.BOTH,
         *,
         most: int | None = None,
-        structure: Structure | str | None = None,
+        structure: IndexStructure | str | None = None,
         device: str = "auto",
         threads: int | None = None,
     ) -> Locations:
@@ -230,19 +230,19 @@ class Index:
         them in the reference up to an ambiguous base or the contig's end, then of their places.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
-        held = self._held[device, threads, Structure(structure or self._usual)][0]
+        held = self._held[device, threads, IndexStructure(structure or self._usual)][0]
         return locate(found, count, held, most, backend)
 
     def _find(
         self,
         queries: Iterable[str | bytes],
         strand: Strand | str,
-        structure: Structure | str | None,
+        structure: IndexStructure | str | None,
         device: str,
         threads: int | None,
     ) -> tuple[Occurrences, int, Backend]:
         """The ranges of the queries, how many queries there are, and the backend that found them."""
-        chosen = Structure(structure or self._usual)
+        chosen = IndexStructure(structure or self._usual)
         key = (device, threads, chosen)
         if key not in self._held:
             backend = open_backend(device, threads)
@@ -253,8 +253,8 @@ class Index:
         return find_occurrences(patterns, held, Strand(strand), chosen, backend), count, backend
 
     @property
-    def _usual(self) -> Structure:
-        return Structure.ARRAY if self.structure.has_array else Structure.TREE
+    def _usual(self) -> IndexStructure:
+        return IndexStructure.ARRAY if self.structure.has_array else IndexStructure.TREE
 
     @property
     def nbytes(self) -> int:

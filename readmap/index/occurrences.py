@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.reads.patterns import Patterns
 from readmap.strand import Strand
 
@@ -56,7 +56,7 @@ class Occurrences:
 
 
 def find_occurrences(
-    patterns: Patterns, index: DeviceIndex, strand: Strand, structure: Structure, backend: Backend
+    patterns: Patterns, index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> Occurrences:
     """Find all patterns by `structure`, array or tree, which the index must have on the device."""
     shape = (strand.rows, len(patterns))
@@ -64,7 +64,7 @@ def find_occurrences(
         backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
     )
     items, groups = strand.rows * len(patterns), {"patterns": patterns, "reference": index.reference, "found": found}
-    if structure is Structure.TREE:
+    if structure is IndexStructure.TREE:
         backend.launch(_BY_TREE, items, tree=index, **groups)
     else:
         backend.launch(_BY_ARRAY, items, index=index, **groups)

@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
-from readmap.index.device import ContigNames, DeviceIndex, Structure
+from readmap.index.device import ContigNames, DeviceIndex, IndexStructure
 from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences
 from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
@@ -66,7 +66,7 @@ class Parameters:
     """
 
     strand: Strand = Strand.BOTH
-    structure: Structure = Structure.ARRAY
+    structure: IndexStructure = IndexStructure.ARRAY
     format: Format = Format.SAM
     most_hits: int = ALL
     read_group: ReadGroup = NO_READ_GROUP

@@ -23,7 +23,7 @@ from readmap.cli.search.files import is_older_than_source
 from readmap.cli.search.loading import report_memory
 from readmap.errors import UsageError
 from readmap.index.alternates import alternates_beside
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.mapping.parameters import Scoring
 from readmap.run.chunk_plan import plan_chunks
@@ -313,8 +313,8 @@ def test_memory_of_what_is_searched() -> None:
     held = both.reference.nbytes + both.suffixes.nbytes
     entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
     root, table = 64, 2 * 4  # of what is not searched, and the tables of no bases
-    assert both.on_host(backend, Structure.TREE).nbytes == held + both.edges.nbytes + entries + table
-    assert both.on_host(backend, Structure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
+    assert both.on_host(backend, IndexStructure.TREE).nbytes == held + both.edges.nbytes + entries + table
+    assert both.on_host(backend, IndexStructure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
 
 
 def test_sizes() -> None:

@@ -12,7 +12,7 @@ from examples import index_of, random_bases, with_table, write_folder
 from readmap.backend import open_backend
 from readmap.errors import IndexFolderError
 from readmap.index import folder
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import BEHIND
 
@@ -115,7 +115,7 @@ def test_what_loading_refuses(backends: str, index: Index, tmp_path: Path, name:
     path, backend = stored(index, tmp_path, change), open_backend(backends)
     element %= len(np.load(path / f"{array}.npy"))
     with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
-        Index.open(path).to_device(backend, Structure.BOTH)
+        Index.open(path).to_device(backend, IndexStructure.BOTH)
     with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
         Index.open(path).check(backend)
 
@@ -168,14 +168,14 @@ def test_an_edge_to_a_node_has_a_base_at_least(backends: str, index: Index, tmp_
     inner = int(np.flatnonzero(index.edges[:, 2])[3])  # type: ignore[index]
     path = stored(index, tmp_path, put("edges", (inner, 1), 0))
     with pytest.raises(IndexFolderError, match=rf"edges\.npy cannot be what it should be at element {inner}"):
-        Index.open(path).to_device(open_backend(backends), Structure.TREE)
+        Index.open(path).to_device(open_backend(backends), IndexStructure.TREE)
 
 
 def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> None:
     path, backend = stored(index, tmp_path, put("edges", (9, 2), 2**31)), open_backend("cpu")
-    Index.open(path).to_device(backend, Structure.ARRAY)
+    Index.open(path).to_device(backend, IndexStructure.ARRAY)
     with pytest.raises(IndexFolderError, match=r"edges\.npy"):
-        Index.open(path).to_device(backend, Structure.TREE)
+        Index.open(path).to_device(backend, IndexStructure.TREE)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from readmap.errors import DataError, IndexFolderError, UsageError
 from readmap.formats import array_folder
 from readmap.index import folder, suffix_tree
 from readmap.index.building import build_index
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import Reference
 from readmap.version import __version__
@@ -84,7 +84,7 @@ def test_arrays_of_a_structure(tmp_path: Path, structure: str, absent: set[str])
     """The folder holds what was built and nothing else, and the index knows which it is."""
     index_of(CONTIGS, structure=structure).write(tmp_path / "a.readmap")
     opened = Index.open(tmp_path / "a.readmap")
-    assert opened.structure is Structure(structure)
+    assert opened.structure is IndexStructure(structure)
     assert opened.structure.has_array == ("prefix_table" not in absent)
     assert opened.structure.has_tree == ("edges" not in absent)
     assert set(arrays_of(opened)) == set(ARRAYS) - absent
@@ -170,11 +170,11 @@ def test_altered_bytes(backends: str, path: Path, name: str, place: int) -> None
     backend = open_backend(backends)
     message = rf"ref\.fa\.readmap: {name}\.npy was altered: 1 of its \d blocks, from block 0 on; build the index again"
     with pytest.raises(IndexFolderError, match=message):
-        Index.open(path).to_device(backend, Structure.BOTH)
+        Index.open(path).to_device(backend, IndexStructure.BOTH)
     with pytest.raises(IndexFolderError, match=message):
         Index.open(path).check(backend)
     if name == "words":  # which are safe whatever they hold
-        Index.open(path, check=False).to_device(backend, Structure.BOTH)
+        Index.open(path, check=False).to_device(backend, IndexStructure.BOTH)
 
 
 @pytest.mark.parametrize("flip", [1, 8, 64])
@@ -433,7 +433,7 @@ def test_reference_that_is_too_large_for_a_tree(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(UsageError, match=r"a suffix tree holds references below 2\^32 bases, this one has 1,103"):
             build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, *_: reported.append(stage))
     assert set(reported) == {"read"}
-    assert build_index(tmp_path / "ref.fa").structure is Structure.ARRAY
+    assert build_index(tmp_path / "ref.fa").structure is IndexStructure.ARRAY
 
 
 def test_same_index_on_any_device(backends: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from readmap import Aligner
 from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
 from readmap.index import suffix_array
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
 from readmap.index.suffix_array import build_prefix_table
@@ -82,7 +82,7 @@ def expected_ranges(name: str) -> tuple[list[str], list[list[tuple[int, int]]]]:
 
 
 def found_ranges(
-    queries: Sequence[str], index: DeviceIndex, strand: Strand, structure: Structure, backend: Backend
+    queries: Sequence[str], index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> list[list[tuple[int, int]]]:
     """For each strand that was searched, first rank and count by query."""
     reads, _ = reads_of_sequences(queries, None, backend)
@@ -99,13 +99,13 @@ def found_ranges(
     ]
 
 
-def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, Structure]]:
+def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, IndexStructure]]:
     """Every way to find something."""
     return [
-        (index.to_device(backend), Structure.ARRAY),
-        (index.to_device(backend, prefix_table=False), Structure.ARRAY),
-        (index.to_device(backend, Structure.TREE), Structure.TREE),
-        (index.to_device(backend, Structure.TREE, prefix_table=False), Structure.TREE),
+        (index.to_device(backend), IndexStructure.ARRAY),
+        (index.to_device(backend, prefix_table=False), IndexStructure.ARRAY),
+        (index.to_device(backend, IndexStructure.TREE), IndexStructure.TREE),
+        (index.to_device(backend, IndexStructure.TREE, prefix_table=False), IndexStructure.TREE),
     ]
 
 
@@ -152,10 +152,10 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     reference, _, order = held(index, backend)
     table = build_prefix_table(reference, order, bases, backend)
     array = dataclasses.replace(index.to_device(backend), prefix_table=table, table_bases=bases)
-    assert found_ranges(queries, array, Strand.BOTH, Structure.ARRAY, backend) == expected
-    tree = index.to_device(backend, Structure.TREE)
+    assert found_ranges(queries, array, Strand.BOTH, IndexStructure.ARRAY, backend) == expected
+    tree = index.to_device(backend, IndexStructure.TREE)
     tree = dataclasses.replace(tree, entries=tree_entries(tree.edges, bases, backend), entry_bases=bases)
-    assert found_ranges(queries, tree, Strand.BOTH, Structure.TREE, backend) == expected
+    assert found_ranges(queries, tree, Strand.BOTH, IndexStructure.TREE, backend) == expected
 
 
 def places_of(contigs: Sequence[str], queries: Sequence[str]) -> list[list[tuple[int, int, int]]]:
@@ -406,7 +406,7 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     assert index.edges is not None
     assert index.prefix_table is not None
     held = index.reference.nbytes + index.suffixes.nbytes
-    for structure, array in ((Structure.ARRAY, index.prefix_table), (Structure.TREE, index.edges)):
+    for structure, array in ((IndexStructure.ARRAY, index.prefix_table), (IndexStructure.TREE, index.edges)):
         free = held + array.nbytes + 20_000
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
         index.to_device(backend, structure)
@@ -419,4 +419,4 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     monkeypatch.setattr(backend, "most_table_bases", 15)
     assert index.to_device(backend).table_bases == index.table_bases  # there is no room for a larger one
     with pytest.raises(BackendError, match="the index needs"):
-        index.to_device(backend, Structure.BOTH)
+        index.to_device(backend, IndexStructure.BOTH)

@@ -34,7 +34,7 @@ from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
 from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.building import build_index
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.run import exact
 from readmap.run.exact import ExactSummary, Format, Parameters
 from readmap.strand import Strand
@@ -67,7 +67,7 @@ class World:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
-    index = INDEX.to_device(backend, Structure.BOTH)
+    index = INDEX.to_device(backend, IndexStructure.BOTH)
     (folder / "reads.fq").write_bytes(fastq(READS))
     search_files([folder / "reads.fq"], index, backend, folder / "out", Parameters())
     return World(backend, index, folder / "reads.fq", (folder / "out").read_bytes())
@@ -128,7 +128,7 @@ def search(world: World, tmp_path: Path, parameters: Parameters | None = None, *
 )
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_lines(world: World, tmp_path: Path, format: str, most: int | None, strand: str, structure: str) -> None:
-    chosen = Parameters(Strand(strand), Structure(structure), Format(format), most_hits=most or exact.ALL)
+    chosen = Parameters(Strand(strand), IndexStructure(structure), Format(format), most_hits=most or exact.ALL)
     found, expected = search(world, tmp_path, chosen), expected_lines(READS, format, most, strand)
     assert found.splitlines() == expected.splitlines()
     assert found == expected
@@ -217,7 +217,7 @@ def test_same_bytes_for_any_batch_threads_and_structure(
     world: World, tmp_path: Path, batch: int | None, threads: int, structure: str
 ) -> None:
     backend = open_backend(world.backend.name, threads)
-    parameters = Parameters(structure=Structure(structure))
+    parameters = Parameters(structure=IndexStructure(structure))
     search_files([world.reads], world.index, backend, tmp_path / "out", parameters, batch_reads=batch)
     assert (tmp_path / "out").read_bytes() == world.records
 
@@ -227,7 +227,7 @@ def test_same_bytes_for_any_batch_threads_and_structure(
 def test_same_bytes_for_any_layout(world: World, tmp_path: Path, lanes: int, structure: str) -> None:
     backend = open_backend(world.backend.name)
     backend.lanes = lanes
-    parameters = Parameters(structure=Structure(structure))
+    parameters = Parameters(structure=IndexStructure(structure))
     search_files([world.reads], world.index, backend, tmp_path / "out", parameters)
     assert (tmp_path / "out").read_bytes() == world.records
 
@@ -251,7 +251,7 @@ def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pyt
     """One read's occurrences, of which no piece holds more than it may."""
     monkeypatch.setattr(exact, "LINE_BYTES", world.backend.scratch_bytes // 5_000)
     contigs = {"a": "A" * 30_000 + "C", "b": "T" * 12_000}
-    index = index_of(contigs, structure="both").to_device(world.backend, Structure.BOTH)
+    index = index_of(contigs, structure="both").to_device(world.backend, IndexStructure.BOTH)
     (tmp_path / "reads.fa").write_bytes(fasta_reads([Read("x", "AC"), Read("polyA", "A" * 20), Read("y", "GT")]))
     sizes: list[int] = []
     download = world.backend.download
@@ -261,7 +261,7 @@ def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pyt
         return download(lines, pool)
 
     monkeypatch.setattr(world.backend, "download", measured)
-    for structure in (Structure.ARRAY, Structure.TREE):
+    for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
         parameters = Parameters(structure=structure, format=Format.BED)
         summary = search_files([tmp_path / "reads.fa"], index, world.backend, tmp_path / "out", parameters)
         rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
@@ -278,7 +278,7 @@ def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("structure", ["array", "tree"])
 def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path, structure: str) -> None:
-    used = Structure(structure)
+    used = IndexStructure(structure)
     index = index_of(GENOME, force_64_bits=True, structure="both").to_device(world.backend, used)
     search_files([world.reads], index, world.backend, tmp_path / "out", Parameters(structure=used))
     assert (tmp_path / "out").read_bytes() == world.records
@@ -293,8 +293,8 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path, format: str) -> None:
     found = set()
     for name in ("cpu", "cuda"):
         backend = open_backend(name)
-        index = INDEX.to_device(backend, Structure.BOTH)
-        for structure in (Structure.ARRAY, Structure.TREE):
+        index = INDEX.to_device(backend, IndexStructure.BOTH)
+        for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
             parameters = Parameters(structure=structure, format=Format(format), most_hits=50)
             search_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", parameters)
             found.add((tmp_path / "out").read_bytes())
@@ -329,7 +329,7 @@ def expected_summary(reads: Sequence[Read], strand: str = "both") -> dict[str, i
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_summary(world: World, tmp_path: Path, format: str, strand: str, structure: str) -> None:
     """All that there is, whatever is written of it."""
-    parameters = Parameters(Strand(strand), Structure(structure), Format(format), most_hits=2)
+    parameters = Parameters(Strand(strand), IndexStructure(structure), Format(format), most_hits=2)
     for batch in (None, 40):
         summary = search_files(
             [world.reads], world.index, world.backend, tmp_path / "out", parameters, batch_reads=batch
@@ -354,8 +354,8 @@ def test_reads_that_occur_nowhere(world: World, tmp_path: Path, contigs: dict[st
     """BED has no line of them; in a reference without any base nothing else is possible."""
     reads = [Read("empty", "", ""), Read("n", "NNNN", "IIII"), Read("r", "ACRT", "IIII"), Read("x", "GTCA", "ABCD")]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    index = index_of(contigs, structure="both").to_device(world.backend, Structure.BOTH)
-    for structure in (Structure.ARRAY, Structure.TREE):
+    index = index_of(contigs, structure="both").to_device(world.backend, IndexStructure.BOTH)
+    for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
         parameters = Parameters(structure=structure, format=Format(format))
         summary = search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", parameters)
         expected = "".join(lines_of(read, format, [], list(contigs)) for read in reads)
@@ -493,7 +493,7 @@ def make_reads() -> bytes:
     return fastq(reads)
 
 
-def make_sam(device: str, structure: Structure, folder: Path) -> bytes:
+def make_sam(device: str, structure: IndexStructure, folder: Path) -> bytes:
     backend = open_backend(device)
     index = build_index(ROOT / "data/demo.fa.gz", structure=structure).to_device(backend, structure)
     parameters = Parameters(structure=structure, most_hits=MOST_HITS)
@@ -506,7 +506,7 @@ def make_sam(device: str, structure: Structure, folder: Path) -> bytes:
 def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     if request.config.getoption("--update-golden"):
         (FOLDER / "exact.fq").write_bytes(make_reads())
-        (FOLDER / "exact.sam").write_bytes(make_sam("cpu", Structure.ARRAY, tmp_path_factory.mktemp("golden")))
+        (FOLDER / "exact.sam").write_bytes(make_sam("cpu", IndexStructure.ARRAY, tmp_path_factory.mktemp("golden")))
     return (FOLDER / "exact.sam").read_bytes()
 
 
@@ -514,8 +514,8 @@ def test_golden_reads_are_those_of_the_script(golden: bytes) -> None:
     assert (FOLDER / "exact.fq").read_bytes() == make_reads()
 
 
-@pytest.mark.parametrize("structure", [Structure.ARRAY, Structure.TREE])
-def test_sam_is_the_golden_one(golden: bytes, backends: str, structure: Structure, tmp_path: Path) -> None:
+@pytest.mark.parametrize("structure", [IndexStructure.ARRAY, IndexStructure.TREE])
+def test_sam_is_the_golden_one(golden: bytes, backends: str, structure: IndexStructure, tmp_path: Path) -> None:
     found = make_sam(backends, structure, tmp_path)
     hint = "if that is meant: pytest tests/run/test_exact.py --update-golden"
     assert found.decode().splitlines() == golden.decode().splitlines(), hint

@@ -18,7 +18,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
 from readmap.formats.words import counted
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.mapping.context import Context
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.records import Style
@@ -38,7 +38,7 @@ class AlignmentMode:
     style, scoring, pairing, reporting: as a search takes them, but for what the files of reads tell.
     """
 
-    structure = Structure.ARRAY
+    structure = IndexStructure.ARRAY
     prefix_table = True
 
     def __init__(

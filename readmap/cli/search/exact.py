@@ -13,13 +13,13 @@ from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
 from readmap.formats.words import counted
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
 from readmap.strand import Strand
 from readmap.version import __version__
 
-WORDS = {Structure.ARRAY: "suffix array", Structure.TREE: "suffix tree"}
+WORDS = {IndexStructure.ARRAY: "suffix array", IndexStructure.TREE: "suffix tree"}
 
 
 class ExactMode:
@@ -28,8 +28,8 @@ class ExactMode:
     def __init__(self, options: Options, index: Index) -> None:
         """options: raises UsageError where the read group is none. index: the array finds reads where it has both."""
         exact = options.exact
-        usual = Structure.ARRAY if index.structure.has_array else Structure.TREE
-        self.structure = Structure(exact.structure) if exact.structure else usual
+        usual = IndexStructure.ARRAY if index.structure.has_array else IndexStructure.TREE
+        self.structure = IndexStructure(exact.structure) if exact.structure else usual
         self.prefix_table = not exact.no_prefix_table
         self._parameters = Parameters(
             Strand(exact.strand), self.structure, options.format, exact.max_hits or ALL, options.output.group()

@@ -13,7 +13,7 @@ from readmap.cli.search.files import is_older_than_source
 from readmap.errors import IndexFolderError
 from readmap.formats.words import counted
 from readmap.index.alternates import alternates_beside
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 
@@ -21,7 +21,7 @@ from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 class Searched(Protocol):
     """What of an index is searched: the structure, and whether with the array's prefix table."""
 
-    structure: Structure
+    structure: IndexStructure
     prefix_table: bool
 
 

@@ -30,7 +30,7 @@ from readmap.duplicates.shards import ENDING
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
-from readmap.index.device import Structure
+from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.run.exact import Format
@@ -320,7 +320,7 @@ class ExactOptions:
     structure: str | None = choice(
         "--structure",
         "array or tree: what finds them (default: what the index holds, the array first). The output is the same.",
-        (Structure.ARRAY, Structure.TREE),
+        (IndexStructure.ARRAY, IndexStructure.TREE),
     )
     no_prefix_table: bool = flag(
         "--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.common import Row
 from benchmarks.exact.inputs import Letters, with_last_base_changed
 from readmap.backend import Backend
-from readmap.index.device import DeviceIndex, Structure
+from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.index.occurrences import find_occurrences
 from readmap.reads.patterns import Patterns, pack_patterns
@@ -20,10 +20,10 @@ from readmap.strand import Strand
 
 # name: what searches, and whether a table of first bases shortens its way; the paper's have none
 STRUCTURES = {
-    "array": (Structure.ARRAY, True),
-    "tree": (Structure.TREE, True),
-    "array without table": (Structure.ARRAY, False),
-    "tree without table": (Structure.TREE, False),
+    "array": (IndexStructure.ARRAY, True),
+    "tree": (IndexStructure.TREE, True),
+    "array without table": (IndexStructure.ARRAY, False),
+    "tree without table": (IndexStructure.TREE, False),
 }
 CHECKED = 64  # queries that Python searches, and as many that differ from them in one base
 Integers = NDArray[np.int64]
