@@ -30,7 +30,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style
 from readmap.reads.chunks import Layout
-from readmap.reads.parsing import Reads, find_reads
+from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
 from readmap.run.read_mapper import Mapping, MappingSummary
@@ -358,7 +358,7 @@ def write_folder(
 def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
     """The records of a chunk's bytes."""
     records = data.count(b"\n") // lines
-    return find_reads(backend.to_device(np.frombuffer(data, np.uint8)), records, lines, backend)
+    return parse_reads(backend.to_device(np.frombuffer(data, np.uint8)), records, lines, backend)
 
 
 def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:

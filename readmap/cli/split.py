@@ -19,7 +19,7 @@ from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
 from readmap.formats.words import counted
-from readmap.reads.split_table import SplitFile, SplitTable, expect_as_many
+from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
 from readmap.reads.file_splitter import split_files
 
 EXAMPLES = """[bold]Examples[/]
@@ -78,7 +78,7 @@ def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[La
     begin = 0
     for count in [len(lane.files) for lane in lanes] or [len(files)]:
         if count == 2:
-            expect_as_many(files[begin : begin + 2], found[begin : begin + 2])
+            check_equal_record_counts(files[begin : begin + 2], found[begin : begin + 2])
         begin += count
 
 

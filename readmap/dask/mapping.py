@@ -28,7 +28,7 @@ from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
@@ -95,13 +95,13 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
 
 
 @tells_errors
-def map_shard(job: Job, number: int, parts: Sequence[FilePart], learnt: Learnt) -> Mapped:
+def map_shard(job: Job, number: int, parts: Sequence[RecordRange], learnt: Learnt) -> Mapped:
     """The records of a shard, in its folder; parts: what it has of each file."""
     with read_ahead() as turn:
         return make_once(job.shard(number), functools.partial(_map, job, parts, learnt, turn))
 
 
-def _map(job: Job, parts: Sequence[FilePart], learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
+def _map(job: Job, parts: Sequence[RecordRange], learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
     index, backend = hold_index(job.index, job.resources, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
@@ -131,11 +131,11 @@ def _map(job: Job, parts: Sequence[FilePart], learnt: Learnt, turn: Turn, folder
     return Mapped(summary, (first, last), sides.samples())
 
 
-def _opened(parts: Sequence[FilePart], backend: Backend) -> list[ByteSource]:
+def _opened(parts: Sequence[RecordRange], backend: Backend) -> list[ByteSource]:
     sources, inflaters = list[ByteSource](), inflaters_for(backend)
     with contextlib.ExitStack() as opened:
         for part in parts:
-            part.expect_same()
+            part.check_unchanged()
             sources.append(opened.enter_context(part.open(backend.threads, inflaters)))
         opened.pop_all()
     return sources

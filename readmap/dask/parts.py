@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.file_splitter import MARKED_RECORDS
 
@@ -16,7 +16,7 @@ LEAST_MARKS = 16
 HALVED = 3
 
 #: Of each file, or None while more has to be known.
-Parts = list[FilePart] | None
+Parts = list[RecordRange] | None
 
 
 def equal_parts(known: Callable[[], Reads], count: int) -> Iterator[Parts]:

@@ -22,8 +22,8 @@ from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
 from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile, read_table
-from readmap.reads.record_ranges import SplitText
-from readmap.reads.file_splitter import Splitting
+from readmap.reads.record_ranges import RecordLocator
+from readmap.reads.file_splitter import FileSplitter
 from readmap.run.sample_model import Learnt
 from readmap.run.read_mapper import MappingSummary
 
@@ -142,7 +142,7 @@ class _Run:
             whole = self._reads([table.find(file) for file in self._job.files])
             yield lambda: whole
             return
-        with Splitting(self._job.files, available_processors(), self._summary.warnings.append) as splitting:
+        with FileSplitter(self._job.files, available_processors(), self._summary.warnings.append) as splitting:
 
             def known() -> Reads:
                 splitting.wait(0)
@@ -159,7 +159,7 @@ class _Run:
     def _reads(self, files: Sequence[SplitFile]) -> Reads:
         self._found = sum(file.records for file in files)
         texts = [
-            SplitText(path, file, available_processors()) for path, file in zip(self._job.files, files, strict=True)
+            RecordLocator(path, file, available_processors()) for path, file in zip(self._job.files, files, strict=True)
         ]
         return Reads(texts, self._job.layouts)
 

@@ -19,7 +19,7 @@ from readmap.database.letters import LETTERS, PAD, codes_of
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import PendingFolder, StoredArrays
-from readmap.reads.sequences import Sequences, read_guessed, read_sequences
+from readmap.reads.sequences import Sequences, read_sequences_guessing_alphabet, read_sequences
 
 #: Letters that are put in order together: their indices stay in the cache.
 BLOCK_LETTERS = 1 << 16
@@ -200,7 +200,7 @@ def build_database(
     Raises DataError where the file is no FASTA of that molecule, and OSError from reading.
     """
     if molecule is None:
-        sequences, molecule = read_guessed(fasta, threads, progress)
+        sequences, molecule = read_sequences_guessing_alphabet(fasta, threads, progress)
     else:
         sequences = read_sequences(fasta, threads, molecule, progress)
     return Database.of(sequences, molecule, fasta)

@@ -23,7 +23,7 @@ from readmap.index.occurrences import Locations, Occurrences, find_occurrences, 
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import Suffixes, first_disorder
 from readmap.index.suffix_tree import EDGES_A_NODE, MOST_ENTRY_BASES, TREE_BYTES, Edges, first_wrong_node
-from readmap.reads.parsing import reads_of_sequences
+from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
 
@@ -248,7 +248,7 @@ class Index:
             backend = open_backend(device, threads)
             self._held[key] = self.to_device(backend, chosen), backend
         held, backend = self._held[key]
-        reads, count = reads_of_sequences(queries, None, backend)
+        reads, count = reads_from_sequences(queries, None, backend)
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
         return find_occurrences(patterns, held, Strand(strand), chosen, backend), count, backend
 

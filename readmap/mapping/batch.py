@@ -14,7 +14,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.counters import Counters, Work
 from readmap.mapping.ledger import Ledger
 from readmap.mapping.parameters import UNSEARCHED
-from readmap.reads.parsing import Reads, absent_reads
+from readmap.reads.parsing import Reads, absent_mask
 from readmap.reads.queries import Queries, pack_queries
 
 WINDOWS = constant("mapping/windows.cuh", "WINDOWS")
@@ -191,7 +191,7 @@ class Batch:
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
     least = -(-context.scoring.min_score // context.scoring.match)
     too_short = queries.steps.first_of(least)
-    absent = int(np.count_nonzero(absent_reads(reads, context.backend)))
+    absent = int(np.count_nonzero(absent_mask(reads, context.backend)))
     return Counters(
         reads=reads.count - absent,
         singles=absent if reads.paired else reads.count,

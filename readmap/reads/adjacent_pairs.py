@@ -22,7 +22,7 @@ _MARK, _PLACE = Kernel("reads/reads", "mark_same_names"), Kernel("reads/reads", 
 _NOBODY = -1
 
 
-def with_mates(reads: Reads, backend: Backend) -> Reads:
+def pair_adjacent_reads(reads: Reads, backend: Backend) -> Reads:
     """Single reads -> pairs, among which there may be single ones."""
     if not reads.count:
         return reads

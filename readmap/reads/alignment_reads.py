@@ -24,7 +24,7 @@ from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.bam_records import KeptTags, Records, examine
 from readmap.reads.chunks import BUFFERS
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.mate_collation import MatedTexts
+from readmap.reads.mate_collation import MateCollator
 from readmap.reads.mate_matching import WINDOW
 
 #: Enough of a file to know what it is.
@@ -89,7 +89,7 @@ class AlignmentReads:
         lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         self.header = [line for line in lines if line.startswith("@")]
         self._tags, self._seen = KeptTags.of(()), 0
-        self._texts: MatedTexts | None = None
+        self._texts: MateCollator | None = None
 
     def taken(self) -> tuple[int, int] | None:
         """As of every ByteSource; None where samtools reads the file."""
@@ -112,7 +112,7 @@ class AlignmentReads:
         """
         self._tags, self._window = KeptTags.of(tags), window
         is_sorted = any(line.startswith("@HD") and "\tSO:coordinate" in line for line in self.header)
-        self._texts = MatedTexts(self._tags, window, paired, self._refuse if is_sorted else _let, self._backend)
+        self._texts = MateCollator(self._tags, window, paired, self._refuse if is_sorted else _let, self._backend)
 
     def chunks(
         self,
@@ -239,7 +239,7 @@ def open_reads(
     file, name = open_file(path)
     try:
         start = read_up_to(file, START_BYTES)
-        if holds_alignments(start):
+        if is_bam_or_cram(start):
             return AlignmentReads(file, name, start, threads, collate, inflaters, dropped)
         return bytes_behind(file, name, start, threads, inflaters)
     except BaseException:
@@ -247,7 +247,7 @@ def open_reads(
         raise
 
 
-def holds_alignments(start: bytes) -> bool:
+def is_bam_or_cram(start: bytes) -> bool:
     """Whether a file that begins so is BAM or CRAM."""
     if start.startswith(CRAM_MAGIC):
         return True

@@ -11,7 +11,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 
 #: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
-LONGEST_READ = 10_000
+MAX_READ_LENGTH = 10_000
 
 NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
     constant("reads/reads.cu", name)
@@ -79,7 +79,7 @@ def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:
     if code == QUALITY_LENGTH:
         return f"quality has {len(rest[1])} characters, sequence has {len(sequence)}"
     if code == TOO_LONG:
-        return f"the read has {len(sequence)} bases, at most {LONGEST_READ} are mapped"
+        return f"the read has {len(sequence)} bases, at most {MAX_READ_LENGTH} are mapped"
     if code == NOT_A_BASE:
         at = next(i for i, base in enumerate(sequence.upper()) if base not in b"ACGTUNRYKMSWBDHV")
         return f"expected a nucleotide at base {at + 1}, found {_shown(sequence[at : at + 1])}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.errors import DataError
-from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.bad_records import MAX_READ_LENGTH
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -176,7 +176,7 @@ def examine(data: Bytes, starts: Integers, kept: KeptTags, contigs: int, backend
         lengths=lengths,
         error=error,
         contigs=contigs,
-        longest_read=LONGEST_READ,
+        longest_read=MAX_READ_LENGTH,
     )
     bad, code = int(error[0]) >> 8, int(error[0]) & 255
     if bad >= count:
@@ -242,7 +242,7 @@ def describe(record: bytes, code: int, kept: KeptTags, contigs: int) -> str:
     if code == BAD_PLACE:
         return f"expected contigs of -1 to {contigs - 1}, found {contig} and {mate_contig}"
     if code == LONG_READ:
-        return f"the read has {length} bases, at most {LONGEST_READ} are mapped"
+        return f"the read has {length} bases, at most {MAX_READ_LENGTH} are mapped"
     if code == BAD_LETTER:
         place = next(i for i in range(length) if not record[bases + i // 2] >> (0 if i % 2 else 4) & 15)
         return f"expected a nucleotide at base {place + 1}, found '='"

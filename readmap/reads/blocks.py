@@ -12,7 +12,7 @@ from readmap.formats.gzip_data import Inflater, told_bytes
 _INFLATE = Kernel("reads/blocks", "inflate_blocks")
 
 
-def block_inflater() -> Inflater | None:
+def bgzf_inflater() -> Inflater | None:
     """What inflates blocks: functions of libdeflate, where its Python package shows them, and kernels of the host."""
     held, backend = libdeflate(), host_backend("reads/blocks", 1)
     if held is None or backend is None:

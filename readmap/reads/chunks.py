@@ -32,7 +32,7 @@ from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.words import counted
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.record_scan import cut_beside_mates, find_records
+from readmap.reads.record_scan import cut_between_pairs, find_records
 from readmap.reads.fasta_reads import two_line_records
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
@@ -132,7 +132,7 @@ class Chunk:
                 header = self.parts[0][begin : int(ends[0][record])].tobytes().split(b"\n", 1)[0]
                 return bad_records.read_name(header)
 
-            half = cut_beside_mates(name, half, self.records) or 2
+            half = cut_between_pairs(name, half, self.records) or 2
         cuts = [int(own[half - 1]) + 1 for own in ends]
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
@@ -270,7 +270,7 @@ class _Cutter:
         (file,) = self._files
         if file.is_at_end and records == file.records:
             return records
-        return cut_beside_mates(file.name_at, records, file.records)
+        return cut_between_pairs(file.name_at, records, file.records)
 
     def _chunk(self, records: int) -> Chunk:
         first_record = self._files[0].taken

@@ -9,7 +9,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cuda import PRIORITY, CudaBackend
 from readmap.formats.gzip_data import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
-from readmap.reads.blocks import block_inflater
+from readmap.reads.blocks import bgzf_inflater
 
 _INFLATE = Kernel("reads/members", "inflate_members", grouped=True)
 
@@ -17,14 +17,14 @@ _INFLATE = Kernel("reads/members", "inflate_members", grouped=True)
 BLOCKS, THREADS = 1024, 3
 
 
-def device_inflater(backend: CudaBackend) -> Opener:
+def device_bgzf_inflater(backend: CudaBackend) -> Opener:
     """What opens the inflater of all files; that of the host, where the device's memory does not suffice."""
     made: list[Inflater | None] = []
 
     def open_inflater() -> Inflater | None:
         if not made:
             made.append(_on_device(backend))
-        return made[0] or block_inflater()
+        return made[0] or bgzf_inflater()
 
     return open_inflater
 

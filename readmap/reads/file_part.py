@@ -12,7 +12,7 @@ from readmap.reads.split_table import Identity, identify
 
 
 @dataclass(frozen=True)
-class FilePart:
+class RecordRange:
     """Some neighbouring records of a file.
 
     Attributes:
@@ -44,7 +44,7 @@ class FilePart:
         source.first_record = self.first
         return source
 
-    def expect_same(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise DataError where another file lies there now, and OSError."""
         if identify(self.path) != self.identity:
             raise DataError(f"{self.path} is not the file any more of whose records this is a part")

@@ -17,7 +17,7 @@ from readmap.formats.compression import bytes_behind, open_file
 from readmap.formats.gzip_data import GZIP_MAGIC, UnmarkedEnd, read_up_to
 from readmap.formats.gzip_points import Points
 from readmap.formats.text_range import TextRange
-from readmap.reads.alignment_reads import START_BYTES, holds_alignments
+from readmap.reads.alignment_reads import START_BYTES, is_bam_or_cram
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts
 from readmap.reads.split_table import SplitFile, identify
@@ -52,7 +52,7 @@ def split_files(paths: Sequence[str], threads: int, progress: Progress, warn: Wa
     threads: that inflate, or read. warn: called where blocked gzip has no end-of-file block behind its last record.
     Raises DataError where a file is not regular, is BAM or CRAM, or broken, or a record of FASTQ is none; and OSError.
     """
-    with Splitting(paths, threads, warn) as splitting:
+    with FileSplitter(paths, threads, warn) as splitting:
         is_whole = False
         while not is_whole:
             is_whole = splitting.wait(PATIENCE)
@@ -60,7 +60,7 @@ def split_files(paths: Sequence[str], threads: int, progress: Progress, warn: Wa
         return splitting.files
 
 
-class Splitting:
+class FileSplitter:
     """The passes through some files, several at once; in the end of the context they are stopped."""
 
     def __init__(self, paths: Sequence[str], threads: int, warn: Warn) -> None:
@@ -138,7 +138,7 @@ class _Survey:
         file, name = open_file(self._path)
         with file:
             start = read_up_to(file, START_BYTES)
-            if holds_alignments(start):
+            if is_bam_or_cram(start):
                 raise DataError(f"{name} is BAM or CRAM: expected FASTQ or FASTA")
             self._is_gzip = start.startswith(GZIP_MAGIC)
             with TextRange(bytes_behind(file, name, start, threads, HOST_INFLATERS, self._points)) as source:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from readmap.backend import Backend
 from readmap.formats.gzip_data import Inflaters
-from readmap.reads.blocks import block_inflater
-from readmap.reads.parallel_gzip import member_inflater
+from readmap.reads.blocks import bgzf_inflater
+from readmap.reads.parallel_gzip import parallel_gzip_inflater
 
-HOST_INFLATERS = Inflaters(block_inflater, member_inflater)
+HOST_INFLATERS = Inflaters(bgzf_inflater, parallel_gzip_inflater)
 
 
 def inflaters_for(backend: Backend) -> Inflaters:
@@ -15,6 +15,6 @@ def inflaters_for(backend: Backend) -> Inflaters:
     if backend.name == "cpu":
         return HOST_INFLATERS
     from readmap.backend.cuda import CudaBackend
-    from readmap.reads.device_inflater import device_inflater
+    from readmap.reads.device_bgzf_inflater import device_bgzf_inflater
 
-    return Inflaters(device_inflater(backend), member_inflater) if isinstance(backend, CudaBackend) else HOST_INFLATERS
+    return Inflaters(device_bgzf_inflater(backend), parallel_gzip_inflater) if isinstance(backend, CudaBackend) else HOST_INFLATERS

@@ -52,7 +52,7 @@ class _Units:
     lasts: Integers
 
 
-class MatedTexts:
+class MateCollator:
     """Makes chunks of the records that it is given, one part of the file after the other.
 
     Attributes:

@@ -49,7 +49,7 @@ HAS_CHECKSUM, HAS_EXTRA, HAS_NAME, HAS_COMMENT, RESERVED = 2, 4, 8, 16, 0xE0
 Bytes = NDArray[np.uint8]
 
 
-def member_inflater() -> MemberInflater | None:
+def parallel_gzip_inflater() -> MemberInflater | None:
     """What inflates members; None where the host has no kernels."""
     backend = host_backend("reads/parts", 1)
     if backend is None:

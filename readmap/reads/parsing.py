@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
-from readmap.reads.bad_records import LONGEST_READ, BadRecord
+from readmap.reads.bad_records import MAX_READ_LENGTH, BadRecord
 from readmap.reads.chunks import Layout
 
 _BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
@@ -84,7 +84,7 @@ _PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality
 BY_RECORD = (*_PARSED, "marks")
 
 
-def find_reads(
+def parse_reads(
     data: Array, records: int, lines_a_record: int, backend: Backend, layout: Layout = Layout.SINGLE
 ) -> Reads:
     """The places of all records in a chunk's bytes, uint8 [nbytes] on the device.
@@ -120,7 +120,7 @@ def find_reads(
         **{name: getattr(reads, name) for name in _PARSED},
         error=error,
         lines_a_record=lines_a_record,
-        longest_read=LONGEST_READ,
+        longest_read=MAX_READ_LENGTH,
         records=records,
         files=layout.files,
     )
@@ -130,7 +130,7 @@ def find_reads(
     return _before_error(reads, error, backend)
 
 
-def expect_tags(reads: Reads, backend: Backend) -> Reads:
+def check_comments(reads: Reads, backend: Backend) -> Reads:
     """The reads in front of the first whose comment, behind its name, is no list of SAM tags, nor Illumina's.
 
     Of these some say that a read failed the sequencer's checks: then its mark does too.
@@ -153,7 +153,7 @@ def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
     return replace(reads.part(0, count), bad=bad)
 
 
-def absent_reads(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def absent_mask(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which of the reads are absent, bool [reads] on the host."""
     if not reads.has_singles:
         return np.zeros(reads.count, np.bool_)
@@ -169,7 +169,7 @@ def read_names(reads: Reads, backend: Backend) -> list[str]:
     return [data[start : start + length].decode("ascii", "replace") for start, length in places]
 
 
-def reads_of_sequences(
+def reads_from_sequences(
     sequences: Texts, qualities: Texts | None, backend: Backend, names: Texts | None = None
 ) -> tuple[Reads, int]:
     """Reads, and how many there are: none at all become one empty read, since a batch has at least one.
@@ -182,7 +182,7 @@ def reads_of_sequences(
     return _reads_of_records(records, qualities is not None, backend)
 
 
-def reads_of_pairs(
+def reads_from_pairs(
     first: Texts,
     second: Texts,
     first_qualities: Texts | None,
@@ -192,7 +192,7 @@ def reads_of_pairs(
 ) -> tuple[Reads, int]:
     """The reads of pairs, and how many pairs there are: none at all become one pair of empty reads.
 
-    names: one a pair. Raises DataError as `reads_of_sequences` does, and where a mate or the qualities of one are
+    names: one a pair. Raises DataError as `reads_from_sequences` does, and where a mate or the qualities of one are
     missing.
     """
     if (first_qualities is None) != (second_qualities is None):
@@ -233,7 +233,7 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
     in_turns = [record for mates in zip(*records.values(), strict=True) for record in mates]
     data = np.frombuffer(b"".join(in_turns or [empty] * len(kinds)), np.uint8)
     layout = Layout.INTERLEAVED if len(kinds) > 1 else Layout.SINGLE
-    reads = find_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
+    reads = parse_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
     if reads.bad is not None:
         place, code = reads.bad
         number, kind = divmod(place, len(kinds))

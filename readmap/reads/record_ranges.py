@@ -11,34 +11,34 @@ from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.text_range import TextRange, open_range
 from readmap.reads import record_scan
 from readmap.reads.bad_records import read_name
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import record_starts
 from readmap.reads.split_table import SplitFile
 
 
 @dataclass(frozen=True)
-class SplitText:
+class RecordLocator:
     """A file, and what its table has of it; threads: that inflate it, where records begin between marks."""
 
     path: str
     file: SplitFile
     threads: int
 
-    def part(self, first: int, last: int) -> FilePart:
+    def part(self, first: int, last: int) -> RecordRange:
         """The records [first, last), by their numbers from 0.
 
         Raises DataError where the file is not as it was, and OSError.
         """
         file = self.file
         if first >= last:
-            return FilePart(self.path, file.identity, first, last, file.records, 0, 0, False, None)
+            return RecordRange(self.path, file.identity, first, last, file.records, 0, 0, False, None)
         begin, end, is_last = self._offset_of(first), self._offset_of(last), file.is_whole and last == file.records
-        return FilePart(
+        return RecordRange(
             self.path, file.identity, first, last, file.records, begin, end, is_last, file.point_before(begin)
         )
 
-    def cut_beside_mates(self, record: int) -> int:
+    def cut_between_pairs(self, record: int) -> int:
         """A cut that divides no mates, where those are side by side: in front of a record, or of that before it."""
         if record in (0, self.file.records):
             return record
@@ -48,7 +48,7 @@ class SplitText:
             # A row of one name may begin in front of the mark.
             if not first or names[0] != names[record - first - 1]:
                 break
-        return int(first + cutting.cut_beside_mates(names.__getitem__, record - first, len(names)))
+        return int(first + cutting.cut_between_pairs(names.__getitem__, record - first, len(names)))
 
     def _names(self, first: int, begin: int, last: int) -> list[bytes]:
         """Those of the records from `first`, whose text begins at `begin`, to `last`."""

@@ -136,7 +136,7 @@ def _count_regular(data: Bytes, ends: Offsets) -> int:
     return len(ends) if is_regular.all() else int(np.argmin(is_regular))
 
 
-def cut_beside_mates(name: Callable[[int], bytes], cut: int, known: int) -> int:
+def cut_between_pairs(name: Callable[[int], bytes], cut: int, known: int) -> int:
     """A cut of records that divides no mates, where those are side by side: `cut`, or one record before it.
 
     In a row of one name the first and the second are mates, the third and the fourth, and so on. name: of a record, by

@@ -134,7 +134,7 @@ def read_sequences(
     return Sequences(fasta.names, fasta.letters, fasta.offsets, fasta.titles)
 
 
-def read_guessed(
+def read_sequences_guessing_alphabet(
     path: str, threads: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[Sequences, Alphabet]:
     """The records as `read_sequences` gives them, and their alphabet, guessed from the file's first megabyte."""

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from readmap.reads.chunks import Layout
-from readmap.reads.file_part import FilePart
-from readmap.reads.split_table import expect_as_many
-from readmap.reads.record_ranges import SplitText
+from readmap.reads.file_part import RecordRange
+from readmap.reads.split_table import check_equal_record_counts
+from readmap.reads.record_ranges import RecordLocator
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Reads:
     Those that are not whole yet are known in the order of the lanes.
     """
 
-    texts: Sequence[SplitText]
+    texts: Sequence[RecordLocator]
     layouts: Sequence[Layout]
 
     @property
-    def lanes(self) -> Iterator[tuple[Layout, list[SplitText]]]:
+    def lanes(self) -> Iterator[tuple[Layout, list[RecordLocator]]]:
         """The files of each."""
         following = iter(self.texts)
         for layout in self.layouts:
@@ -60,7 +60,7 @@ class Reads:
             if not all(file.is_whole for file in files):
                 return total + records // layout.together, False
             if layout is Layout.TWO_FILES:
-                expect_as_many([each.path for each in lane], files)
+                check_equal_record_counts([each.path for each in lane], files)
             total += -(-records // layout.together)
         return total, True
 
@@ -69,7 +69,7 @@ class Reads:
         before it.
 
         multiple: of so many records, 1 or even, cuts are, but for the end of a file, as those before a table's marks;
-        with 1 shards have as many fragments, or one more. Raises as SplitText does.
+        with 1 shards have as many fragments, or one more. Raises as RecordLocator does.
         """
         cuts, before = list[int](), 0
         for layout, lane in self.lanes:
@@ -77,16 +77,16 @@ class Reads:
             fragments = -(-records // layout.together)
             record = min(max(fragment - before, 0), fragments) * layout.together
             cut = records if record >= records else record - record % multiple
-            cuts += [lane[0].cut_beside_mates(cut) if layout is Layout.ADJACENT else cut] * len(lane)
+            cuts += [lane[0].cut_between_pairs(cut) if layout is Layout.ADJACENT else cut] * len(lane)
             before += fragments
         return cuts
 
-    def parts(self, begin: Sequence[int], end: Sequence[int]) -> list[FilePart]:
-        """What lies of each file between two cuts, which may be nothing. Raises as SplitText does."""
+    def parts(self, begin: Sequence[int], end: Sequence[int]) -> list[RecordRange]:
+        """What lies of each file between two cuts, which may be nothing. Raises as RecordLocator does."""
         return [text.part(first, last) for text, first, last in zip(self.texts, begin, end, strict=True)]
 
-    def shard(self, shard: Shard) -> list[FilePart]:
-        """The part of all fragments. Raises as `fragments` and SplitText do."""
+    def shard(self, shard: Shard) -> list[RecordRange]:
+        """The part of all fragments. Raises as `fragments` and RecordLocator do."""
         total, _ = self.fragments()
         begin, end = (self.cuts(bound) for bound in shard.bounds(total))
         return self.parts(begin, end)

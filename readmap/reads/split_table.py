@@ -163,7 +163,7 @@ def identify(path: str) -> Identity:
     return Identity(size, digest.hexdigest())
 
 
-def expect_as_many(paths: Sequence[str], files: Sequence[SplitFile]) -> None:
+def check_equal_record_counts(paths: Sequence[str], files: Sequence[SplitFile]) -> None:
     """Raise DataError where two files of mates do not have as many records."""
     (few, shorter), (many, longer) = sorted(zip([file.records for file in files], paths, strict=True))
     if few < many:

@@ -24,7 +24,7 @@ from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style, format_records
 from readmap.reads.chunks import Layout
-from readmap.reads.parsing import Reads, Texts, read_names, reads_of_pairs, reads_of_sequences
+from readmap.reads.parsing import Reads, Texts, read_names, reads_from_pairs, reads_from_sequences
 from readmap.run.file_batches import file_batches
 from readmap.run.hits import Hits, Pairs
 from readmap.run.sample import learn, observe
@@ -110,7 +110,7 @@ class Aligner:
         Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
         missing or of another length.
         """
-        reads, count = reads_of_sequences(sequences, qualities, self.backend)
+        reads, count = reads_from_sequences(sequences, qualities, self.backend)
         searched = self._search(reads, count, qualities is not None)
         return self._hits(*self._primary(searched), searched.count, on_device=on_device)
 
@@ -178,7 +178,7 @@ class Aligner:
         names: each up to its first blank, without /1 and /2; without names they are *.
         Raises DataError as `map` does, and where names are missing.
         """
-        reads, count = reads_of_sequences(sequences, qualities, self.backend, names)
+        reads, count = reads_from_sequences(sequences, qualities, self.backend, names)
         return self._segments(self._search(reads, count, qualities is not None))
 
     def pair_segments(
@@ -205,7 +205,7 @@ class Aligner:
         insert_size: tuple[float, ...] | None,
         names: Texts | None,
     ) -> _Searched:
-        reads, count = reads_of_pairs(first, second, first_qualities, second_qualities, self.backend, names)
+        reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(reads, count, True, insert_size or self.pairing.insert_size)
 
     def _search(self, reads: Reads, count: int, tell: bool, insert_size: tuple[float, ...] | None = None) -> _Searched:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from readmap.backend import Backend
-from readmap.reads.adjacent_pairs import with_mates
+from readmap.reads.adjacent_pairs import pair_adjacent_reads
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.chunks import Chunk, Layout
-from readmap.reads.parsing import Reads, expect_tags, find_reads
+from readmap.reads.parsing import Reads, check_comments, parse_reads
 from readmap.run.devices import Devices
 
 AnyChunk = Chunk | AlignmentChunk
@@ -97,9 +97,9 @@ def find_chunk_reads(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads
     if isinstance(chunk, AlignmentChunk):
         return chunk.find(backend)
     data = backend.upload(chunk.parts)
-    reads = replace(find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
-    reads = expect_tags(reads, backend) if comments else reads
-    return with_mates(reads, backend) if chunk.layout is Layout.ADJACENT else reads
+    reads = replace(parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
+    reads = check_comments(reads, backend) if comments else reads
+    return pair_adjacent_reads(reads, backend) if chunk.layout is Layout.ADJACENT else reads
 
 
 def _move(devices: Devices, place: int, error: Exception) -> int:

@@ -15,7 +15,7 @@ from readmap.mapping.divergence import bases_per_variant, measure_divergence
 from readmap.mapping.inserts import InsertSize, estimate, given_insert_size
 from readmap.mapping.pairs import measure_inserts
 from readmap.mapping.placement import choose_windows
-from readmap.reads.parsing import absent_reads
+from readmap.reads.parsing import absent_mask
 
 #: Reads that show the divergence, and pairs that show the insert sizes.
 READS, PAIRS = 20_000, 100_000
@@ -40,7 +40,7 @@ class Observed:
 def observe(batch: Batch, context: Context) -> Observed:
     """What a batch shows, of which all reads have been searched; single reads show no pairs."""
     choose_windows(Listed.of(batch.queries.slot_of), batch, replace(context, sample=Sample()))
-    present = ~absent_reads(batch.reads, context.backend)
+    present = ~absent_mask(batch.reads, context.backend)
     count = int(np.count_nonzero(present))
     most = READS if count == len(present) else 2 * READS  # so that as many are present
     tallies = measure_divergence(batch, most, context)[present[:most]]

@@ -14,7 +14,7 @@ READ_NAME = re.compile(rb"[!-?A-~]{1,254}")
 CONTIG_NAME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
 NUCLEOTIDES = re.compile(rb"[ACGTUNRYKMSWBDHVacgtunrykmswbdhv]*")
 QUALITIES = re.compile(rb"[!-~]*")
-LONGEST_READ = 10_000
+MAX_READ_LENGTH = 10_000
 SECONDARY_OR_SUPPLEMENTARY, REVERSED, MATES = 0x900, 0x10, 0xC0
 
 
@@ -87,7 +87,7 @@ def checked(read: Read) -> Read:
     name = name[:-2] if len(name) > 2 and name.endswith((b"/1", b"/2")) else name
     if not READ_NAME.fullmatch(name):
         raise Invalid(f"a read's name is {name[:300]!r}")
-    if not NUCLEOTIDES.fullmatch(read.bases) or len(read.bases) > LONGEST_READ:
+    if not NUCLEOTIDES.fullmatch(read.bases) or len(read.bases) > MAX_READ_LENGTH:
         raise Invalid(f"{name!r} has {len(read.bases)} bases {read.bases[:80]!r}")
     if read.quality is not None and not QUALITIES.fullmatch(read.quality):
         raise Invalid(f"{name!r} has the qualities {read.quality[:80]!r}")

@@ -41,8 +41,8 @@ from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import Layout, read_chunks
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.parsing import READ_ABSENT, Reads, find_reads
-from readmap.reads.sequences import read_guessed, read_sequences
+from readmap.reads.parsing import READ_ABSENT, Reads, parse_reads
+from readmap.reads.sequences import read_sequences_guessing_alphabet, read_sequences
 from readmap.run import stream
 from readmap.run.read_mapper import Mapping
 
@@ -154,7 +154,7 @@ def _judge_reads(layout: Layout) -> Callable[[Library, Case, list[str], Random],
         sources = _opened(paths, draw)
         for chunk in read_chunks(sources, _allocate, batch_reads=draw.choice((None, 1, 3)), layout=layout, **sizes):
             data = library.backend.upload(chunk.parts)
-            reads = find_reads(data, chunk.reads, chunk.format.value, library.backend, layout)
+            reads = parse_reads(data, chunk.reads, chunk.format.value, library.backend, layout)
             found += _reads(reads)
             if reads.bad is not None:
                 raise chunk.error(reads.bad)
@@ -249,7 +249,7 @@ def _judge_sequences(library: Library, case: Case, paths: list[str], draw: Rando
 
 def _judge_proteins(library: Library, case: Case, paths: list[str], draw: Random) -> str:
     """A database, whose codes are read back."""
-    sequences, molecule = read_guessed(paths[0])
+    sequences, molecule = read_sequences_guessing_alphabet(paths[0])
     database = Database.of(sequences, molecule)
     data = readers.inflated(case.files["proteins"])
     if data.startswith(b"@"):

@@ -17,7 +17,7 @@ from readmap.index.index import Index
 from readmap.mapping import records
 from readmap.mapping.context import Context
 from readmap.reads import chunks
-from readmap.reads.parsing import find_reads
+from readmap.reads.parsing import parse_reads
 from readmap.run import read_mapper
 from readmap.run.device_reads import Arrival
 from readmap.run.chunk_plan import plan_chunks
@@ -87,7 +87,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
             data = backend.upload(chunk.parts)
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
-                reads = find_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
+                reads = parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
                 (block,) = [*work.blocks(Arrival(reads), only_turn()), *work.rest()]
         with timed(seconds, "copy: download", backend):
             buffer, arrived = backend.download(block.bytes, pool)

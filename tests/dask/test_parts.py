@@ -19,12 +19,12 @@ from readmap.dask.parts import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
 from readmap.reads import parallel_gzip, record_starts, file_splitter
 from readmap.reads.chunks import Layout
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile
-from readmap.reads.record_ranges import SplitText
-from readmap.reads.file_splitter import Splitting, split_files
+from readmap.reads.record_ranges import RecordLocator
+from readmap.reads.file_splitter import FileSplitter, split_files
 
 DRAW = random.Random(83)
 MARKED = 10
@@ -49,13 +49,13 @@ def fastq(count: int, together: int = 1) -> bytes:
     )
 
 
-def split(texts: Sequence[bytes], folder: Path, write: Callable[[bytes], bytes] = bytes) -> list[SplitText]:
+def split(texts: Sequence[bytes], folder: Path, write: Callable[[bytes], bytes] = bytes) -> list[RecordLocator]:
     """Files of texts, whose records are all known."""
     paths = [folder / f"{number}.fq" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(write(text))
     files = split_files([*map(str, paths)], 2, lambda records, read, size: None, lambda line: None)
-    return [SplitText(file.name, file, 2) for file in files]
+    return [RecordLocator(file.name, file, 2) for file in files]
 
 
 def known_to(file: SplitFile, marks: int) -> SplitFile:
@@ -68,7 +68,7 @@ def known_to(file: SplitFile, marks: int) -> SplitFile:
     return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
 
 
-def gradually(texts: Sequence[SplitText], layouts: Sequence[Layout], at_once: int) -> Callable[[], Reads]:
+def gradually(texts: Sequence[RecordLocator], layouts: Sequence[Layout], at_once: int) -> Callable[[], Reads]:
     """Of the files in turn some marks more are known from call to call."""
     known = [0] * len(texts)
 
@@ -84,7 +84,7 @@ def gradually(texts: Sequence[SplitText], layouts: Sequence[Layout], at_once: in
     return tell
 
 
-def text_of(part: FilePart) -> bytes:
+def text_of(part: RecordRange) -> bytes:
     found, target = b"", bytearray(999)
     with part.open(2, HOST_INFLATERS) as source:
         assert source.first_record == part.first
@@ -93,11 +93,11 @@ def text_of(part: FilePart) -> bytes:
     return found
 
 
-def told(found: Iterator[list[FilePart] | None]) -> list[list[FilePart]]:
+def told(found: Iterator[list[RecordRange] | None]) -> list[list[RecordRange]]:
     return [one for one in found if one is not None]
 
 
-def expect_all(found: list[list[FilePart]], texts: Sequence[bytes]) -> None:
+def expect_all(found: list[list[RecordRange]], texts: Sequence[bytes]) -> None:
     """All shards one behind the other are all texts, and each has whole records."""
     for number, text in enumerate(texts):
         of_file = [one[number] for one in found]
@@ -182,11 +182,11 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
     texts, paths = [fastq(3000), fastq(3000)], [tmp_path / "1", tmp_path / "2"]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(write(text))
-    with Splitting([*map(str, paths)], 8, lambda line: None) as splitting:
+    with FileSplitter([*map(str, paths)], 8, lambda line: None) as splitting:
 
         def known() -> Reads:
             splitting.wait(0)
-            return Reads([SplitText(file.name, file, 2) for file in splitting.files], [PAIRS])
+            return Reads([RecordLocator(file.name, file, 2) for file in splitting.files], [PAIRS])
 
         found = told(sized_parts(known, 100))
         assert splitting.wait()
@@ -209,11 +209,11 @@ def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: p
     paths = [str(tmp_path / str(number)) for number in range(6)]
     for path, text in zip(paths, texts, strict=True):
         Path(path).write_bytes(gzip.compress(text))
-    with Splitting(paths, threads, lambda line: None) as files:
+    with FileSplitter(paths, threads, lambda line: None) as files:
 
         def known() -> Reads:
             files.wait(0)
-            return Reads([SplitText(file.name, file, 2) for file in files.files], [SINGLE] * 6)
+            return Reads([RecordLocator(file.name, file, 2) for file in files.files], [SINGLE] * 6)
 
         found = told(sized_parts(known, 80))
     expect_all(found, texts)
@@ -222,7 +222,7 @@ def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: p
 def test_a_file_that_is_another_one_now(tmp_path: Path) -> None:
     (text,) = split([fastq(50)], tmp_path)
     (part,) = next(sized_parts(lambda: Reads([text], [SINGLE]), 1000)) or []
-    part.expect_same()
+    part.check_unchanged()
     Path(text.path).write_bytes(fastq(51))
     with pytest.raises(DataError, match=r"0\.fq is not the file any more"):
-        part.expect_same()
+        part.check_unchanged()

@@ -23,7 +23,7 @@ from readmap.index.index import Index
 from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import tree_entries
-from readmap.reads.parsing import reads_of_sequences
+from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
 
@@ -85,7 +85,7 @@ def found_ranges(
     queries: Sequence[str], index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> list[list[tuple[int, int]]]:
     """For each strand that was searched, first rank and count by query."""
-    reads, _ = reads_of_sequences(queries, None, backend)
+    reads, _ = reads_from_sequences(queries, None, backend)
     patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
     found = find_occurrences(patterns, index, strand, structure, backend)
     assert found.ranks.dtype == found.counts.dtype == index.suffixes.dtype

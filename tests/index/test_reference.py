@@ -15,7 +15,7 @@ from readmap.backend import open_backend
 from readmap.index import fasta
 from readmap.index.fasta import read_reference
 from readmap.index.reference import Reference
-from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.bad_records import MAX_READ_LENGTH
 
 contig_lists = st.lists(st.text("ACGTACGTACGTNRM", min_size=1, max_size=150), min_size=1, max_size=6)
 
@@ -95,7 +95,7 @@ def test_long_reads_may_be_laid_over_the_end(backends: str) -> None:
     """Kernels look at words and barrier bits of up to a read's length, and a word more, behind the last base."""
     for length in (1, 63, 64, 4_095, 4_096, 4_097):
         reference = make(["A" * length], backends)
-        furthest = reference.length + LONGEST_READ + 32
+        furthest = reference.length + MAX_READ_LENGTH + 32
         assert 32 * len(reference.words) > furthest + 32
         assert 64 * 64 * len(reference.barrier_blocks) > furthest
 

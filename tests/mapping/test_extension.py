@@ -32,7 +32,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments
 from readmap.mapping.parameters import Scoring
 from readmap.mapping.record_plan import plan_records
-from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.bad_records import MAX_READ_LENGTH
 
 READ_FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 #: Longer reads have the widest band, and no others have.
@@ -445,9 +445,9 @@ def test_scores_are_those_of_parasail(benches: dict[str, Bench], bits: int) -> N
 @pytest.fixture(scope="module")
 def long_reads() -> tuple[list[str], list[Task]]:
     generator = random.Random(19)
-    contigs = [random_bases(generator, LONGEST_READ + 500), random_bases(generator, 4_000)]
+    contigs = [random_bases(generator, MAX_READ_LENGTH + 500), random_bases(generator, 4_000)]
     tasks = []
-    for length in (LONG_READ, LONG_READ + 1, 1_000, 2_500, 5_000, LONGEST_READ):
+    for length in (LONG_READ, LONG_READ + 1, 1_000, 2_500, 5_000, MAX_READ_LENGTH):
         contig = int(length < 3_000)
         start = below(generator, len(contigs[contig]) - length - 60)
         read = substitute(generator, contigs[contig][start : start + length + 40], length // 40)
@@ -469,12 +469,12 @@ def test_scores_of_long_reads(backends: str, long_reads: tuple[list[str], list[T
 @pytest.mark.parametrize("bits", [16, 32])
 def test_perfect_reads_of_the_longest_lengths(backends: str, bits: int) -> None:
     """The highest score that 16 bits are trusted with, and the lowest that they are not."""
-    contig = random_bases(random.Random(20), LONGEST_READ)
+    contig = random_bases(random.Random(20), MAX_READ_LENGTH)
     bench = Bench([contig], backends)
-    most = next(n for n in range(LONGEST_READ, 0, -1) if Scoring(match=2).fits_16_bits(n))
+    most = next(n for n in range(MAX_READ_LENGTH, 0, -1) if Scoring(match=2).fits_16_bits(n))
     for match in (1, 2, 3):
         scoring = with_bits(Scoring(match=match), bits)
-        tasks = [Task(contig[:length], 0, 0, "widest") for length in {most, LONGEST_READ}]
+        tasks = [Task(contig[:length], 0, 0, "widest") for length in {most, MAX_READ_LENGTH}]
         assert bench.scores(tasks, scoring) == [match * len(task.read) + 10 for task in tasks]
     fitting = next(m for m in range(1000, 0, -1) if Scoring(match=m).fits_16_bits(150))
     for match in (fitting, fitting + 1, 1000):
@@ -485,13 +485,13 @@ def test_perfect_reads_of_the_longest_lengths(backends: str, bits: int) -> None:
 def test_fits_16_bits() -> None:
     """Every value that a cell may take, with the penalties that are taken from it, stays within an int16."""
     for scoring in SCORINGS.values():
-        for length in (1, 100, 1_000, LONGEST_READ):
+        for length in (1, 100, 1_000, MAX_READ_LENGTH):
             first_deleted = scoring.deletion_open + scoring.deletion_extend
             first_inserted = scoring.insertion_open + scoring.insertion_extend
             largest = scoring.match * length + scoring.clip_5 + scoring.clip_3
             largest += max(scoring.mismatch, first_deleted, first_inserted)
             assert not scoring.fits_16_bits(length) or largest < 2**15
-    assert DEFAULT.fits_16_bits(LONGEST_READ)
+    assert DEFAULT.fits_16_bits(MAX_READ_LENGTH)
     assert not SCORINGS["largest"].fits_16_bits(100)
 
 

@@ -11,7 +11,7 @@ from examples import Read, draw_pairs, fasta, fastq, random_quality, small_genom
 
 from readmap.cli import main
 from readmap.reads.bad_records import read_name
-from readmap.reads.record_scan import cut_beside_mates
+from readmap.reads.record_scan import cut_between_pairs
 
 DRAW = random.Random(91)
 GENOME = small_genome(DRAW)
@@ -81,7 +81,7 @@ def test_cuts_divide_no_mates(names: str) -> None:
         mates |= {(row[at], row[at + 1]) for at in range(0, len(row) - 1, 2)}
     for known in range(1, len(names) + 1):
         for wanted in range(1, known + 1):
-            cut = cut_beside_mates(lambda record: names[record].encode(), wanted, known)
+            cut = cut_between_pairs(lambda record: names[record].encode(), wanted, known)
             assert wanted - 1 <= cut <= wanted
             assert (cut - 1, cut) not in mates
 

@@ -21,7 +21,7 @@ from readmap.cli import main
 from readmap.formats.sam import Form
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.parsing import Reads, expect_tags
+from readmap.reads.parsing import Reads, check_comments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -134,9 +134,9 @@ def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
     mixed = ["\t".join(draw.sample(GOOD, 1 + number % 5)) for number in range(50)]
     good = fastq(["", *GOOD, *mixed], end=end) + fastq(GOOD, "\t", end) + f"@read/1{end}A{end}+{end}I{end}".encode()
     reads = reads_of(good, backend)
-    assert expect_tags(reads, backend) == reads
+    assert check_comments(reads, backend) == reads
     for comment in BAD:
-        bad = expect_tags(reads_of(fastq(["RX:Z:good", comment, "worse"], end=end), backend), backend)
+        bad = check_comments(reads_of(fastq(["RX:Z:good", comment, "worse"], end=end), backend), backend)
         assert (bad.count, bad.bad) == (1, BadRecord(1, bad_records.NOT_TAGS)), comment
         assert len(bad.name_starts) == 1
 
@@ -144,7 +144,7 @@ def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
 def test_the_error_says_what_was_found(backends: str) -> None:
     backend = open_backend(backends)
     data = fastq(["RX:Z:AC", "1:X:0:ACGT"])
-    reads = expect_tags(reads_of(data, backend), backend)
+    reads = check_comments(reads_of(data, backend), backend)
     assert reads.bad is not None
     record, code = reads.bad
     error = str(bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7))
@@ -155,9 +155,9 @@ def test_the_error_says_what_was_found(backends: str) -> None:
 def test_an_earlier_error_stays(backends: str) -> None:
     backend = open_backend(backends)
     data = fastq(["RX:Z:AC"]) + b"@read\nA\n+\nII\n" + fastq(["no tags"])
-    reads = expect_tags(reads_of(data, backend), backend)
+    reads = check_comments(reads_of(data, backend), backend)
     assert (reads.count, reads.bad) == (1, BadRecord(1, bad_records.QUALITY_LENGTH))
-    none = expect_tags(reads_of(b"@read no\nA\n+\nII\n", backend), backend)
+    none = check_comments(reads_of(b"@read no\nA\n+\nII\n", backend), backend)
     assert (none.count, none.bad) == (0, BadRecord(0, bad_records.QUALITY_LENGTH))
 
 
@@ -214,7 +214,7 @@ def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) 
     ]
     comments = [*good, *floats, *("\t".join(draw.sample(good, 4)) for _ in range(50))]
     reads = reads_of(fastq(comments), backend)
-    assert expect_tags(reads, backend) == reads
+    assert check_comments(reads, backend) == reads
     expected = by_htslib(comments, tmp_path)
     for comment, found, wanted in zip(comments, put(reads, Form.BINARY, False, backend), expected, strict=True):
         assert found == wanted, comment

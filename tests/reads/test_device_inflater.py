@@ -12,7 +12,7 @@ from readmap.backend import cuda_available, open_backend
 from readmap.backend.cuda import CudaBackend
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE
 from readmap.formats.gzip_data import told_bytes
-from readmap.reads.device_inflater import device_inflater, inflate_members
+from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_members
 
 DRAW = np.random.default_rng(11)
 LETTERS = (1, 4, 40, 256)
@@ -87,7 +87,7 @@ def test_groups_of_a_device() -> None:
         pytest.skip(reason)
     backend = open_backend("cuda")
     assert isinstance(backend, CudaBackend)
-    inflater = device_inflater(backend)()
+    inflater = device_bgzf_inflater(backend)()
     assert inflater is not None
     assert inflater.threads == 3
     for letters in LETTERS:

@@ -20,7 +20,7 @@ from readmap.formats.compression import ByteSource, PieceSource
 from readmap.reads import fastq_reads
 from readmap.reads.chunks import Layout, read_chunks
 from readmap.reads.fastq_reads import four_line_records
-from readmap.reads.parsing import find_reads
+from readmap.reads.parsing import parse_reads
 
 Record = tuple[str, str, str]
 
@@ -140,7 +140,7 @@ def test_faults_have_the_number_of_their_record(
         path.write_bytes(b"".join(RECORDS[:first]) + before + broken + FILE)
         good, error = 0, ""
         for chunk in read_chunks([str(path)], lambda size: np.empty(size, np.uint8), size):
-            reads = find_reads(backend.to_device(chunk.parts[0]), chunk.reads, 4, backend)
+            reads = parse_reads(backend.to_device(chunk.parts[0]), chunk.reads, 4, backend)
             good += reads.count
             if reads.bad is not None:
                 error = str(chunk.error(reads.bad))

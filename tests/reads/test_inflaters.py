@@ -12,7 +12,7 @@ from readmap.backend import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, by_package
 from readmap.formats.gzip_data import inflate
 from readmap.reads import blocks
-from readmap.reads.blocks import block_inflater
+from readmap.reads.blocks import bgzf_inflater
 from readmap.reads.inflaters import HOST_INFLATERS
 
 DRAW = np.random.default_rng(6)
@@ -27,7 +27,7 @@ def block(data: bytes) -> bytes:
 
 
 def inflated(*parts: bytes) -> bytes | None:
-    inflater = block_inflater()
+    inflater = bgzf_inflater()
     assert inflater is not None
     contents = inflater.inflate(*group(*parts))
     return None if contents is None else bytes(contents)
@@ -77,6 +77,6 @@ def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(blocks, "host_backend", lambda module, threads: None)
-        assert block_inflater() is None
+        assert bgzf_inflater() is None
     monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
-    assert block_inflater() is None
+    assert bgzf_inflater() is None

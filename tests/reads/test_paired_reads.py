@@ -14,7 +14,7 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
-from readmap.reads.parsing import Reads, find_reads
+from readmap.reads.parsing import Reads, parse_reads
 from readmap.run import chunk_plan
 from readmap.run.device_reads import Arrival
 from readmap.run.chunk_turns import Turn
@@ -198,7 +198,7 @@ def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
     ):
         files = [b"".join(changed.get(i, good) for i in range(1_000)) for changed in (first, second)]
         data = np.frombuffer(slow_order(files[0], files[1], layout), np.uint8)
-        reads = find_reads(backend.to_device(data), 2_000, 4, backend, layout)
+        reads = parse_reads(backend.to_device(data), 2_000, 4, backend, layout)
         assert reads.bad == expected
         assert reads.count == expected[0] // 2 * 2 == len(reads.lengths)
 
@@ -217,10 +217,10 @@ def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
 def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
     backend = open_backend(backends)
     data = np.frombuffer(f"@x\nA\n+\nI\n@{one}\nA\n+\nI\n@x/2\nA\n+\nI\n@{two}\nA\n+\nI\n".encode(), np.uint8)
-    reads = find_reads(backend.to_device(data), 4, 4, backend, Layout.TWO_FILES)
+    reads = parse_reads(backend.to_device(data), 4, 4, backend, Layout.TWO_FILES)
     assert (reads.count, reads.bad) == ((4, None) if same else (2, (3, bad_records.MATE_NAMES)))
     # Single reads have any names.
-    assert find_reads(backend.to_device(data), 4, 4, backend).bad is None
+    assert parse_reads(backend.to_device(data), 4, 4, backend).bad is None
 
 
 @LAYOUTS

@@ -17,7 +17,7 @@ from readmap.errors import DataError
 from readmap.formats.gzip_data import LEAST_THREADS, NO_INFLATERS, Inflaters, Unusual, inflate
 from readmap.reads import parallel_gzip
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.parallel_gzip import member_inflater
+from readmap.reads.parallel_gzip import parallel_gzip_inflater
 
 DRAW = np.random.default_rng(21)
 
@@ -94,7 +94,7 @@ def test_contents(tmp_path: Path, writer: str, contents: str) -> None:
 
 def by_parts(path: Path, threads: int = 4) -> bytes:
     """By threads alone."""
-    inflater = member_inflater()
+    inflater = parallel_gzip_inflater()
     assert inflater is not None
     with open(path, "rb", buffering=0) as file:
         return b"".join(map(bytes, inflater(file, file.read(18), threads)))
@@ -192,4 +192,4 @@ def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatc
 
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "host_backend", lambda module, threads: None)
-    assert member_inflater() is None
+    assert parallel_gzip_inflater() is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles.alignment import clean, pack
 
 from readmap.backend import Array, Backend, open_backend
-from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.bad_records import MAX_READ_LENGTH
 from readmap.reads.patterns import Patterns, pack_patterns
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
@@ -61,7 +61,7 @@ def check(sequences: Sequence[str], patterns: Patterns, backend: Backend) -> Non
 @pytest.mark.parametrize("lanes", [None, 1, 2, 32])
 def test_lengths(backends: str, lanes: int | None) -> None:
     generator = random.Random(91)
-    lengths = [*range(101), 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, LONGEST_READ, LONGEST_READ - 1]
+    lengths = [*range(101), 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, MAX_READ_LENGTH, MAX_READ_LENGTH - 1]
     generator.shuffle(lengths)
     sequences = [random_bases(generator, length) for length in lengths]
     backend = with_lanes(backends, lanes)

@@ -15,8 +15,8 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
-from readmap.reads.bad_records import LONGEST_READ
-from readmap.reads.parsing import Reads, find_reads
+from readmap.reads.bad_records import MAX_READ_LENGTH
+from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
@@ -89,7 +89,7 @@ def test_names(backends: str, header: str, name: str) -> None:
 )
 def test_names_that_sam_does_not_hold(backends: str, name: str) -> None:
     data = f"@good\nA\n+\nI\n@{name}\nA\n+\nI\n".encode()
-    reads = find_reads(open_backend(backends).to_device(np.frombuffer(data, np.uint8)), 2, 4, open_backend(backends))
+    reads = parse_reads(open_backend(backends).to_device(np.frombuffer(data, np.uint8)), 2, 4, open_backend(backends))
     assert reads.bad == (1, bad_records.NOT_A_NAME)
     found = re.split("[ \t]", name)[0]
     complaint = str(bad_records.describe(np.frombuffer(data, np.uint8), 1, bad_records.NOT_A_NAME, 4, "x.fq", 2))
@@ -100,7 +100,7 @@ def test_names_that_sam_does_not_hold(backends: str, name: str) -> None:
 @pytest.mark.parametrize(("again", "is_good"), [("", True), ("r", True), ("r x", True), ("s", False), ("rr", False)])
 def test_the_name_behind_plus_is_the_read_s(backends: str, again: str, is_good: bool) -> None:
     data = np.frombuffer(f"@r x\nA\n+{again}\nI\n".encode(), np.uint8)
-    reads = find_reads(open_backend(backends).to_device(data), 1, 4, open_backend(backends))
+    reads = parse_reads(open_backend(backends).to_device(data), 1, 4, open_backend(backends))
     assert reads.bad == (None if is_good else (0, bad_records.OTHER_NAME))
     if not is_good:
         complaint = str(bad_records.describe(data, 0, bad_records.OTHER_NAME, 4, "x.fq", 1))
@@ -148,7 +148,7 @@ def test_records_over_the_bounds_of_blocks(backends: str, shift: int) -> None:
     """Newlines on both sides of a block's end, and long lines without any in a whole block."""
     generator = random.Random(shift)
     block = constant("reads/reads.cu", "BLOCK_BYTES")
-    lengths = [block - 8 - shift, block - 9, LONGEST_READ, 0, 1, LONGEST_READ - 1, 0, *([1] * 2_000), 2 * block - 1]
+    lengths = [block - 8 - shift, block - 9, MAX_READ_LENGTH, 0, 1, MAX_READ_LENGTH - 1, 0, *([1] * 2_000), 2 * block - 1]
     reads = [Read(str(i), random_bases(generator, n), random_quality(generator, n)) for i, n in enumerate(lengths)]
     found = parse(fastq(reads), open_backend(backends))
     assert found == [(r.name.encode(), r.bases.encode(), (r.quality or "").encode()) for r in reads]
@@ -158,7 +158,7 @@ def test_a_chunk_with_other_lines_is_refused(backends: str) -> None:
     backend = open_backend(backends)
     data = backend.to_device(np.frombuffer(b"@a\nA\n+\nI\n", np.uint8))
     with pytest.raises(AssertionError, match="a chunk of 2 records has 4 lines"):
-        find_reads(data, 2, 4, backend)
+        parse_reads(data, 2, 4, backend)
 
 
 # Bad records.
@@ -187,7 +187,7 @@ BAD_RECORDS = [
         " (a): expected a quality of '!' to '~' at base 4, found '\\x7f'",
     ),
     (
-        b"@a\n" + b"A" * (LONGEST_READ + 1) + b"\n+\n" + b"I" * (LONGEST_READ + 1) + b"\n",
+        b"@a\n" + b"A" * (MAX_READ_LENGTH + 1) + b"\n+\n" + b"I" * (MAX_READ_LENGTH + 1) + b"\n",
         bad_records.TOO_LONG,
         " (a): the read has 10001 bases, at most 10000 are mapped",
     ),
@@ -244,8 +244,8 @@ def test_the_first_of_many_bad_records_is_reported(backends: str) -> None:
 
 
 def test_longest_read_is_no_error(backends: str) -> None:
-    bases = "ACGT" * (LONGEST_READ // 4)
-    assert parse(fastq([Read("a", bases, "I" * LONGEST_READ)]), open_backend(backends))[0][1] == bases.encode()
+    bases = "ACGT" * (MAX_READ_LENGTH // 4)
+    assert parse(fastq([Read("a", bases, "I" * MAX_READ_LENGTH)]), open_backend(backends))[0][1] == bases.encode()
 
 
 def test_every_byte_as_a_base(backends: str) -> None:
@@ -333,7 +333,7 @@ def interleaved(name: str, lanes: int | None) -> Backend:
 @pytest.mark.parametrize("lanes", [None, 1, 4, 32])
 def test_packed_reads(backends: str, lanes: int | None) -> None:
     generator = random.Random(5)
-    lengths = [*range(70), 95, 96, 97, 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, LONGEST_READ]
+    lengths = [*range(70), 95, 96, 97, 127, 128, 129, 150, 150, 1_000, 0, 31, 32, 33, MAX_READ_LENGTH]
     generator.shuffle(lengths)
     check_packed([random_bases(generator, length) for length in lengths], interleaved(backends, lanes))
 

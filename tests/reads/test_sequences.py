@@ -12,7 +12,7 @@ import pytest
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet, guess_alphabet
 from readmap.reads import sequences
-from readmap.reads.sequences import Sequences, joined, read_guessed, read_sequences
+from readmap.reads.sequences import Sequences, joined, read_sequences_guessing_alphabet, read_sequences
 
 
 def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:
@@ -160,7 +160,7 @@ def test_a_guess_reads_what_told_it_again(tmp_path: Path) -> None:
         with subprocess.Popen(["cat", str(tmp_path / name)], stdout=subprocess.PIPE) as cat:
             assert cat.stdout
             for path in (str(tmp_path / name), f"/dev/fd/{cat.stdout.fileno()}"):
-                found, guessed = read_guessed(path, 2)
+                found, guessed = read_sequences_guessing_alphabet(path, 2)
                 assert guessed is alphabet
                 assert as_pairs(found) == as_pairs(expected)
 

@@ -24,11 +24,11 @@ from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
 from readmap.formats.text_range import TextRange
 from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
 from readmap.reads.chunks import Chunk, Layout, read_chunks
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
-from readmap.reads.record_ranges import SplitText
+from readmap.reads.record_ranges import RecordLocator
 
 DRAW = random.Random(5)
 
@@ -124,15 +124,15 @@ def parts(
     paths: Sequence[Path],
     files: Sequence[SplitFile],
     layouts: Sequence[Layout] = (Layout.SINGLE,),
-) -> list[FilePart]:
+) -> list[RecordRange]:
     return reads_of(paths, files, layouts).shard(shard)
 
 
 def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[Layout]) -> Reads:
-    return Reads([SplitText(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
+    return Reads([RecordLocator(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
 
 
-def opened(part: FilePart) -> ByteSource:
+def opened(part: RecordRange) -> ByteSource:
     return part.open(2, HOST_INFLATERS)
 
 
@@ -196,7 +196,7 @@ def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> Non
     (file,) = split(path)
     assert len(file.marks) > 9
     assert file.points is None or len(file.points) > (1 if writer == "bgzip and members" else 2)
-    text = SplitText(str(path), file, 4)
+    text = RecordLocator(str(path), file, 4)
     whole = names(TEXT)
     cuts = sorted(draw.choices(range(file.records + 1), k=12))
     for first, last in itertools.pairwise(cuts):

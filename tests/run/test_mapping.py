@@ -193,7 +193,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "limit"), [("find_reads", 41), ("search_reads", 250), ("search_reads", 1), ("format_records", 100)]
+    ("stage", "limit"), [("parse_reads", 41), ("search_reads", 250), ("search_reads", 1), ("format_records", 100)]
 )
 def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int
@@ -202,9 +202,9 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     backend, released = open_backend(world.backend.name), list[int]()
 
     def too_many(*arguments: Any) -> bool:
-        return (int(arguments[1]) if stage == "find_reads" else reads_in(*arguments)) > limit
+        return (int(arguments[1]) if stage == "parse_reads" else reads_in(*arguments)) > limit
 
-    rooms = {"find_reads": arrivals, "search_reads": mapping, "format_records": record_blocks}
+    rooms = {"parse_reads": arrivals, "search_reads": mapping, "format_records": record_blocks}
     refused = refuse(monkeypatch, backend, rooms[stage], stage, too_many)
     monkeypatch.setattr(backend, "release_memory", lambda: released.append(1))
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")

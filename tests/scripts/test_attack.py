@@ -129,8 +129,8 @@ def test_nothing_is_found_of_jobs(attack: Script, tmp_path: Path, name: str, job
     [
         (
             ["parsers", "--cases", "240"],
-            "from attacks import targets; find = targets.find_reads\n"
-            "targets.find_reads = lambda *given: (r := find(*given)).part(0, max(r.count - 1, 0))",
+            "from attacks import targets; find = targets.parse_reads\n"
+            "targets.parse_reads = lambda *given: (r := find(*given)).part(0, max(r.count - 1, 0))",
             "parsers, FASTQ",
             "lost",
         ),

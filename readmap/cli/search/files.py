@@ -16,7 +16,7 @@ from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
-from readmap.reads.bad_records import LONGEST_READ
+from readmap.reads.bad_records import MAX_READ_LENGTH
 from readmap.reads.chunks import Layout
 
 #: Enough for a header line and the first bases that make a sequence too long for a read.
@@ -101,7 +101,7 @@ def _why_reference(path: str) -> str | None:
     if folder.KIND.is_there(folder.default_folder(path)):
         return "is a reference, with its index beside it"
     record = _long_first_record(path)
-    return f"looks like a reference (its first sequence, {record}, has over {LONGEST_READ:,} bases)" if record else None
+    return f"looks like a reference (its first sequence, {record}, has over {MAX_READ_LENGTH:,} bases)" if record else None
 
 
 def _is_regular(path: str) -> bool:
@@ -118,6 +118,6 @@ def _long_first_record(path: str) -> str | None:
         start = bytes(target[: source.readinto(memoryview(target))])
     header, _, rest = start.partition(b"\n")
     sequence = rest.split(b"\n>", 1)[0].translate(None, b"\r\n")
-    if not header.startswith(b">") or len(sequence) <= LONGEST_READ:
+    if not header.startswith(b">") or len(sequence) <= MAX_READ_LENGTH:
         return None
     return (header[1:].split() or [b"unnamed"])[0].decode("ascii", "backslashreplace")

@@ -14,7 +14,7 @@ from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam_records import ALL_TAGS
 from readmap.reads.chunks import Layout
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.run.read_mapper import MappingSummary
 from readmap.run.batch_processor import RunSummary
 
@@ -37,7 +37,7 @@ class OpenReads:
     header: list[str]
     comments: bool
     alignments: AlignmentReads | None = None
-    parts: Sequence[FilePart] = ()
+    parts: Sequence[RecordRange] = ()
     _sources: list[ByteSource] = field(default_factory=list)
     _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 

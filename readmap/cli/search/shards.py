@@ -10,10 +10,10 @@ from typing import ClassVar
 from readmap.cli.common.options import option
 from readmap.errors import UsageError
 from readmap.reads.chunks import Layout
-from readmap.reads.file_part import FilePart
+from readmap.reads.file_part import RecordRange
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import read_table
-from readmap.reads.record_ranges import SplitText
+from readmap.reads.record_ranges import RecordLocator
 
 
 def _parse(text: str) -> Shard:
@@ -55,7 +55,7 @@ class ShardOptions:
         """The part; None for all."""
         return None if self.given_shard is None else _parse(self.given_shard)
 
-    def parts(self, files: Sequence[str], layouts: Sequence[Layout], threads: int) -> list[FilePart]:
+    def parts(self, files: Sequence[str], layouts: Sequence[Layout], threads: int) -> list[RecordRange]:
         """What the shard has of each file; none at all where there is no shard.
 
         layouts: of the lanes. threads: that look for its begin. Raises UsageError for standard input, and what
@@ -66,16 +66,16 @@ class ShardOptions:
         if "-" in files:
             raise UsageError("--shard: a part of standard input cannot be read by itself: name files")
         table = read_table(self.table)
-        return Reads([SplitText(file, table.find(file), threads) for file in files], layouts).shard(shard)
+        return Reads([RecordLocator(file, table.find(file), threads) for file in files], layouts).shard(shard)
 
-    def for_programs(self, parts: Sequence[FilePart]) -> dict[str, dict[str, int]]:
+    def for_programs(self, parts: Sequence[RecordRange]) -> dict[str, dict[str, int]]:
         """The part, for the record; nothing where there is no shard."""
         if not (shard := self.shard):
             return {}
         taken, whole = _records(parts)
         return {"shard": {"number": shard.number, "of": shard.count, "records": taken, "of_records": whole}}
 
-    def in_words(self, parts: Sequence[FilePart]) -> list[str]:
+    def in_words(self, parts: Sequence[RecordRange]) -> list[str]:
         """The part in a line; none where there is no shard."""
         if not (shard := self.shard):
             return []
@@ -83,6 +83,6 @@ class ShardOptions:
         return [f"shard {shard.number:,} of {shard.count:,}: {taken:,} of {whole:,} records"]
 
 
-def _records(parts: Sequence[FilePart]) -> tuple[int, int]:
+def _records(parts: Sequence[RecordRange]) -> tuple[int, int]:
     """Of the parts, and of their files."""
     return sum(part.last - part.first for part in parts), sum(part.records for part in parts)

@@ -19,7 +19,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.occurrences import find_occurrences
 from readmap.reads.chunks import read_chunks
-from readmap.reads.parsing import find_reads
+from readmap.reads.parsing import parse_reads
 from readmap.reads.patterns import Patterns, pack_patterns
 from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
@@ -73,7 +73,7 @@ def time_packing(queries: Path, backend: Backend) -> Row:
         with timed(seconds, "copy_seconds", backend):
             data = backend.upload(chunk.parts)
         with timed(seconds, "parse_seconds", backend):
-            found = find_reads(data, chunk.records, chunk.format.value, backend)
+            found = parse_reads(data, chunk.records, chunk.format.value, backend)
         with timed(seconds, "pack_seconds", backend):
             pack_patterns(found.bytes, found.sequence_starts, found.lengths, backend)
     return {"device": backend.name, "queries": chunk.records, **measured}
