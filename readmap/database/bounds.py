@@ -16,7 +16,7 @@ PADDING = 64
 _PART = 1 << 20
 
 
-def expect_shapes(stored: StoredArrays) -> None:
+def verify_shapes(stored: StoredArrays) -> None:
     """Raise where an array has another dtype or shape than the others ask for, or sequences do not lie as they must.
 
     Looks into the arrays that have an element for each sequence, and at the titles' first letters.
@@ -53,10 +53,10 @@ def _expect_titles(stored: StoredArrays) -> None:
         raise stored.wrong("titles", "has a title that does not begin with a name")
 
 
-def expect_sound(stored: StoredArrays, backend: Backend) -> None:
+def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
     """Raise where an array was altered since it was written, or holds what is no letter's code.
 
-    backend: where the checksums are computed; `expect_shapes` was before.
+    backend: where the checksums are computed; `verify_shapes` was before.
     """
     for name, array in stored.arrays.items():
         stored.expect_checksums(name, host_checksums(array, backend))

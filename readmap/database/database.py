@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.machine import available_processors
 from readmap.database import folder as database_folder
-from readmap.database.bounds import PADDING, expect_sound
+from readmap.database.bounds import PADDING, verify_arrays
 from readmap.database.letters import LETTERS, PAD, codes_of
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
@@ -126,7 +126,7 @@ class Database:
     def check(self, backend: Backend) -> None:
         """Raise DatabaseFolderError where it was opened from a folder that is to be checked, and was altered there."""
         if self.stored:
-            expect_sound(self.stored, backend)
+            verify_arrays(self.stored, backend)
 
     def __len__(self) -> int:
         return len(self.lengths)

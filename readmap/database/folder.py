@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from readmap.backend.checksums import BLOCK_BYTES, block_checksum
-from readmap.database.bounds import expect_shapes
+from readmap.database.bounds import verify_shapes
 from readmap.errors import DatabaseFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import FolderKind, StoredArrays
@@ -33,5 +33,5 @@ def read(path: Path) -> tuple[str, Alphabet, StoredArrays]:
         source, molecule = str(stored.record["source"]), Alphabet(stored.record["molecule"])
     except (KeyError, ValueError) as error:
         raise KIND.damaged(path, error) from error
-    expect_shapes(stored)
+    verify_shapes(stored)
     return source, molecule, stored

@@ -8,7 +8,7 @@ from pathlib import Path
 from readmap.formats.faults import naming
 
 
-def alternates_beside(folder: Path, source: str) -> str | None:
+def find_alternates_file(folder: Path, source: str) -> str | None:
     """The file that names ALT contigs: PREFIX.alt beside PREFIX.readmap, or beside the FASTA file of the index."""
     names = (str(folder).removesuffix(".readmap"), source, source.removesuffix(".gz"))
     return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)

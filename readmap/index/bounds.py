@@ -23,7 +23,7 @@ _PART = constant("index/bounds.cu", "PART")
 _BASES = np.frombuffer(b"ACGT", np.uint8)
 
 
-def expect_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases: int) -> None:
+def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases: int) -> None:
     """Raise where an array has another dtype or shape than the contigs ask for, or where these do not lie as they must.
 
     Looks into the few arrays that have an element for each contig or each run of ambiguous bases, and no other.
@@ -67,10 +67,10 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
     return int((ends - starts)[:-1].sum())
 
 
-def expect_sound(stored: StoredArrays, held: Mapping[str, Array], reference: DeviceReference, backend: Backend) -> None:
+def verify_arrays(stored: StoredArrays, held: Mapping[str, Array], reference: DeviceReference, backend: Backend) -> None:
     """Raise where an array was altered since it was written, or holds what would lead a kernel out of another.
 
-    held: arrays of `stored` on the device, by their names; `expect_shapes` was before.
+    held: arrays of `stored` on the device, by their names; `verify_shapes` was before.
     """
     for name, array in held.items():
         stored.expect_checksums(name, block_checksums(array, backend))

@@ -11,10 +11,10 @@ import numpy as np
 
 from readmap.backend import Array, Backend
 from readmap.formats.array_folder import StoredArrays
-from readmap.index.bounds import expect_sound
+from readmap.index.bounds import verify_arrays
 from readmap.index.reference import REFERENCE_ARRAYS, DeviceReference, Reference
 from readmap.index.suffix_array import Suffixes, build_prefix_table, loaded_table_bases, table_bytes
-from readmap.index.suffix_tree import ENTRY_BYTES, Edges, tree_entries
+from readmap.index.suffix_tree import ENTRY_BYTES, Edges, build_tree_entries
 
 
 class IndexStructure(StrEnum):
@@ -86,7 +86,7 @@ class HostIndex:
             for name, own, array in (("prefix_table", self.prefix_table, table), ("edges", self.edges, edges)):
                 if own is self.stored.arrays.get(name):  # and not what stands for one that is not wanted
                     held[name] = array
-            expect_sound(self.stored, held, reference, backend)
+            verify_arrays(self.stored, held, reference, backend)
         if table is None:
             table = build_prefix_table(reference, suffixes, self.table_bases, backend)
         return DeviceIndex(
@@ -96,7 +96,7 @@ class HostIndex:
             table,
             self.table_bases,
             edges,
-            tree_entries(edges, self.entry_bases, backend),
+            build_tree_entries(edges, self.entry_bases, backend),
             self.entry_bases,
             letters,
             ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),

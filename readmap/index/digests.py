@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 #: Chunks for each thread whose letters may wait for it: a contig is digested by one thread, slower than it is read. In
 #: all no more than make up for that in a contig of 250 Mbp.
-CHUNKS_A_THREAD, MOST_CHUNKS = 2, 12
+CHUNKS_PER_THREAD, MAX_CHUNKS = 2, 12
 
 
-class Digests:
+class ContigDigests:
     """The MD5s of contigs whose letters come chunk by chunk; a context manager, whose end ends the threads."""
 
     def __init__(self, threads: int) -> None:
@@ -61,7 +61,7 @@ class Digests:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._under_way) == min(CHUNKS_A_THREAD * len(self._workers), MOST_CHUNKS)
+        return len(self._under_way) == min(CHUNKS_PER_THREAD * len(self._workers), MAX_CHUNKS)
 
     def _end_contig(self) -> None:
         if self._worker:

@@ -29,17 +29,17 @@ from readmap.formats.fasta import (
 )
 from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.words import in_words
-from readmap.index.digests import MOST_CHUNKS, Digests
+from readmap.index.digests import MAX_CHUNKS, ContigDigests
 from readmap.index.reference import BEHIND, Reference, barrier_words, packed_words
 
 #: Bytes of the file that are taken together: enough for the threads to share.
 CHUNK_BYTES = 16 << 20
 
 #: What chunks take at most whose contigs' digests are not yet made.
-WAITING_BYTES = MOST_CHUNKS * CHUNK_BYTES
+WAITING_BYTES = MAX_CHUNKS * CHUNK_BYTES
 
 #: Of a contig, by the SAM specification.
-MOST_CONTIG_BASES = 2**31 - 1
+MAX_CONTIG_BASES = 2**31 - 1
 
 _MODULE = "index/fasta"
 _MEASURE, _GATHER = Kernel(_MODULE, "measure_blocks"), Kernel(_MODULE, "gather_text")
@@ -61,7 +61,7 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
     FASTA, has no sequence, a contig that is empty or too long, one without a name or with one that SAM does not take,
     two of one name, or a character that is no nucleotide; and what `source` raises.
     """
-    with Digests(backend.threads) as digests:
+    with ContigDigests(backend.threads) as digests:
         text, contigs = _Text(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)
 
         def add(count: int) -> None:
@@ -296,8 +296,8 @@ class _Contigs:
         length = next_start - 1 - self._starts[-1]
         if not length:
             raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
-        if length > MOST_CONTIG_BASES:
-            expected = f"expected at most {MOST_CONTIG_BASES:,} bases, as SAM takes them"
+        if length > MAX_CONTIG_BASES:
+            expected = f"expected at most {MAX_CONTIG_BASES:,} bases, as SAM takes them"
             raise DataError(f"{self._record()}: {expected}, found {length:,}")
 
     def _record(self) -> str:

@@ -13,9 +13,9 @@ from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import FolderKind, PendingFolder, StoredArrays
 from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.replacing import restore_all
-from readmap.index.bounds import expect_shapes
+from readmap.index.bounds import verify_shapes
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
-from readmap.index.suffix_array import MOST_TABLE_BASES
+from readmap.index.suffix_array import MAX_TABLE_BASES
 
 KIND = FolderKind("index", "readmap index", 3, IndexFolderError, block_checksum, BLOCK_BYTES)
 
@@ -24,7 +24,7 @@ VARIABLE = "READMAP_INDEX"
 
 
 #: Of files of an index of bwa or bwa-mem2.
-BWA_ENDINGS = (".bwt", ".bwt.2bit.64", ".amb")
+BWA_EXTENSIONS = (".bwt", ".bwt.2bit.64", ".amb")
 
 
 def default_folder(fasta: str) -> Path:
@@ -65,7 +65,7 @@ def _of_name(name: str, origin: str) -> Path:
         raise IndexFolderError(f"{path}{origin} {KIND.why_not(path)}")
     if path.exists():
         raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
-    if any(Path(f"{path}{ending}").exists() for ending in BWA_ENDINGS):
+    if any(Path(f"{path}{ending}").exists() for ending in BWA_EXTENSIONS):
         made = f"`readmap index -p {path} REF.fa` makes it of the FASTA file"
         raise IndexFolderError(
             f"{path}{origin} is bwa's index, which readmap does not read; there is no {beside}: {made}"
@@ -101,11 +101,11 @@ def read(path: Path) -> StoredIndex:
         contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.record["contigs"])
         bases, source = int(stored.record["table_bases"]), str(stored.record["source"])
         _expect_contigs(contigs)
-        if not 1 <= bases <= MOST_TABLE_BASES:
+        if not 1 <= bases <= MAX_TABLE_BASES:
             raise ValueError(f"a prefix table of {bases} bases")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise KIND.damaged(path, error) from error
-    expect_shapes(stored, contigs, bases)
+    verify_shapes(stored, contigs, bases)
     return StoredIndex(stored, contigs, bases, source)
 
 

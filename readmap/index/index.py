@@ -16,13 +16,13 @@ from readmap.errors import BackendError, IndexFolderError, UsageError
 from readmap.formats.array_folder import StoredArrays
 from readmap.formats.words import counted
 from readmap.index import folder
-from readmap.index.alternates import alternates_beside, read_alternates
-from readmap.index.bounds import expect_sound
+from readmap.index.alternates import find_alternates_file, read_alternates
+from readmap.index.bounds import verify_arrays
 from readmap.index.device import DeviceIndex, HostIndex, IndexStructure
 from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
-from readmap.index.suffix_array import Suffixes, first_disorder
-from readmap.index.suffix_tree import EDGES_A_NODE, MOST_ENTRY_BASES, TREE_BYTES, Edges, first_wrong_node
+from readmap.index.suffix_array import Suffixes, first_unsorted_rank
+from readmap.index.suffix_tree import EDGES_A_NODE, MAX_ENTRY_BASES, TREE_BYTES, Edges, first_mismatched_node
 from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
@@ -74,7 +74,7 @@ class Index:
             found.source,
             found.arrays if check else None,
         )
-        beside = alternates_beside(Path(path), found.source) if alternates else None
+        beside = find_alternates_file(Path(path), found.source) if alternates else None
         return index.with_alternates(read_alternates(beside)) if beside else index
 
     def with_alternates(self, names: Collection[str]) -> Index:
@@ -139,14 +139,14 @@ class Index:
         if self.stored:
             others = {name: array for name, array in self.stored.arrays.items() if name != "suffix_array"}
             held = {name: backend.to_device(array) for name, array in others.items()} | {"suffix_array": order}
-            expect_sound(self.stored, held, reference, backend)
+            verify_arrays(self.stored, held, reference, backend)
             del held
-        rank = first_disorder(reference, length, order, backend)
+        rank = first_unsorted_rank(reference, length, order, backend)
         if rank is not None:
             raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
         if self.edges is None:
             return
-        node = first_wrong_node(reference, length, order, self.edges, backend)
+        node = first_mismatched_node(reference, length, order, self.edges, backend)
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
@@ -165,7 +165,7 @@ class Index:
         if structure.has_tree:
             if self.edges is None:
                 raise _missing("suffix tree", "tree")
-            edges, entry_bases = self.edges, min(self.table_bases - 1, MOST_ENTRY_BASES) if prefix_table else 0
+            edges, entry_bases = self.edges, min(self.table_bases - 1, MAX_ENTRY_BASES) if prefix_table else 0
         arrays = HostIndex(self.reference, self.suffixes, table, bases, edges, entry_bases, self.stored)
         return arrays.with_table_for(backend) if bases else arrays
 

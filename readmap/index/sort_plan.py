@@ -21,9 +21,9 @@ _BATCH_CODES, RUN = (constant("index/suffix_sorting.cu", name) for name in ("BAT
 #: Places of an item that counts codes: as many as keep a block of threads busy.
 _SECTION = 1 << 16
 
-#: A batch has this share of a device's suffixes, but no less than _LEAST_PAIRS where there are so many, and no more
-#: than _MOST_PAIRS where memory does not matter.
-_SHARE, _LEAST_PAIRS, _MOST_PAIRS = 20, 1 << 24, 1 << 30
+#: A batch has this share of a device's suffixes, but no less than _MIN_PAIRS where there are so many, and no more
+#: than _MAX_PAIRS where memory does not matter.
+_SHARE, _MIN_PAIRS, _MAX_PAIRS = 20, 1 << 24, 1 << 30
 
 #: Numbers, int64, that are kept of each run of slots at a time: counts of what ties in it, and where these end.
 _RUN_COUNTS = 9
@@ -153,7 +153,7 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
     parts = []
     for first, end in shares:
         total = int(slots[end] - slots[first])
-        least = max(total // _SHARE, min(total, _LEAST_PAIRS), int(codes[first:end].max()))
+        least = max(total // _SHARE, min(total, _MIN_PAIRS), int(codes[first:end].max()))
         parts.append(SortPart(first, codes[first:end], int(slots[first]), least, True, True))
     return parts
 
@@ -170,7 +170,7 @@ def _fit(
             pairs = part.pairs + free // _pair_bytes(dtype)
             return replace(
                 part,
-                pairs=min(pairs, max(part.pairs, _MOST_PAIRS), part.suffixes),
+                pairs=min(pairs, max(part.pairs, _MAX_PAIRS), part.suffixes),
                 holds_order=way[0],
                 holds_ranks=way[1],
             )

@@ -22,18 +22,18 @@ _RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "che
 _UNPACK = Kernel("index/codes", "unpack_codes")
 
 #: Bases that the prefix table on disk resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
-MOST_TABLE_BASES = 12
-LEAST_TABLE_BASES = 6
+MAX_TABLE_BASES = 12
+MIN_TABLE_BASES = 6
 
 #: Of a table of more bases, which is made where the index is loaded: how many suffixes there are to an entry at least,
 #: and how many such tables have room in the memory that the rest of the index leaves, most of which is for reads.
-SUFFIXES_AN_ENTRY, TABLES_IN_MEMORY = 1, 4
+SUFFIXES_PER_ENTRY, TABLES_IN_MEMORY = 1, 4
 
 #: Places that divsufsort sorts quickest, whatever the threads.
 SMALL = 1 << 24
 
 #: With the one behind the end. Each has a letter of its own for divsufsort, whose letters are bytes.
-_MOST_BARRIERS = 256 - 4 + 1
+_MAX_BARRIERS = 256 - 4 + 1
 
 #: Entries of a prefix table that a kernel fills together where no suffix has their codes.
 _STRETCH = constant("index/index.cu", "STRETCH")
@@ -80,7 +80,7 @@ def plan_suffix_array(
     """
     backend = team.first
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
-    few_barriers = len(reference.barrier_starts) <= _MOST_BARRIERS
+    few_barriers = len(reference.barrier_starts) <= _MAX_BARRIERS
     small = length <= SMALL or (backend.threads == 1 and length < 2**31)
     by_kernels = backend.lanes > 1 or not (small and few_barriers)
     sort = plan_sort(held, length, dtype, team) if by_kernels else None
@@ -115,7 +115,7 @@ def kernel_types(suffixes: Suffixes) -> tuple[tuple[str, str], ...]:
 
 def table_bases(length: int) -> int:
     """How many bases the prefix table of a reference resolves: about one suffix an entry."""
-    return min(MOST_TABLE_BASES, max(LEAST_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
+    return min(MAX_TABLE_BASES, max(MIN_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
 
 
 def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
@@ -123,7 +123,7 @@ def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Ba
 
     others: bytes that the rest of the index takes there.
     """
-    entries, memory = len(suffixes) / SUFFIXES_AN_ENTRY, backend.memory()
+    entries, memory = len(suffixes) / SUFFIXES_PER_ENTRY, backend.memory()
     if memory:
         entries = min(entries, (memory[0] - others) / (TABLES_IN_MEMORY * suffixes.itemsize))
     return max(min(int(math.log2(max(entries, 1)) / 2), backend.most_table_bases), stored)
@@ -148,7 +148,7 @@ def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backe
     return table
 
 
-def first_disorder(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
+def first_unsorted_rank(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
     """A rank whose suffix is no place of a base, or does not belong behind that before it; None where all is well."""
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_RANK, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)

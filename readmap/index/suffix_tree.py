@@ -30,7 +30,7 @@ EDGE_BYTES, TREE_BYTES = 64, 13 + 64
 MOST_BASES = 2**32 - 1
 
 #: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
-MOST_ENTRY_BASES = 10
+MAX_ENTRY_BASES = 10
 
 _NEIGHBOURS, _SHARE = Kernel("index/suffix_tree", "find_neighbours"), Kernel("index/suffix_tree", "share_prefixes")
 _ORDER, _MINIMA = Kernel("index/suffix_tree", "order_prefixes"), Kernel("index/suffix_tree", "take_minima")
@@ -73,7 +73,7 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
     up to 9 bytes a base.
     """
     count = len(suffixes)
-    prefixes = longest_prefixes(held, length, suffixes, backend)
+    prefixes = build_lcp(held, length, suffixes, backend)
     blocks = -(-count // _BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
@@ -87,14 +87,14 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
     return edges
 
 
-def tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
+def build_tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
     """Where walks begin whose first `bases` bases are known: int64 [4^bases, 2], struct Entry of suffix_tree.cuh."""
     entries = backend.empty((4**bases, 2), np.int64)
     backend.launch(_ENTER, len(entries), edges=edges, entries=entries, entry_bases=bases)
     return entries
 
 
-def longest_prefixes(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Prefixes:
+def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Prefixes:
     """The LCP array: what each suffix shares with the one before it, no barrier.
 
     length: of the reference, with barriers. suffixes: the suffix array on the device.
@@ -117,7 +117,7 @@ def longest_prefixes(reference: DeviceReference, length: int, suffixes: Array, b
     return Prefixes(minima, backend.to_device(offsets))
 
 
-def first_wrong_node(held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend) -> int | None:
+def first_mismatched_node(held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend) -> int | None:
     """The smallest node of which an edge is not that of a tree built anew; None where all is well."""
     anew = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
     if len(anew) != len(edges):

@@ -13,7 +13,7 @@ import pysam
 from readmap.backend import Array, open_backend
 from readmap.errors import UsageError
 from readmap.index import folder
-from readmap.index.alternates import alternates_beside, read_alternates
+from readmap.index.alternates import find_alternates_file, read_alternates
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -280,7 +280,7 @@ def _opened(path: Path, device: str, threads: int | None) -> Index:
     for place in (path, beside):
         if folder.KIND.is_there(place):
             return Index.open(place)
-    index, alternates = build_index(path, device=device, threads=threads), alternates_beside(beside, str(path))
+    index, alternates = build_index(path, device=device, threads=threads), find_alternates_file(beside, str(path))
     return index.with_alternates(read_alternates(alternates)) if alternates else index
 
 

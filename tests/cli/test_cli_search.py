@@ -22,7 +22,7 @@ from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.files import is_older_than_source
 from readmap.cli.search.loading import report_memory
 from readmap.errors import UsageError
-from readmap.index.alternates import alternates_beside
+from readmap.index.alternates import find_alternates_file
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.mapping.parameters import Scoring
@@ -234,7 +234,7 @@ def test_alt_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytes
     assert run("search", few_reads, "-x", "ref.fa", "-o", "out.sam", "-j") == 0
     assert "ref.fa.alt is ignored (-j)" in capfd.readouterr().err
     assert "AH:*" not in Path("out.sam").read_text()
-    assert alternates_beside(Path("elsewhere.readmap"), "ref.fa.gz") == "ref.fa.alt"
+    assert find_alternates_file(Path("elsewhere.readmap"), "ref.fa.gz") == "ref.fa.alt"
 
 
 def test_reads_that_may_be_cut_short_are_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:

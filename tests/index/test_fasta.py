@@ -147,8 +147,8 @@ def test_carriage_returns_anywhere(monkeypatch: pytest.MonkeyPatch, backend: Bac
 
 
 def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
-    assert fasta.MOST_CONTIG_BASES == 2**31 - 1
-    monkeypatch.setattr(fasta, "MOST_CONTIG_BASES", 1000)
+    assert fasta.MAX_CONTIG_BASES == 2**31 - 1
+    monkeypatch.setattr(fasta, "MAX_CONTIG_BASES", 1000)
     read(b">a\n" + b"ACGTN" * 200 + b"\n>b\n" + b"A" * 1000, backend)
     for data in (b">a\nA\n>b\n" + b"ACGTN\n" * 200 + b"A", b">a\nA\n>b\n" + b"ACGTN" * 200 + b"A\n>c\nA\n"):
         message = r"ref\.fa, record 2 \(b\): expected at most 1,000 bases, as SAM takes them, found 1,001"

@@ -22,7 +22,7 @@ from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
 from readmap.index.suffix_array import build_prefix_table
-from readmap.index.suffix_tree import tree_entries
+from readmap.index.suffix_tree import build_tree_entries
 from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
@@ -154,7 +154,7 @@ def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int
     array = dataclasses.replace(index.to_device(backend), prefix_table=table, table_bases=bases)
     assert found_ranges(queries, array, Strand.BOTH, IndexStructure.ARRAY, backend) == expected
     tree = index.to_device(backend, IndexStructure.TREE)
-    tree = dataclasses.replace(tree, entries=tree_entries(tree.edges, bases, backend), entry_bases=bases)
+    tree = dataclasses.replace(tree, entries=build_tree_entries(tree.edges, bases, backend), entry_bases=bases)
     assert found_ranges(queries, tree, Strand.BOTH, IndexStructure.TREE, backend) == expected
 
 
@@ -415,7 +415,7 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
         with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
             index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
-    monkeypatch.setattr(suffix_array, "SUFFIXES_AN_ENTRY", 1e-9)
+    monkeypatch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)
     monkeypatch.setattr(backend, "most_table_bases", 15)
     assert index.to_device(backend).table_bases == index.table_bases  # there is no room for a larger one
     with pytest.raises(BackendError, match="the index needs"):

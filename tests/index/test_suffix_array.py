@@ -19,7 +19,7 @@ from readmap.index.suffix_array import (
     Suffixes,
     build_prefix_table,
     build_suffix_array,
-    first_disorder,
+    first_unsorted_rank,
     loaded_table_bases,
     plan_suffix_array,
     table_bases,
@@ -134,7 +134,7 @@ def test_entries_of_64_bits_take_twice_the_memory() -> None:
 def disorder(index: Index, suffixes: Suffixes, backend: Backend) -> int | None:
     """What the check says of other suffixes."""
     reference, length, _ = held(index, backend)
-    return first_disorder(reference, length, backend.to_device(suffixes), backend)
+    return first_unsorted_rank(reference, length, backend.to_device(suffixes), backend)
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])

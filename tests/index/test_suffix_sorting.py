@@ -40,8 +40,8 @@ def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = n
 
 def take_few(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
     if few:
-        monkeypatch.setattr(sort_plan, "_LEAST_PAIRS", 1)
-        monkeypatch.setattr(sort_plan, "_MOST_PAIRS", 1)
+        monkeypatch.setattr(sort_plan, "_MIN_PAIRS", 1)
+        monkeypatch.setattr(sort_plan, "_MAX_PAIRS", 1)
         monkeypatch.setattr(sort_plan, "_SHARE", 2**40)
 
 

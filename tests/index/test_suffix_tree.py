@@ -17,10 +17,10 @@ from readmap.index.index import Index
 from readmap.index.suffix_tree import (
     Edges,
     build_suffix_tree,
-    first_wrong_node,
-    longest_prefixes,
+    first_mismatched_node,
+    build_lcp,
     refuse_large,
-    tree_entries,
+    build_tree_entries,
 )
 
 DRAW = random.Random(81)
@@ -54,7 +54,7 @@ def naive_prefixes(text: str, order: list[int]) -> list[int]:
 def lcp_array(index: Index, backend: Backend) -> NDArray[np.uint32]:
     """The common prefixes from which the tree is built."""
     reference, suffixes = index.reference.to_device(backend), backend.to_device(index.suffixes)
-    prefixes = longest_prefixes(reference, index.reference.length, suffixes, backend)
+    prefixes = build_lcp(reference, index.reference.length, suffixes, backend)
     return backend.to_host(prefixes.values)[: len(index.suffixes)]
 
 
@@ -142,7 +142,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
     assert np.array_equal(edges[:, 0, [0, 1, 3]], np.stack([np.full(count, count - 1), np.ones(count), depths], 1))
     assert not edges[:, 1:, :3].any()
     assert (edges[:, 1:, 3] == count).all()
-    assert first_wrong_node(*held(index, backend), edges.reshape(-1, 4), backend) is None
+    assert first_mismatched_node(*held(index, backend), edges.reshape(-1, 4), backend) is None
 
 
 def test_size_of_the_tree() -> None:
@@ -169,7 +169,7 @@ def test_entries(backends: str, name: str, bases: int) -> None:
     index, backend = indexed(name), open_backend(backends)
     edges, numbers = check_tree(text_of(TEXTS[name]), index, backend)
     tree = suffix_tree(text_of(TEXTS[name]), index.suffixes.tolist())
-    entries = backend.to_host(tree_entries(backend.to_device(edges), bases, backend))
+    entries = backend.to_host(build_tree_entries(backend.to_device(edges), bases, backend))
     assert (entries.dtype, entries.shape) == (np.int64, (4**bases, 2))
     for code, (bound, node_and_depth) in enumerate(entries.tolist()):
         digits = [code >> 2 * (bases - 1 - i) & 3 for i in range(bases)]
@@ -191,7 +191,7 @@ def test_entries(backends: str, name: str, bases: int) -> None:
 def test_nothing_is_wrong(backends: str, name: str, force_64_bits: bool) -> None:
     index, backend = indexed(name, force_64_bits), open_backend(backends)
     assert index.edges is not None
-    assert first_wrong_node(*held(index, backend), index.edges, backend) is None
+    assert first_mismatched_node(*held(index, backend), index.edges, backend) is None
     index.check(backend)
 
 
@@ -230,7 +230,7 @@ def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
             other = generator.choice([other for other in others if other != value])
             spoilt = edges.copy()
             spoilt[number, field] = other
-            found = first_wrong_node(*held(index, backend), spoilt, backend)
+            found = first_mismatched_node(*held(index, backend), spoilt, backend)
             made += 1
             if found is None:
                 missed.append(f"edge {number} {row}: {FIELDS[field]} {other}")
@@ -246,7 +246,7 @@ def test_smallest_wrong_node_is_reported(backends: str) -> None:
     for node in range(index.nodes - 1, 0, -517):
         edge = 4 * node + int(np.flatnonzero(spoilt[4 * node : 4 * node + 4, 1])[0])
         spoilt[edge, 0] ^= 1 << 20
-        found = first_wrong_node(*held(index, backend), spoilt, backend)
+        found = first_mismatched_node(*held(index, backend), spoilt, backend)
         above = int(np.flatnonzero(index.edges[:, 2] == node)[0]) // 4
         assert found in (node, above)
 
@@ -261,7 +261,7 @@ def test_error_behind_a_long_label_is_found(backends: str) -> None:
     for change in (-1, 1, -64, -4_000):
         spoilt = index.edges.copy()
         spoilt[number, 1] = int(lengths[number]) + change
-        assert first_wrong_node(*held(index, backend), spoilt, backend) is not None
+        assert first_mismatched_node(*held(index, backend), spoilt, backend) is not None
 
 
 def test_check_names_the_node() -> None:
@@ -270,7 +270,7 @@ def test_check_names_the_node() -> None:
     spoilt = index.edges.copy()
     spoilt[4 * 33 : 4 * 34, 0] += 1
     wrong, backend = dataclasses.replace(index, edges=spoilt), open_backend("cpu")
-    found = first_wrong_node(*held(index, backend), spoilt, backend)
+    found = first_mismatched_node(*held(index, backend), spoilt, backend)
     assert found is not None
     with pytest.raises(IndexFolderError, match=f"edges contradicts suffix_array at node {found}$"):
         wrong.check(open_backend("cpu"))

@@ -12,7 +12,7 @@ from readmap.cli.common.wording import in_bytes
 from readmap.cli.search.files import is_older_than_source
 from readmap.errors import IndexFolderError
 from readmap.formats.words import counted
-from readmap.index.alternates import alternates_beside
+from readmap.index.alternates import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
@@ -29,7 +29,7 @@ def tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, 
     """Say what the index may be that the user does not take it for; named: as the user names it."""
     if is_older_than_source(path, named):
         report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
-    if alternates := alternates_beside(path, index.source):
+    if alternates := find_alternates_file(path, index.source):
         found = int(index.reference.alternates.sum())
         if ignores_alternates:
             report.say(f"{alternates} is ignored (-j)")

@@ -19,7 +19,7 @@ from readmap.index.index import Index
 from readmap.index.suffix_array import (
     build_prefix_table,
     build_suffix_array,
-    first_disorder,
+    first_unsorted_rank,
     plan_suffix_array,
     table_bases,
 )
@@ -40,7 +40,7 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
     with timed(seconds, "sort_seconds", backend):
         (order,) = build_suffix_array([held], plan, team)
     backend.release_memory()
-    if (rank := first_disorder(held, reference.length, order, backend)) is not None:
+    if (rank := first_unsorted_rank(held, reference.length, order, backend)) is not None:
         sys.exit(f"benchmark: the suffixes of random DNA are out of order at rank {rank}, so nothing is timed")
     resolved = table_bases(bases)
     table, suffixes = (backend.to_host(a) for a in (build_prefix_table(held, order, resolved, backend), order))
