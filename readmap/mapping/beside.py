@@ -1,4 +1,11 @@
-"""Pieces and Windows of settled mates -> Windows of their partners, which are looked for beside them first."""
+"""Search unresolved reads in the insert-size window of their resolved mates (SeedHits, Windows -> Windows).
+
+A read that its partition seeds could not place, for example inside a repeat, is aligned along every diagonal at which
+it would
+form a proper pair with its mate. It is resolved here if every alternative placement of the pair is at least 60 phred
+less
+likely; otherwise the seed search handles it.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +25,16 @@ from readmap.mapping.inserts import to_device
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import join_diagonals
 
-#: Diagonals that are tried beside a mate at most; in a library of longer fragments a search by seeds takes less time.
+#: Above this number of diagonals a seed search is faster than trying all of them.
 MOST_TRIED = 1024
 
-_LIST, _LOOK = Kernel("mapping/beside", "list_beside"), Kernel("mapping/beside", "look_beside", grouped=True)
+_LIST, _LOOK = Kernel("mapping/beside", "list_beside"), Kernel("mapping/beside", "look_beside")
 _CONFIRM = Kernel("mapping/beside", "confirm_beside")
 _SOUGHT, _GUIDE = constant("mapping/beside.cu", "SOUGHT"), constant("mapping/beside.cu", "GUIDE")
 
 
 def looks_beside(batch: Batch, context: Context) -> bool:
-    """Whether reads that look-ups left are looked for beside their mates: the library and what a user set decide."""
+    """Return True if the library's insert sizes are known and narrow enough, and pairing and rescue are enabled."""
     sizes, pairing = context.sample.insert_sizes, context.pairing
     tried = sum(size.high - size.low + 1 for size in sizes)
     is_known = batch.reads.paired and 0 < tried <= MOST_TRIED
@@ -35,13 +42,12 @@ def looks_beside(batch: Batch, context: Context) -> bool:
 
 
 def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
-    """Give windows to the reads that lie beside settled mates, so that any other choice for the pair is negligible.
+    """Place the reads that fit a proper pair with their resolved mate; leave the others to the seed search.
 
-    The other reads are to be searched by seeds; of those that have no settled mate, only where `searched` does not say
-    that they have been.
+    searched: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
     """
     backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
-    context = replace(context, sample=Sample(LEAST_BASES))  # whatever the sample proves to be
+    context = replace(context, sample=Sample(LEAST_BASES))  # the result must not depend on the sample
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
     sought = batch.ledger.list_marked("beside", roles, _SOUGHT)

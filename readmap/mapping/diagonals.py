@@ -1,4 +1,4 @@
-"""Seeds -> Diagonals: where the reference resembles each read without gaps, the best first."""
+"""Find the diagonals on which a read and the reference agree best without gaps (Seeds -> Diagonals)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ KEPT = constant("mapping/diagonals.cuh", "KEPT")
 DIAGONAL = row_dtype("mapping/diagonals.cuh", "Diagonal")
 DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 
-_FIND = Kernel("mapping/diagonals", "find_diagonals", grouped=True)
+_FIND = Kernel("mapping/diagonals", "find_diagonals")
 
 
 @dataclass(frozen=True)
 class Diagonals:
-    """KEPT rows a selected read, of which the first `counts` are diagonals.
+    """The best diagonals of the selected reads: KEPT rows a read, of which the first `counts` are valid, best first.
 
     Attributes:
         rows: int64 [selected * KEPT, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
         counts: int32 [selected].
-        unexamined: int32 [selected], the most bases shared at a seed by a place that was not looked at, 0 for none.
+        unexamined: int32 [selected], longest prefix that an unexamined suffix shares with a seed, 0 if all were
+            examined.
     """
 
     rows: Array
@@ -39,13 +40,16 @@ class Diagonals:
 
     @classmethod
     def empty(cls, reads: int, backend: Backend) -> Diagonals:
-        """Room for those of so many reads, of which none leaves a place unexamined."""
+        """Allocate the diagonals of `reads` reads, with no unexamined suffixes."""
         rows, counts = backend.empty((reads * KEPT, DIAGONAL_WORDS), np.int64), backend.empty(reads, np.int32)
         return cls(rows, counts, backend.full(reads, 0, np.int32))
 
 
 def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Context) -> Diagonals:
-    """The best diagonals that the seeds of the selected reads lead to: of a pass over parts, the seeds in these."""
+    """Return the best diagonals that the seeds of the selected reads lead to.
+
+    The SPLIT pass uses only seeds in the part of the read that its placement leaves uncovered.
+    """
     backend, queries, placements = context.backend, batch.queries, batch.placements
     if selection.effort.takes == SPLIT:
         begins, ends = placements.part_begins, placements.part_ends
@@ -68,10 +72,10 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
 
 
 def order_by_place(strands: Array, places: Array, batch: Batch, context: Context) -> Array:
-    """The numbers of diagonals, uint32, by read, orientation and place; equal ones as they stood.
+    """Return the uint32 permutation that sorts diagonals by read, orientation and position; the sort is stable.
 
-    strands: uint64, twice a read's number and the orientation. places: uint64, diagonals, counted from that on which as
-    many bases lie in front of the reference as the longest read has.
+    strands: uint64, 2 * read index + orientation. places: uint64, diagonal + length of the longest read, so never
+    negative.
     """
     place_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.longest).bit_length()
     return order_by([(strands, batch.reads.count.bit_length() + 1), (places, place_bits)], context.backend)

@@ -1,4 +1,4 @@
-"""Divergence: in how many bases the sample differs once from the reference, as its reads show."""
+"""Estimate the sample's divergence from the reference, in bases per difference, from its first reads."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from readmap.mapping.parameters import BASES_PER_VARIANT
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")
 
-#: Differences of reads that weigh as much as what is expected without them.
+#: Weight of the prior: it counts as much as this number of real differences.
 WEIGHT = 250
 
-#: The most and the fewest bases a variant that are believed, whatever the reads show.
+#: Bounds of the estimate, in bases per difference.
 MOST_BASES, LEAST_BASES = 2_000, 20
 
-#: An error that is sure, in the kernel's units.
+#: Fixed-point unit of the kernel's error counts: one certain sequencing error.
 ONE_ERROR = 1 << 24
 
 
 def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.int64]:
-    """What the first `most` reads show, in the order of the input: int64 [reads, 3], zeros where that is nothing.
+    """Return what each of the first `most` reads of the input shows: int64 [reads, 3], zeros if the read shows nothing.
 
-    The columns are bases of good quality, differences among them, and errors that their qualities promise, in units of
+    Columns: reliable bases, differences among them, and sequencing errors expected from their qualities, in units of
     1 / ONE_ERROR.
     """
     backend, count = context.backend, min(batch.reads.count, most)
@@ -37,7 +37,7 @@ def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.
 
 
 def bases_per_variant(tallies: NDArray[Any]) -> int:
-    """Bases with one difference of the sample: what differs more often than the qualities promise is the sample's."""
+    """Return the estimated bases per difference: observed differences minus expected sequencing errors, with a prior."""
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)
     believed = (bases + WEIGHT * BASES_PER_VARIANT) / (real + WEIGHT)

@@ -1,4 +1,9 @@
-"""Windows of two mates in repeats -> further ones: all their places are joined to the fragments that they make."""
+"""Join the placements of two mates that both lie in repeats into fragments (Windows -> more Windows).
+
+A mate in a repeat has more placements than windows, so the pair that fits the library best may be in neither list. Here
+all
+placements of both mates are listed and combined, and the best fragments become windows.
+"""
 
 from __future__ import annotations
 
@@ -21,36 +26,36 @@ from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import add_diagonals
 
 _DOUBTFUL, _MATES = Kernel("mapping/fragments", "find_doubtful"), Kernel("mapping/fragments", "list_mates")
-_JOIN = Kernel("mapping/fragments", "join_places", grouped=True)
+_JOIN = Kernel("mapping/fragments", "join_places")
 _COUNT, _LIST = Kernel("mapping/fragments", "count_places"), Kernel("mapping/fragments", "list_places")
 
 _END_BITS = constant("mapping/fragments.cu", "END_BITS")
 
-#: Bases between seeds: a place with few differences has a seed without one.
+#: Bases between seeds: a placement with few differences has a seed without a difference.
 STRIDE = 8
 
-#: Of a read; those with more lie in repeats of which no fragment could be told from the others, and are not joined.
+#: Maximum of matches a read; above it the repeat is so large that its fragments cannot be told apart.
 MOST_MATCHES = 1 << 14
 
-#: Memory that a match may take: a count, its sum, and two keys with what is lost.
+#: Device memory a match may need: a count, its prefix sum, and two keys with their losses.
 MATCH_BYTES = 40
 
-#: Of a pair whose places are not joined.
+#: Phred of the remaining fragments of a pair whose placements are not joined.
 APART = -1
 
-#: Behind those of all reads.
+#: Key that sorts after the keys of all reads.
 NO_KEY = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where reads lie, in the order of their keys.
+    """Placements of reads, sorted by key.
 
     Attributes:
-        keys: uint64 [places], a read, its strand and its fragment's end; see kernels/search/fragments.cu. Where there
-            is room for more, NO_KEY.
-        losses: uint32 [places], phred by which its best place explains the read better.
-        place_count: for how many there is room.
+        keys: uint64 [places], read, strand and fragment end as packed in kernels/mapping/fragments.cu; NO_KEY in unused
+            rows.
+        losses: uint32 [places], phred by which the read's best placement explains the read better.
+        place_count: rows of the arrays.
     """
 
     keys: Array
@@ -59,9 +64,10 @@ class Places:
 
 
 def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
-    """Give windows to the best fragments of mates that both have more places than windows.
+    """Add windows of the best fragments to mates that both have more placements than windows.
 
-    Returns int32 [pairs]: phred of all fragments that got none, APART where places are not joined.
+    Returns int32 [pairs]: phred of all fragments that got no windows, APART if the placements of the pair were not
+    joined.
     """
     backend, count = context.backend, batch.reads.count // 2
     rests, doubtful = backend.full(count, APART, np.int32), backend.empty(2 * count, np.uint8)
@@ -74,9 +80,9 @@ def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
 
 
 def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[Listed, SeedMatches]]:
-    """The mates in parts whose matches fit into memory together, and these.
+    """Yield (mates, their matches), split so that the matches of a part fit into memory.
 
-    mates: records, every second the mate of that before it.
+    mates: records, mates next to each other.
     """
     backend = context.backend
     most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES)
@@ -95,7 +101,7 @@ def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[List
 
 
 def _matches(mates: Listed, fitting: int, batch: Batch, context: Context) -> SeedMatches:
-    """The matches of mates, for so many of which there is memory."""
+    """Return the seed matches of the mates; fitting: number of matches that fit into memory."""
     slots = context.backend.empty(len(mates.numbers), np.int32)
     batch.launch(_MATES, mates.count, context, mates=mates.numbers, slots=slots)
     return find_matches(replace(mates, numbers=slots), STRIDE, batch, context, fitting, MOST_MATCHES)
@@ -109,7 +115,7 @@ def _join(
     batch: Batch,
     context: Context,
 ) -> None:
-    """Join the places of pairs that matches of their mates name."""
+    """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
     slots, found = replace(mates, numbers=matches.selected), Diagonals.empty(matches.read_count, context.backend)
     places = _list_places(matches, slots, batch, context)
     given = {"inserts": inserts, "places": places, "mates": mates.numbers, "found": found, "rests": rests}
@@ -120,7 +126,7 @@ def _join(
 
 
 def _list_places(matches: SeedMatches, slots: Listed, batch: Batch, context: Context) -> Places:
-    """Those of the slots that lose little."""
+    """Return the placements of the slots that explain their read not much worse than the best one, sorted by key."""
     backend, most = context.backend, most_of(matches.total)
     counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)

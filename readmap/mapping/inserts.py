@@ -1,4 +1,4 @@
-"""Insert sizes: how long a library's fragments are, in each of the directions that mates may have."""
+"""Estimate the insert sizes of a library: one distribution for each relative direction of the mates (FR, RF, FF, RR)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,45 @@ from readmap.backend import Array, Backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: By their numbers in kernels/search/pairs.cuh.
+#: Relative directions of mates, by their index in kernels/mapping/pairs.cuh.
 DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("mapping/pairs.cuh", name)))
 
-#: What measure_inserts says of a pair that shows no direction, since a mate is not placed for sure.
+#: Direction of a pair with a mate whose placement is not confident.
 UNSURE = constant("mapping/pairs.cuh", "UNSURE")
 
-#: A direction has fewer pairs by accident: bwa mem's limits, and its quartile rule below (its mem_pestat). The share is
-#: of all pairs whose mates are placed for sure: those that chance has placed are mostly too far apart for a fragment.
+#: Minimum of pairs, and of their share among all confidently placed pairs, to accept a direction. The limits and the
+#: quartile rule below are those of bwa mem (mem_pestat). Mates placed by chance are mostly too far apart to count.
 LEAST_PAIRS = 10
 LEAST_SHARE = 0.05
 
-#: Longer fragments are not looked at, and not expected.
+#: Longer fragments are neither measured nor expected.
 LONGEST = constant("mapping/pairs.cuh", "LONGEST_INSERT")
 
-#: Chance makes fragments of all sizes alike, so that the middle half of them spans half of what is looked at. Where it
-#: spans more than half of that, the sizes are those of no library: its standard deviation would be above 1,850.
+#: Maximum interquartile range. Random pairs have uniform sizes, with a range of LONGEST / 2; above half of that the
+#: sizes belong to no library, whose standard deviation would exceed 1,850.
 MOST_SPREAD = LONGEST // 4
 OUTLIER, MAPPING = 2.0, 3.0
 MOST_DEVIATIONS = 4.0
 
-#: Of a size at the very edge of a distribution; more in phred would be no size of the library.
+#: Maximum penalty in phred, at the edge of a distribution.
 RAREST = 60
 
 
 @dataclass(frozen=True)
 class InsertSize:
-    """The sizes of one direction: low to high, inclusive, in bases from one 5' end to the other."""
+    """Distribution of insert sizes for one relative direction of the mates.
+
+    The insert size is the distance between the 5' ends of the mates, in bases.
+
+    Attributes
+    ----------
+    direction : str
+        FF, FR, RF or RR.
+    mean, deviation : float
+        Mean and standard deviation, in bases.
+    low, high : int
+        Smallest and largest size of a proper pair, inclusive.
+    """
 
     direction: str
     mean: float
@@ -52,9 +64,11 @@ class InsertSize:
 
 @dataclass(frozen=True)
 class Inserts:
-    """The sizes of a library on a device; `sizes` lacks the directions that it does not have.
+    """Insert-size distributions of a library on a device, as struct Inserts of kernels/mapping/pairs.cuh reads them.
 
-    lows, highs, offsets, penalties: struct Inserts of kernels/mapping/pairs.cuh: int64 by direction, and uint8 phreds.
+    Attributes:
+        sizes: the distributions; directions that the library lacks are missing.
+        lows, highs, offsets: int64 [directions]; penalties: uint8, in phred.
     """
 
     sizes: tuple[InsertSize, ...]
@@ -65,7 +79,7 @@ class Inserts:
 
 
 def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
-    """The distributions where kernels read them."""
+    """Copy the distributions to the device."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
     penalties: list[int] = []
@@ -79,12 +93,12 @@ def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
 
 @functools.cache
 def _penalties(size: InsertSize) -> list[int]:
-    """Of each of its sizes; they are the same for all batches."""
+    """Return the penalty of each size from low to high; cached, since all batches use the same ones."""
     return [_penalty(bases, size) for bases in range(size.low, size.high + 1)]
 
 
 def _penalty(bases: int, size: InsertSize) -> int:
-    """Phred of the chance that a fragment is at least so far from the mean."""
+    """Return the phred of the probability that a fragment is at least this far from the mean."""
     chance = math.erfc(abs(bases - size.mean) / max(size.deviation, 1.0) / math.sqrt(2))
     return min(round(-10 * math.log10(chance)), RAREST) if chance else RAREST
 
@@ -92,9 +106,9 @@ def _penalty(bases: int, size: InsertSize) -> int:
 def given_insert_size(
     mean: float, deviation: float | None = None, most: float | None = None, least: float | None = None
 ) -> tuple[InsertSize, ...]:
-    """What a user says of FR pairs; UsageError where that is no distribution.
+    """Return the insert-size distribution of FR pairs that a user set, as bwa mem's -I; raise UsageError if it is invalid.
 
-    deviation: None for a tenth of the mean; most, least: None for four deviations beside it; all as in bwa mem's -I.
+    deviation: None for a tenth of the mean. most, least: None for four deviations above and below the mean.
     """
     deviation = mean / 10 if deviation is None else deviation
     if not (0 < mean <= 100_000 and 0 < deviation <= 100_000):
@@ -109,10 +123,11 @@ def given_insert_size(
 
 
 def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
-    """The distributions that pairs show.
+    """Return the distributions of the directions with enough pairs.
 
-    directions: of each pair, a number of DIRECTIONS or of enum NoDirection; sizes: in bases, of those with a direction.
-    Outliers are found by quartiles, as bwa mem does.
+    directions: uint8 [pairs], index into DIRECTIONS or a value of enum NoDirection; sizes: int32 [pairs], in bases,
+    valid for
+    pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
     least = max(LEAST_PAIRS, LEAST_SHARE * int(np.count_nonzero(directions != UNSURE)))
@@ -121,14 +136,14 @@ def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[I
 
 
 def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
-    """The distribution of sizes in order; None where they do not gather."""
+    """Return the distribution of sorted sizes, or None if they spread too far."""
     first, third = (int(values[int(share * len(values) + 0.499)]) for share in (0.25, 0.75))
     spread = third - first
     if spread > MOST_SPREAD:
         return None
     low, high = _within(first - OUTLIER * spread, third + OUTLIER * spread)
     kept = values[(values >= low) & (values <= high)]
-    if not len(kept):  # mates that lie on each other have no size
+    if not len(kept):  # mates that start at the same base have size 0
         return None
     mean, deviation = float(kept.mean()), float(kept.std())
     low, high = _within(

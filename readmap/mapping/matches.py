@@ -1,4 +1,4 @@
-"""Placements -> SeedMatches -> Candidates: all that shares a seed with a read, as diagonals."""
+"""List every diagonal that shares a seed with a read (Placements -> SeedMatches -> Candidates)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/match
 _PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming")
 _LIST, _ORDER = Kernel("mapping/matches", "list_diagonals"), Kernel("mapping/matches", "order_diagonals")
 
-#: Bases between seeds where whatever shares a base more than a seed is to be found.
+#: Bases between seeds when all placements are reported: any match of more than seed_bases + 1 bases is found.
 STRIDE = 2
 
-#: Memory that a match may take while diagonals are listed: a mark and its number, or what it leads to.
+#: Device memory a match may need while diagonals are listed: a mark and its index, or the diagonal.
 MATCH_BYTES = 16
 
 
 @dataclass(frozen=True)
 class SeedMatches:
-    """All suffixes that begin with a seed, by read, orientation and seed.
+    """All suffixes that start with a seed of a read, ordered by read, orientation and seed.
 
     Attributes:
-        selected: int32 [selected], the slots of the reads.
-        offsets: int64 [selected + 1], where each read's seeds begin.
-        ranks: suffix type [seeds], the first suffix that begins with a seed.
-        ends: int64 [seeds], matches up to and with each seed's.
-        total: matches in all.
-        read_count: for how many reads there is room; behind those that are listed are some without seeds.
-        seed_bases: of every seed; stride: bases between them.
+        selected: int32 [selected], slots of the reads.
+        offsets: int64 [selected + 1], index of each read's first seed.
+        ranks: suffix type [seeds], rank of the first suffix that starts with the seed.
+        ends: int64 [seeds], inclusive prefix sum of the match counts of the seeds.
+        total: number of matches.
+        read_count: capacity; reads after the selected ones have no seeds.
+        seed_bases, stride: length of a seed, and bases between seeds.
     """
 
     selected: Array
@@ -56,7 +56,7 @@ class SeedMatches:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All diagonals that matches name, ordered by slot, orientation and place.
+    """Diagonals named by seed matches, sorted by slot, orientation and position.
 
     Attributes:
         rows: int64 [diagonals, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
@@ -68,12 +68,11 @@ class Candidates:
 
     @property
     def diagonal_count(self) -> int:
-        """How many there are."""
         return len(self.slots)
 
 
 def placed_reads(batch: Batch, context: Context) -> Listed:
-    """The slots of the reads that have a place."""
+    """Return the slots of the reads that have a placement."""
     marks = context.backend.empty(batch.reads.count, np.uint8)
     batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
     return Listed.of(list_marked(marks, ANY_MARK, context.backend))
@@ -82,11 +81,11 @@ def placed_reads(batch: Batch, context: Context) -> Listed:
 def find_matches(
     slots: Listed, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
 ) -> SeedMatches:
-    """Those of the slots; a read that is shorter than a seed has none.
+    """Return the seed matches of the reads in `slots`; a read shorter than a seed has none.
 
-    stride: bases between seeds. fitting: matches for which there is memory at once; the host hears how many they are
-    where they may be more. most: every second slot is the mate of that before it, and where one of both has more than
-    that, both get none.
+    stride: bases between seeds. fitting: number of matches that fit into memory; if there may be more, the host reads
+    the count
+    back. most: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than this gets none.
     """
     backend, index, numbers = context.backend, context.index, slots.numbers
     seed_bases = dense_seed(index.suffix_count)
@@ -102,7 +101,7 @@ def find_matches(
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
-    """The batch with its matches, in parts of which those fit into memory; a read, or a pair, is not divided."""
+    """Yield the batch and its matches, split into parts whose matches fit into memory; a pair is never split."""
     most = context.backend.scratch_bytes // MATCH_BYTES
     matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, most)
     if most_of(matches.total) <= most:
@@ -120,7 +119,7 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
 
 
 def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
-    """Matches of each record, int64 on the host."""
+    """Return the number of matches of each record, int64 [reads] on the host."""
     to_host = context.backend.to_host
     by_slot = np.zeros(queries.steps.count, np.int64)
     by_slot[to_host(matches.selected)] = by_read(matches, context)
@@ -128,14 +127,14 @@ def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
 
 
 def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
-    """Matches of each of the reads, int64 [selected]."""
+    """Return the number of matches of each selected read, int64 [selected] on the host."""
     ends, offsets = (context.backend.to_host(array) for array in (matches.ends, matches.offsets))
     counts: NDArray[np.int64] = np.diff(np.append(0, ends)[offsets])
     return counts
 
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
-    """The diagonals that matches name."""
+    """Return the diagonals that the matches name."""
     backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
     naming = [
         (first, _naming(matches, first, most, batch, context)) for first in range(0, most_of(matches.total), most)
@@ -167,7 +166,7 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
 
 
 def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
-    """Which of at most so many matches, from one on, name a diagonal, int32, counted from that one."""
+    """Return the matches that name a diagonal, as int32 offsets from `first`, among at most `most` matches."""
     marks = context.backend.empty(min(most, most_of(matches.total) - first), np.uint8)
     batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
     return list_marked(marks, ANY_MARK, context.backend)

@@ -1,7 +1,4 @@
-"""Windows of two mates -> the places that suit both.
-
-Record 2p and record 2p + 1 are mates.
-"""
+"""Choose the windows of two mates together (Windows -> Placements). Records 2p and 2p + 1 are mates."""
 
 from __future__ import annotations
 
@@ -17,9 +14,10 @@ _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pa
 
 
 def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Direction and size of every pair of which both mates are placed for sure, in the order of the input.
+    """Return the direction (uint8 [pairs]) and insert size (int32 [pairs]) of each pair, in input order.
 
-    uint8 and int32 [pairs]; the direction of others, and of those that make no fragment, is of enum NoDirection.
+    The direction is UNSURE if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is 0
+    then.
     """
     backend, pairs = context.backend, batch.reads.count // 2
     directions, sizes = backend.empty(pairs, np.uint8), backend.empty(pairs, np.int32)
@@ -28,5 +26,5 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
 
 
 def pair_mates(inserts: Inserts, rests: Array, batch: Batch, context: Context) -> None:
-    """Choose the windows of mates together; rests: what `join_mates` returned."""
+    """Choose the windows of mates together. rests: the result of `join_mates`."""
     batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, rests=rests)

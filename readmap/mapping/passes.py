@@ -1,4 +1,4 @@
-"""Which reads a pass searches, and how densely."""
+"""Select the reads of a search pass and their seed stride (SearchPass, Batch -> Selection)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from readmap.mapping.parameters import Effort
 
 @dataclass(frozen=True)
 class Selection:
-    """Reads that are searched alike, at least one as far as the host knows, none shorter than a seed of the effort.
+    """Reads that a pass searches with the same stride; none is shorter than the pass's shortest seed.
 
     Attributes:
-        slots: of the reads.
+        slots: slots of the reads, not empty as far as the host knows.
         stride: bases between seed positions.
-        effort: of the pass.
+        effort: the pass.
     """
 
     slots: Listed
@@ -27,7 +27,7 @@ class Selection:
 
 
 def select(effort: Effort, batch: Batch) -> Iterator[Selection]:
-    """The reads that a pass takes, by the stride of their length; slots are ordered by length."""
+    """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
     steps = batch.queries.steps
     begin = steps.first_of(effort.shortest_seed)
     while begin < steps.count:
@@ -42,7 +42,7 @@ def select(effort: Effort, batch: Batch) -> Iterator[Selection]:
 
 
 def _next_length(length: int, stride: int, effort: Effort, longest: int) -> int:
-    """The smallest greater length of which the stride is another."""
+    """Return the smallest length above `length` with another stride, or longest + 1."""
     if effort.stride_of(longest) == stride:
         return longest + 1
     return next(n for n in range(length + 1, longest + 1) if effort.stride_of(n) != stride)

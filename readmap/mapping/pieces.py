@@ -1,4 +1,9 @@
-"""Queries -> Windows of the reads of which a few look-ups name all places that matter."""
+"""Place the reads whose partition seeds name every placement that matters (Queries -> SeedHits -> Windows).
+
+A read is partitioned into up to eight seeds, which are looked up on both strands. By the pigeonhole principle a
+placement that
+no occurrence of a seed names has at least one difference in every seed.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +21,19 @@ from readmap.mapping.parameters import SETTLED_DIFFERENCES, dense_seed
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import join_diagonals
 
-#: More differences than a read has: how likely other places are decides.
+#: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14
 
 _FIND, _SETTLE = Kernel("mapping/pieces", "find_pieces"), Kernel("mapping/pieces", "settle_reads")
-_NAME, _CONFIRM = Kernel("mapping/pieces", "name_diagonals", grouped=True), Kernel("mapping/pieces", "confirm_reads")
+_NAME, _CONFIRM = Kernel("mapping/pieces", "name_diagonals"), Kernel("mapping/pieces", "confirm_reads")
 _TILE, _LOOK_UPS = constant("mapping/pieces.cuh", "TILE"), constant("mapping/pieces.cuh", "LOOK_UPS")
 _ONE_PLACE, _FEW_PLACES = constant("mapping/pieces.cu", "ONE_PLACE"), constant("mapping/pieces.cu", "FEW_PLACES")
 
 
 def settle_reads(batch: Batch, context: Context) -> None:
-    """Give windows to the reads of which the look-ups name all places that matter, whatever the sample proves to be.
+    """Give windows to the reads whose partition seeds name all placements that matter, independently of the sample.
 
-    Any other place of such a read is 60 phred less likely, and changes no MAPQ.
+    Any other placement of a resolved read is 60 phred less likely and changes no MAPQ.
     """
     backend, table = context.backend, _find_pieces(batch, context)
     settled_deficit = SETTLED_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
@@ -48,7 +53,7 @@ def settle_reads(batch: Batch, context: Context) -> None:
         batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
     batch.pieces = table
     backend.put(batch.placements.left, batch.placements.unsettled)
-    batch.work.settled = batch.reads.count  # but for those that are left
+    batch.work.settled = batch.reads.count  # minus the total "left", once the device counters are read
     add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
 
 

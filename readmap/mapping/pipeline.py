@@ -1,4 +1,4 @@
-"""The way of a batch, stage by stage: from its reads to their alignments."""
+"""Map a batch of reads, stage by stage (Reads -> Batch -> Alignments). This module is the table of contents of mapping."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ from readmap.reads.parsing import Reads
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
-    """At least one read, searched: what is found of it depends on what others showed before by insert sizes alone."""
+    """Find the windows and placements of a batch of at least one read.
+
+    Only the near-mate search uses what other reads showed, namely the insert sizes; all other stages depend on the read
+    alone.
+    """
     batch, unknowing = Batch.of(reads, context), replace(context, sample=Sample())
     if not context.reporting.everywhere:
         settle_reads(batch, unknowing)
@@ -40,7 +44,10 @@ def search_reads(reads: Reads, context: Context) -> Batch:
 
 
 def search_again(batch: Batch, context: Context) -> Batch:
-    """A batch that was searched before the insert sizes were known, as if they had been."""
+    """Repeat the near-mate search of a batch that was searched before the insert sizes were known; return the batch.
+
+    The result equals that of `search_reads` with known insert sizes.
+    """
     if looks_beside(batch, context):
         settle_beside(batch, context, searched=True)
         _search_by_seeds(batch, replace(context, sample=Sample()))
@@ -48,7 +55,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
 
 def _search_by_seeds(batch: Batch, context: Context) -> None:
-    """Search the reads that are unsettled."""
+    """Search the unresolved reads by seeds, in passes of increasing effort."""
     for effort in efforts(context.index.suffix_count, context.index.host.has_alternates):
         for selection in select(effort, batch):
             seeds = find_seeds(selection, batch, context)
@@ -62,12 +69,11 @@ def _search_by_seeds(batch: Batch, context: Context) -> None:
 
 
 def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignments]]:
-    """The alignments of a batch that has been searched, placed anew as the sample asks; mates suit each other where the
-    library has insert sizes.
+    """Yield (batch, its alignments) after choosing placements again with the sample's divergence and insert sizes.
 
-    They come in parts of the batch, one unless all places are reported.
+    The whole batch comes at once, unless all placements are reported: then it is split to fit into memory.
     """
-    # A batch may be of single reads alone where others have pairs.
+    # A batch may hold single reads only, even if the library has pairs.
     inserts = to_device(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
     choose_windows(Listed.of(batch.queries.slot_of), batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
@@ -90,9 +96,11 @@ def _align(plan: RecordPlan, inserts: Inserts, batch: Batch, context: Context) -
 
 
 def _align_all(matches: SeedMatches, inserts: Inserts, batch: Batch, context: Context) -> Alignments:
-    """With all other places of each part; which parts prove true decides what else is another place of them.
+    """Return the alignments with all secondary ones.
 
-    The only part of a read always does.
+    The secondary alignments of a read depend on which of its split segments turn out to be alignments, so a read with
+    several
+    segments is traced first.
     """
     plan = plan_records(batch, context)
     trace_several(plan, batch, context)

@@ -1,4 +1,4 @@
-"""Windows -> Placements: which window a read belongs to, and how sure that is."""
+"""Choose the best window of each read and compute its MAPQ (Windows -> Placements)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _CHOOSE = Kernel("mapping/placement", "choose_windows")
 
 
 def choose_windows(slots: Listed, batch: Batch, context: Context, differences: int = SETTLED_DIFFERENCES) -> None:
-    """Choose among the windows of the slots; differences: mismatches up to which a read is not distant."""
+    """Choose among the windows of the slots; a read with more than `differences` mismatches is marked for a denser search."""
     settled_deficit = differences * (context.scoring.match + context.scoring.mismatch)
     batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, settled_deficit=settled_deficit)

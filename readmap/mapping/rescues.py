@@ -1,4 +1,4 @@
-"""Windows of two mates -> further ones, where their partners expect them."""
+"""Rescue mates: search them at the insert-size distance of their partner's windows (Windows -> more Windows)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from readmap.mapping.inserts import Inserts
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import add_diagonals
 
-_LIST, _RESCUE = Kernel("mapping/rescues", "list_rescues"), Kernel("mapping/rescues", "rescue_mates", grouped=True)
+_LIST, _RESCUE = Kernel("mapping/rescues", "list_rescues"), Kernel("mapping/rescues", "rescue_mates")
 _MARK = Kernel("mapping/rescues", "mark_rescued")
 
 
 @dataclass(frozen=True)
 class Rescues:
-    """Mates that were looked for.
+    """Mates that were searched.
 
     Attributes:
-        slots: of them; window_counts: int32 [rescues], how many windows each had before.
+        slots: slots of the mates.
+        window_counts: int32 [rescues], number of windows before the rescue.
     """
 
     slots: Listed
@@ -34,7 +35,10 @@ class Rescues:
 
 
 def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | None:
-    """Look for mates where their partners expect them, and place those anew that may be there; None where none may."""
+    """Search mates at the positions their partners predict, and choose their windows again.
+
+    Returns None if no mate needs a rescue.
+    """
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
@@ -60,7 +64,7 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
 
 
 def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
-    """Count the mates that make a fragment where only their partners pointed to."""
+    """Count the mates that form a fragment only at a window that the rescue added."""
     backend, slots = context.backend, rescues.slots
     rescued = backend.full(len(slots.numbers), 0, np.uint8)
     selected = {"selected": slots.numbers, "window_counts": rescues.window_counts}

@@ -1,4 +1,4 @@
-"""Queries -> Seeds: the insertion point of every seed position, and the prefixes shared there."""
+"""Look up seeds in the suffix array: insertion point and length of the common prefixes (Queries -> Seeds)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _COUNT, _FIND = Kernel("mapping/seeds", "count_seeds"), Kernel("mapping/seeds", 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Nearest suffixes of the selected reads' positions, orientation 0 first, every `stride` bases.
+    """Seeds of the selected reads, every `stride` bases, orientation 0 first.
 
     Attributes:
-        offsets: int64 [selected + 1], where each read's seeds begin.
-        ranks: suffix type [seeds], how many suffixes sort before the query from the position on.
-        before, after: uint16 [seeds], bases shared with the suffixes at rank - 1 and at rank.
-        stride: bases between positions.
+        offsets: int64 [selected + 1], index of each read's first seed.
+        ranks: suffix type [seeds], insertion point: the number of suffixes that sort before the query at the seed's
+            position.
+        before, after: uint16 [seeds], length of the prefix shared with the suffixes at rank - 1 and at rank.
+        stride: bases between seed positions.
     """
 
     offsets: Array
@@ -34,9 +35,9 @@ class Seeds:
 
 
 def seed_offsets(slots: Listed, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, Count]:
-    """Where the seeds of each of the slots begin, int64 [slots + 1], and how many there are in all.
+    """Return the index of each read's first seed, int64 [slots + 1], and the total number of seeds.
 
-    They lie every `stride` bases on both strands; a read that is shorter than a seed has none.
+    Seeds start every `stride` bases on both strands; a read shorter than a seed has none.
     """
     counts = context.backend.full(len(slots.numbers) + 1, 0, np.int64)
     what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
@@ -46,7 +47,7 @@ def seed_offsets(slots: Listed, seed_bases: int, stride: int, batch: Batch, cont
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
-    """The seeds of the selected reads."""
+    """Return the seeds of the selected reads."""
     backend, shortest, stride = context.backend, selection.effort.shortest_seed, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     most = most_of(total)

@@ -1,4 +1,4 @@
-"""Diagonals -> Windows: the places where each read may belong, the best first."""
+"""Merge diagonals into windows, the candidate placements of a read, best first (Diagonals -> Windows)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
 
-_COUNT = Kernel("mapping/windows", "count_windows", by_block=True)
+_COUNT = Kernel("mapping/windows", "count_windows")
 _COUNTED_TOGETHER = constant("mapping/windows.cu", "COUNTED_TOGETHER")
 _JOIN, _ADD = Kernel("mapping/windows", "join_diagonals"), Kernel("mapping/windows", "add_diagonals")
 
 
 def join_diagonals(slots: Listed, diagonals: Diagonals, batch: Batch, context: Context) -> None:
-    """Replace the windows of the slots by those that their diagonals make."""
+    """Replace the windows of the slots by the windows of their diagonals."""
     batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
 
 
 def add_diagonals(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
-    """Put the windows that further diagonals of the slots make behind those that they have, up to `most`."""
+    """Append the windows of further diagonals to the windows of the slots, up to `most` windows a read."""
     batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, most=most)
 
 
 def count_windows(batch: Batch, context: Context) -> None:
-    """Count the windows of all reads."""
+    """Add the number of windows of all reads to the device counter."""
     reads, total = batch.reads.count, batch.ledger.total("windows")
     batch.launch(_COUNT, -(-reads // _COUNTED_TOGETHER), context, counts=batch.windows.counts, total=total, reads=reads)
