@@ -32,7 +32,7 @@ from readmap.mapping.records import Style
 from readmap.reads.inflaters import inflaters_for
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.estimation import first_lanes, learn_from
-from readmap.run.sample_model import Learnt, write_learnt
+from readmap.run.sample_model import SampleModel, write_sample_model
 from readmap.run.read_mapper import Mapping
 
 EXAMPLES = r"""[bold]Examples[/]
@@ -88,10 +88,10 @@ def learn(context: typer.Context, options: Options) -> None:
             scoring, pairing = options.scoring.scoring(), options.pairs.pairing()
             indexes, plan = load(path, index, AlignmentMode, backends, False, report)
             contexts = [Context(*own, scoring, pairing) for own in zip(indexes, backends, strict=True)]
-            learnt = Learnt()
+            learnt = SampleModel()
             for group in _first_groups(lanes):
                 learnt = _learn_of(group, learnt, given, contexts, plan, show)
-        output.write(write_learnt(learnt, scoring, reference_checksum(index.reference.contigs)))
+        output.write(write_sample_model(learnt, scoring, reference_checksum(index.reference.contigs)))
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
         record = {"index": printable(str(path)), "output": printable(output.name)}
         report.finish(record | {"bases_a_difference": learnt.bases_per_variant, "insert_sizes": libraries}, [output])
@@ -106,12 +106,12 @@ def _first_groups(lanes: Sequence[Lane]) -> list[list[Lane]]:
 
 def _learn_of(
     lanes: list[Lane],
-    learnt: Learnt,
+    learnt: SampleModel,
     options: search.Options,
     contexts: Sequence[Context],
     plan: ChunkPlan,
     show: Show,
-) -> Learnt:
+) -> SampleModel:
     """What is known with what lanes of a library show, or all reads where there are no lanes."""
     backends = [context.backend for context in contexts]
     groups = tuple(lane.group for lane in lanes) or (NO_READ_GROUP,)
@@ -123,7 +123,7 @@ def _learn_of(
         return mapping.learnt
 
 
-def _lines(learnt: Learnt) -> Iterator[str]:
+def _lines(learnt: SampleModel) -> Iterator[str]:
     """What was learnt, in words."""
     if learnt.bases_per_variant is None:
         yield "no reads"

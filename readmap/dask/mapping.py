@@ -33,7 +33,7 @@ from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import first_lanes, learn_from
-from readmap.run.sample_model import Learnt
+from readmap.run.sample_model import SampleModel
 from readmap.run.read_mapper import Mapping, MappingSummary
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
@@ -57,14 +57,14 @@ class Mapped:
 
 
 @tells_errors
-def learn(job: Job) -> Learnt:
+def learn(job: Job) -> SampleModel:
     """What the first reads show, library by library."""
     with take_turn() as turn:
         return _learn(job, turn)
 
 
-def _learn(job: Job, turn: Turn) -> Learnt:
-    learnt = Learnt()
+def _learn(job: Job, turn: Turn) -> SampleModel:
+    learnt = SampleModel()
     index, backend = hold_index(job.index, job.resources, turn)
     context = Context(index, backend, job.scoring, job.pairing)
     with backend.own_stream():
@@ -95,13 +95,13 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
 
 
 @tells_errors
-def map_shard(job: Job, number: int, parts: Sequence[RecordRange], learnt: Learnt) -> Mapped:
+def map_shard(job: Job, number: int, parts: Sequence[RecordRange], learnt: SampleModel) -> Mapped:
     """The records of a shard, in its folder; parts: what it has of each file."""
     with read_ahead() as turn:
         return make_once(job.shard(number), functools.partial(_map, job, parts, learnt, turn))
 
 
-def _map(job: Job, parts: Sequence[RecordRange], learnt: Learnt, turn: Turn, folder: Path) -> Mapped:
+def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn, folder: Path) -> Mapped:
     index, backend = hold_index(job.index, job.resources, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()

@@ -24,7 +24,7 @@ from readmap.reads.shards import Reads
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.file_splitter import FileSplitter
-from readmap.run.sample_model import Learnt
+from readmap.run.sample_model import SampleModel
 from readmap.run.read_mapper import MappingSummary
 
 
@@ -50,7 +50,7 @@ class Wanted:
     unmapped: str | None = None
     metrics: str | None = None
     table: str | None = None
-    learnt: Learnt | None = None
+    learnt: SampleModel | None = None
     tasks: int | None = None
 
 
@@ -163,7 +163,7 @@ class _Run:
         ]
         return Reads(texts, self._job.layouts)
 
-    def _map(self, parts: Iterator[Parts], learnt: Learnt) -> list[Any]:
+    def _map(self, parts: Iterator[Parts], learnt: SampleModel) -> list[Any]:
         """Map shards, whose records come behind each other where they are not sorted; what there is of each."""
         from readmap.dask.mapping import map_shard
 

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
-from readmap.run.device_lease import Succession
+from readmap.run.device_lease import DeviceLease
 
 
 class Turns:
@@ -43,7 +43,7 @@ class Turns:
             yield turn
         finally:
             turn.end_reading()
-            turn.give_way()
+            turn.release_device()
             with self.changed:
                 if turn in self.order:
                     self.order.remove(turn)
@@ -58,7 +58,7 @@ class Turns:
             yield turn
 
 
-class Turn(Succession):
+class Turn(DeviceLease):
     """The turn of a task."""
 
     def __init__(self, turns: Turns) -> None:
@@ -88,7 +88,7 @@ class Turn(Succession):
                 self._turns.reader = None
                 self._turns.changed.notify_all()
 
-    def give_way(self) -> None:
+    def release_device(self) -> None:
         """Let the next task have the device, while this one does what needs little of it; once is enough."""
         with self._turns.changed:
             if self._turns.holder is self:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from readmap.run.device_reads import Arrival
+from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_turns import Turn
 from readmap.run.writer import Block
 
@@ -61,7 +61,7 @@ class Work(Protocol):
     def comments(self) -> bool:
         """Whether what stands behind a read's name is SAM tags, which are written too."""
 
-    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
         """What to write, of this batch or of those before."""
 
     def rest(self, place: int = 0) -> Iterator[Block]:

@@ -14,18 +14,18 @@ class Stopped(Exception):
     """The run ends before the chunk's turn comes."""
 
 
-class Displaced(Exception):
+class Preempted(Exception):
     """A chunk in front needs the memory: what has been computed is to be dropped, and computed anew in its turn."""
 
 
 class Turns:
-    """The order of chunks, which are numbered from 0; single_file: none is worked on out of turn."""
+    """The order of chunks, which are numbered from 0; serial: none is worked on out of turn."""
 
-    def __init__(self, single_file: bool = False) -> None:
+    def __init__(self, serial: bool = False) -> None:
         self._changed = threading.Condition()
         self._number = 0
         self._at_work: set[int] = set()
-        self._is_single_file = single_file
+        self._is_serial = serial
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -36,15 +36,15 @@ class Turns:
 
     def begin(self, number: int) -> None:
         """Work on a chunk, out of turn unless memory has ended before. Raises Stopped."""
-        self._wait(lambda: not self._is_single_file or self._number == number)
+        self._wait(lambda: not self._is_serial or self._number == number)
         with self._changed:
             self._at_work.add(number)
 
     def wait(self, number: int) -> None:
-        """Go on in the chunk's turn. Raises Stopped and Displaced."""
-        self._wait(lambda: self._is_single_file or self._number == number)
+        """Go on in the chunk's turn. Raises Stopped and Preempted."""
+        self._wait(lambda: self._is_serial or self._number == number)
         if self._number != number:
-            raise Displaced
+            raise Preempted
 
     def drop(self, number: int) -> None:
         """Hold no memory any more, and go on in the chunk's turn. Raises Stopped."""
@@ -56,11 +56,11 @@ class Turns:
     def alone(self, number: int) -> bool:
         """Go on in the chunk's turn, where memory has ended, while no other holds any; from now on in single file.
 
-        Returns whether others may have held some before. Raises Stopped and Displaced.
+        Returns whether others may have held some before. Raises Stopped and Preempted.
         """
         self.wait(number)
         with self._changed:
-            were_others, self._is_single_file = not self._is_single_file, True
+            were_others, self._is_serial = not self._is_serial, True
             self._changed.notify_all()
         self._wait(lambda: self._at_work <= {number})
         return were_others
@@ -88,7 +88,7 @@ class Turn:
         self._number = number
 
     def __call__(self) -> None:
-        """Wait for it. Raises Stopped and Displaced."""
+        """Wait for it. Raises Stopped and Preempted."""
         began = time.perf_counter()
         self._turns.wait(self._number)
         self.waited += time.perf_counter() - began
@@ -96,11 +96,11 @@ class Turn:
     def alone(self) -> bool:
         """Wait for it, and for all that others hold, where memory has ended: whether that may be more now.
 
-        Raises Stopped and Displaced.
+        Raises Stopped and Preempted.
         """
         return self._turns.alone(self._number)
 
 
 def only_turn() -> Turn:
     """That of a batch beside which there is no other."""
-    return Turn(Turns(single_file=True), 0)
+    return Turn(Turns(serial=True), 0)

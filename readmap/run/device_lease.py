@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Succession:
+class DeviceLease:
     """What a search waits for, and what it tells the next one; this one has its device alone."""
 
     def is_ahead(self) -> bool:
@@ -16,5 +16,5 @@ class Succession:
     def end_reading(self) -> None:
         """All reads have been read: the next search may read its own."""
 
-    def give_way(self) -> None:
+    def release_device(self) -> None:
         """A thread has no reads left to map: the next search may have the device. It is called by each of them."""

@@ -1,4 +1,4 @@
-"""Chunk -> Arrival: the reads of a chunk on one of several devices, and again on another where that one fails."""
+"""Chunk -> DeviceReads: the reads of a chunk on one of several devices, and again on another where that one fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Arrival:
+class DeviceReads:
     """Reads of a chunk, all that are good or some of them, on the device of a place.
 
     Attributes:
@@ -40,32 +40,32 @@ class Arrival:
     first: int = 0
 
     @classmethod
-    def of(cls, source: Source, place: int) -> Arrival:
+    def of(cls, source: Source, place: int) -> DeviceReads:
         """The reads of a chunk on a device, or on another one where that fails."""
         devices = source.devices
         try:
-            reads = find_chunk_reads(source.chunk, source.comments, devices.backends[place])
+            reads = parse_chunk(source.chunk, source.comments, devices.backends[place])
             return cls(reads, place, source)
         except devices.errors as error:
             return cls.of(source, _move(devices, place, error))
 
-    def part(self, first: int, last: int) -> Arrival:
+    def part(self, first: int, last: int) -> DeviceReads:
         """The records [first, last) alone."""
         return replace(self, reads=self.reads.part(first, last), first=self.first + first)
 
-    def halves(self) -> tuple[Arrival, Arrival]:
+    def halves(self) -> tuple[DeviceReads, DeviceReads]:
         """As Reads.halves."""
         middle = self.reads.halves()[0].count
         return self.part(0, middle), self.part(middle, self.reads.count)
 
-    def on(self, place: int) -> Arrival:
+    def on(self, place: int) -> DeviceReads:
         """The same on a device, which the calling thread uses."""
         if place == self.place or self.source is None:
             return self
-        whole = Arrival.of(self.source, place)
+        whole = DeviceReads.of(self.source, place)
         return whole.part(self.first, self.first + self.reads.count)
 
-    def elsewhere(self, error: Exception) -> Arrival:
+    def elsewhere(self, error: Exception) -> DeviceReads:
         """The same on another device, which the calling thread uses from now on, since this one has failed.
 
         Raises the error where none is left.
@@ -92,7 +92,7 @@ class Arrival:
             self.source.chunk.release()
 
 
-def find_chunk_reads(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
+def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     """The reads of a chunk, as far as they are good; comments: whether they have to be tags, which alignments have."""
     if isinstance(chunk, AlignmentChunk):
         return chunk.find(backend)

@@ -13,7 +13,7 @@ from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import Layout
 from readmap.run import stream
-from readmap.run.device_reads import Arrival
+from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.read_mapper import Mapping, MappingSummary
 from readmap.run.chunk_turns import Turn
@@ -40,7 +40,7 @@ class _Learning:
         """Whether the reads' comments are tags."""
         return self.mapping.comments
 
-    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
         """None."""
         for _ in self.mapping.blocks(arrival, turn):
             if not self.mapping.is_learning:

@@ -17,8 +17,8 @@ from readmap.index.occurrences import Occurrences, find_occurrences, total_occur
 from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
-from readmap.run.device_reads import Arrival
-from readmap.run.replay_filter import Handed
+from readmap.run.device_reads import DeviceReads
+from readmap.run.replay_filter import ReplayFilter
 from readmap.run.chunk_turns import Turn
 from readmap.run.batch_processor import RunSummary
 from readmap.run.writer import Block
@@ -139,12 +139,12 @@ class ExactSearch:
         self._places = [_Place.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)]
         self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
-    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
         """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
-        return self._lines_from(0, arrival, turn, Handed())
+        return self._lines_from(0, arrival, turn, ReplayFilter())
 
     def _lines_from(
-        self, first: int, arrival: Arrival, turn: Turn, handed: Handed, is_counted: bool = False
+        self, first: int, arrival: DeviceReads, turn: Turn, handed: ReplayFilter, is_counted: bool = False
     ) -> Iterator[Block]:
         """Those of the lines from the `first` one on; handed: what the output has of these. is_counted: whether the
         batch is."""
@@ -157,7 +157,7 @@ class ExactSearch:
         except self._errors as error:
             yield from self._lines_from(given, arrival.elsewhere(error), turn, handed, is_counted)
 
-    def _blocks(self, first: int, arrival: Arrival, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
+    def _blocks(self, first: int, arrival: DeviceReads, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
         """The same, each with the number of the line behind it."""
         reads, parameters, place = arrival.reads, self._parameters, self._places[arrival.place]
         backend = place.backend

@@ -10,7 +10,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, Layout, read_chunks
-from readmap.run.device_reads import find_chunk_reads
+from readmap.run.device_reads import parse_chunk
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.sample import Observed, enough, learn, observe
 
@@ -39,7 +39,7 @@ def file_batches(
     chunks = read_chunks(paths, backend.host_buffer, most, batch_reads, backend.threads, layout=layout)
     try:
         for chunk in chunks:
-            reads = find_chunk_reads(chunk, False, backend)
+            reads = parse_chunk(chunk, False, backend)
             if reads.count and learnt:
                 yield search_reads(reads, learnt), learnt
             elif reads.count:

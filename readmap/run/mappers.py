@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from readmap.errors import DataError
 from readmap.reads.chunks import Chunk
-from readmap.run.device_reads import AnyChunk, Arrival, Source
+from readmap.run.device_reads import AnyChunk, DeviceReads, Source
 from readmap.run.devices import Devices
-from readmap.run.chunk_turns import Displaced, Stopped, Turn, Turns
+from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns
 from readmap.run.batch_processor import DoesNotFit, Work
 from readmap.run.writer import Block
 
@@ -111,7 +111,7 @@ class Mappers:
         try:
             self._write_blocks(item, place, turn)
             return
-        except Displaced:
+        except Preempted:
             pass
         self._devices.backends[place].release_memory()
         self._turns.drop(item.number)
@@ -159,7 +159,7 @@ def _chunk_blocks(chunk: AnyChunk, work: Work, devices: Devices, place: int, tur
         batch = batches.pop(0)
         begun = False
         try:
-            arrival = Arrival.of(Source(batch, work.comments, devices), place)
+            arrival = DeviceReads.of(Source(batch, work.comments, devices), place)
             for block in work.blocks(arrival, turn) if arrival.reads.count else ():
                 begun = True
                 yield block

@@ -16,9 +16,9 @@ from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style
 from readmap.mapping.windows import count_windows
 from readmap.reads.parsing import Reads
-from readmap.run.device_reads import Arrival
-from readmap.run.replay_filter import Handed
-from readmap.run.sample_model import Learnt
+from readmap.run.device_reads import DeviceReads
+from readmap.run.replay_filter import ReplayFilter
+from readmap.run.sample_model import SampleModel
 from readmap.run.record_blocks import Made, RecordBlocks
 from readmap.run.sample import Observed, enough, have_pairs, learn, observe
 from readmap.run.chunk_turns import Turn, only_turn
@@ -54,23 +54,23 @@ class MappingSummary(RunSummary, Counters):
 
 
 @dataclass
-class _Held:
+class PendingBatch:
     """Reads that wait to be aligned.
 
     batch: as they were searched, None where they are to be; work: what it took. overflowed: whether there was no room
     for what was found of them. is_counted: whether their records are, though not copied; handed: what outputs have.
     """
 
-    arrival: Arrival
+    arrival: DeviceReads
     batch: Batch | None = None
     overflowed: bool = False
     work: Work = field(default_factory=Work)
     is_counted: bool = False
-    handed: Handed = field(default_factory=Handed)
+    handed: ReplayFilter = field(default_factory=ReplayFilter)
 
-    def of(self, arrival: Arrival) -> _Held:
+    def of(self, arrival: DeviceReads) -> PendingBatch:
         """The same of some of the reads, or of these on another device, before anything is done with them."""
-        return _Held(arrival, is_counted=self.is_counted, handed=self.handed)
+        return PendingBatch(arrival, is_counted=self.is_counted, handed=self.handed)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class _Learning:
 
     library: str
     observed: list[Observed] = field(default_factory=list)
-    held: list[_Held] = field(default_factory=list)
+    held: list[PendingBatch] = field(default_factory=list)
     is_for_pairs: bool = False
 
     def concerns(self, reads: Reads) -> bool:
@@ -105,7 +105,7 @@ class Mapping:
         style: Style | None = None,
         pairs_may_come: bool = True,
         duplicates: Duplicates | None = None,
-        learnt: Learnt | None = None,
+        learnt: SampleModel | None = None,
     ) -> None:
         """contexts: one for each device, with the index there. pairs_may_come: even where the first reads are single.
 
@@ -122,7 +122,7 @@ class Mapping:
         self._pairs_may_come = pairs_may_come
         self._blocks = RecordBlocks(contexts[0], self._style, duplicates)
         self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
-        self._given = learnt or Learnt()
+        self._given = learnt or SampleModel()
         self._known = self._given.samples
         self._learning: _Learning | None = None
         self.summary.bases_per_variant = self._given.bases_per_variant
@@ -130,10 +130,10 @@ class Mapping:
         self.summary.libraries = {name: own for name, own in sizes.items() if own is not None}
 
     @property
-    def learnt(self) -> Learnt:
+    def learnt(self) -> SampleModel:
         """What the reads have shown, once no more is learnt."""
         own = {name: self.summary.libraries.get(name) for name in self._libraries}
-        return Learnt(self.summary.bases_per_variant, {**self._given.libraries, **own})
+        return SampleModel(self.summary.bases_per_variant, {**self._given.libraries, **own})
 
     @property
     def is_learning(self) -> bool:
@@ -145,7 +145,7 @@ class Mapping:
         """Whether the reads' comments are tags."""
         return self._style.comments
 
-    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
         """The blocks of a batch, behind those of all that are held; none yet where it is held itself."""
         library = self._libraries[arrival.reads.lane]
         if library not in self._known or self._learning:  # in this order, see _begin
@@ -158,7 +158,7 @@ class Mapping:
             self._begin(library)
         learning = self._learning
         if not (learning and learning.concerns(arrival.reads)):
-            yield from self._try(_Held(arrival), place, turn)
+            yield from self._try(PendingBatch(arrival), place, turn)
             return
         held, observed = self._observe(arrival, self._known[library])
         held.arrival.keep()
@@ -179,12 +179,12 @@ class Mapping:
         self._learning = _Learning(library, is_for_pairs=variants is not None)
         self._known[library] = Sample() if variants is None else Sample(variants)
 
-    def _observe(self, arrival: Arrival, sample: Sample) -> tuple[_Held, Observed]:
+    def _observe(self, arrival: DeviceReads, sample: Sample) -> tuple[PendingBatch, Observed]:
         """A batch that is searched, to be held, and what it shows."""
         context = _learning_rates(replace(self._contexts[arrival.place], sample=sample))
         try:
             batch = search_reads(arrival.reads, context)
-            return _Held(arrival, batch), observe(batch, context)
+            return PendingBatch(arrival, batch), observe(batch, context)
         except self._errors as error:
             return self._observe(arrival.elsewhere(error), sample)
 
@@ -208,13 +208,13 @@ class Mapping:
             one.arrival.release()
         return place
 
-    def _try(self, held: _Held, place: int, turn: Turn) -> Generator[Block, None, int]:
+    def _try(self, held: PendingBatch, place: int, turn: Turn) -> Generator[Block, None, int]:
         """The blocks of a batch. Where memory ends, the reads that have none yet are mapped in halves, where the device
         fails, on another, and where there was no room for what was found, once more; place: of the device that this
         thread uses. Returns that which it uses then."""
         arrival, backend, is_counted = held.arrival, self._contexts[place].backend, held.is_counted
         count, together, done, counted = arrival.reads.count, arrival.reads.together, 0, 0
-        rests: Sequence[_Held] = ()
+        rests: Sequence[PendingBatch] = ()
         try:
             if arrival.place != place:  # what was held is searched again, rather than fetched
                 arrival = arrival.on(place)
@@ -252,7 +252,7 @@ class Mapping:
             place = yield from self._try(one, place, turn)
         return place
 
-    def _parts(self, held: _Held) -> Iterator[tuple[Batch, Made]]:
+    def _parts(self, held: PendingBatch) -> Iterator[tuple[Batch, Made]]:
         """The parts of a batch and what is made of them; the batch is not held any more."""
         reads = held.arrival.reads
         context = replace(self._contexts[held.arrival.place], sample=self._known[self._libraries[reads.lane]])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from readmap.run.writer import Block
 
 
-class Handed:
+class ReplayFilter:
     """What outputs have been given of reads whose blocks may come again, in others, but with the same bytes."""
 
     def __init__(self) -> None:

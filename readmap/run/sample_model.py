@@ -19,7 +19,7 @@ FORMAT, LONGEST = 1, 1 << 20
 
 
 @dataclass(frozen=True)
-class Learnt:
+class SampleModel:
     """What is known of reads, library by library.
 
     Attributes:
@@ -37,7 +37,7 @@ class Learnt:
         usual = Sample() if self.bases_per_variant is None else Sample(self.bases_per_variant)
         return {name: Sample(usual.bases_per_variant, sizes or ()) for name, sizes in self.libraries.items()}
 
-    def renamed(self, library: str) -> Learnt:
+    def renamed(self, library: str) -> SampleModel:
         """The same under another name, where reads without a library are all that is known."""
         if self.libraries.keys() != {""}:
             return self
@@ -51,7 +51,7 @@ class Learnt:
                 raise UsageError(f"--learnt {path}: it knows {known}, and reads are of {_shown(name)}")
 
 
-def write_learnt(learnt: Learnt, scoring: Scoring, reference: str) -> bytes:
+def write_sample_model(learnt: SampleModel, scoring: Scoring, reference: str) -> bytes:
     """The bytes of a file; scoring, and reference, a checksum: those that it was learnt with."""
     libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
     record = {"format": FORMAT, "reference": reference, "scoring": asdict(scoring)}
@@ -59,7 +59,7 @@ def write_learnt(learnt: Learnt, scoring: Scoring, reference: str) -> bytes:
     return (json.dumps(record, indent=2) + "\n").encode()
 
 
-def read_learnt(path: str, scoring: Scoring, reference: str) -> Learnt:
+def read_sample_model(path: str, scoring: Scoring, reference: str) -> SampleModel:
     """What a file holds.
 
     Raises DataError where it is none of readmap learn, UsageError where it was learnt with another reference or other
@@ -71,7 +71,7 @@ def read_learnt(path: str, scoring: Scoring, reference: str) -> Learnt:
         record = json.loads(text)
         known = record["format"], record["reference"], record["scoring"]
         variants, libraries = record["bases_a_difference"], record["libraries"]
-        learnt = Learnt(variants, {name: _sizes(own) for name, own in libraries.items()})
+        learnt = SampleModel(variants, {name: _sizes(own) for name, own in libraries.items()})
         if variants is not None and not LEAST_BASES <= operator.index(variants) <= MOST_BASES:
             raise ValueError(variants)
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -22,7 +22,7 @@ from readmap.run.device_reads import AnyChunk
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.devices import Devices
 from readmap.run.mappers import Item, Mappers
-from readmap.run.device_lease import Succession
+from readmap.run.device_lease import DeviceLease
 from readmap.run.batch_processor import Work
 from readmap.run.writer import Block, Writer
 
@@ -37,7 +37,7 @@ def run(
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
-    succession: Succession | None = None,
+    succession: DeviceLease | None = None,
 ) -> None:
     """Write the blocks of the reads of all files, each to its output; the header is the caller's.
 
@@ -47,7 +47,7 @@ def run(
     progress: called behind every block. succession: default, one that has its devices alone. Reads in front of a bad
     record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
     """
-    summary, succession = work.summary, succession or Succession()
+    summary, succession = work.summary, succession or DeviceLease()
     began = time.perf_counter()
     plan = plan or plan_chunks(backends)
     devices, buffers = Devices(backends, summary.warnings.append, plan.at_once), plan.buffers(len(backends))
@@ -74,7 +74,7 @@ def run(
 
         ready = _ahead(chunks, succession.end_reading)
         succession.wait_for_device()
-        Mappers(ready, work, devices, write, succession.give_way).run()
+        Mappers(ready, work, devices, write, succession.release_device).run()
     summary.seconds = time.perf_counter() - began
 
 

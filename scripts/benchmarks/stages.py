@@ -19,7 +19,7 @@ from readmap.mapping.context import Context
 from readmap.reads import chunks
 from readmap.reads.parsing import parse_reads
 from readmap.run import read_mapper
-from readmap.run.device_reads import Arrival
+from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.chunk_turns import only_turn
 
@@ -88,7 +88,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: An
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (block,) = [*work.blocks(Arrival(reads), only_turn()), *work.rest()]
+                (block,) = [*work.blocks(DeviceReads(reads), only_turn()), *work.rest()]
         with timed(seconds, "copy: download", backend):
             buffer, arrived = backend.download(block.bytes, pool)
             arrived()

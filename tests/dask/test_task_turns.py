@@ -76,8 +76,8 @@ def test_one_reads_ahead_while_another_has_the_device(turns: Turns) -> None:
                 turn.end_reading()  # nobody else's turn
                 assert reads["b"].wait(LONG)
                 seen.append("a gives way")
-                turn.give_way()
-                turn.give_way()
+                turn.release_device()
+                turn.release_device()
 
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(work, "a")
@@ -104,7 +104,7 @@ def test_who_gives_way_lets_one_begin(start: Start) -> None:
 
     def first(turn: Turn) -> bool:
         turn.end_reading()
-        turn.give_way()
+        turn.release_device()
         began.set()
         return goes_on.wait(LONG)
 
@@ -125,7 +125,7 @@ def test_a_task_waits_until_it_is_alone(start: Start) -> None:
 
     def first(turn: Turn) -> bool:
         turn.end_reading()
-        turn.give_way()
+        turn.release_device()
         began.set()
         return goes_on.wait(LONG)
 
@@ -179,7 +179,7 @@ def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
     def fail(turn: Turn) -> None:
         if gives_way:
             turn.end_reading()
-            turn.give_way()
+            turn.release_device()
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
@@ -194,12 +194,12 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
     from readmap.dask import mapping
 
     read, mapped, at_once = threading.Semaphore(0), threading.Semaphore(0), list[bool]()
-    opened, commit, wait, give_way = mapping._opened, mapping.commit_together, Turn.wait_for_device, Turn.give_way
+    opened, commit, wait, release_device = mapping._opened, mapping.commit_together, Turn.wait_for_device, Turn.release_device
 
     def begins_to_read(*arguments: Any) -> Any:
-        if Turn.give_way is give_way:  # the first shard's; of other tasks nothing is asked
+        if Turn.release_device is release_device:  # the first shard's; of other tasks nothing is asked
             monkeypatch.setattr(Turn, "wait_for_device", begins_to_map)
-            monkeypatch.setattr(Turn, "give_way", gives_way)
+            monkeypatch.setattr(Turn, "release_device", gives_way)
         read.release()
         return opened(*arguments)
 
@@ -210,7 +210,7 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
     def gives_way(turn: Turn) -> None:
         if not at_once:
             at_once.append(read.acquire(timeout=LONG) and read.acquire(timeout=LONG))
-        give_way(turn)
+        release_device(turn)
 
     def ends(sinks: Any) -> None:
         if len(at_once) == 1:

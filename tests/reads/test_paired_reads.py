@@ -16,7 +16,7 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import Layout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.run import chunk_plan
-from readmap.run.device_reads import Arrival
+from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_turns import Turn
 from readmap.run.batch_processor import RunSummary
 from readmap.run.writer import Block
@@ -38,7 +38,7 @@ class Listing:
     def comments(self) -> bool:
         return False
 
-    def blocks(self, arrival: Arrival, turn: Turn) -> Iterator[Block]:
+    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
         reads = arrival.reads
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")

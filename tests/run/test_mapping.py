@@ -46,7 +46,7 @@ from readmap.mapping.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_H
 from readmap.mapping.pipeline import search_reads
 from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.device_lease import Succession
+from readmap.run.device_lease import DeviceLease
 
 DRAW = random.Random(61)
 GENOME = small_genome(DRAW)
@@ -592,7 +592,7 @@ def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyP
     """It reads ahead in whole chunks, maps when it is let, and lets the next one read, and then map."""
     told, first_bytes, read_chunks = list[str](), list[int | None](), stream.read_chunks
 
-    class Following(Succession):
+    class Following(DeviceLease):
         def is_ahead(self) -> bool:
             return is_ahead
 
@@ -604,7 +604,7 @@ def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyP
         def end_reading(self) -> None:
             told.append("has read")
 
-        def give_way(self) -> None:
+        def release_device(self) -> None:
             told.append("gives way")
 
     def reading(*given: Any, **named: Any) -> Any:

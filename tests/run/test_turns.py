@@ -17,7 +17,7 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.index.device import DeviceIndex
 from readmap.run import read_mapper, record_blocks, sample
-from readmap.run.chunk_turns import Displaced, Stopped, Turn, Turns, only_turn
+from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns, only_turn
 from readmap.run.batch_processor import DoesNotFit
 from readmap.run.writer import Writer
 
@@ -92,11 +92,11 @@ def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -
         turns.begin(number)
     waiting = pool.submit(turns.wait, 1)
     alone = pool.submit(turns.alone, 0)
-    assert isinstance(waiting.exception(), Displaced)
+    assert isinstance(waiting.exception(), Preempted)
     assert waits(alone)
     dropped = [pool.submit(turns.drop, 1)]
     assert waits(alone)
-    with pytest.raises(Displaced):
+    with pytest.raises(Preempted):
         turns.wait(2)
     dropped.append(pool.submit(turns.drop, 2))
     assert alone.result() is True

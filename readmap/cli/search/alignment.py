@@ -24,7 +24,7 @@ from readmap.mapping.inserts import InsertSize
 from readmap.mapping.records import Style
 from readmap.qc.survey import Survey
 from readmap.run.exact import Format
-from readmap.run.sample_model import Learnt
+from readmap.run.sample_model import SampleModel
 from readmap.run.read_mapper import Mapping, MappingSummary
 from readmap.version import __version__
 
@@ -47,7 +47,7 @@ class AlignmentMode:
         lanes: Sequence[Lane] = (),
         duplicates: Duplicates | None = None,
         survey: Survey | None = None,
-        learnt: Learnt | None = None,
+        learnt: SampleModel | None = None,
     ) -> None:
         """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked.
         survey: hears of the header. learnt: of the reads, by other runs."""

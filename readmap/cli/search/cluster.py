@@ -30,7 +30,7 @@ from readmap.formats.sam import Form
 from readmap.formats.words import counted
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
-from readmap.run.sample_model import Learnt
+from readmap.run.sample_model import SampleModel
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ClusterSearch:
     layouts: Sequence[Layout]
     index: Index
     path: Path
-    learnt: Learnt | None
+    learnt: SampleModel | None
 
     def job(self, mode: AlignmentMode, header: Sequence[str], command_line: str) -> Job:
         """What all tasks are told; header: lines of the options. Raises UsageError where the output is no file."""

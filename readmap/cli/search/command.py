@@ -36,7 +36,7 @@ from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.exact import Format
-from readmap.run.sample_model import Learnt, read_learnt
+from readmap.run.sample_model import SampleModel, read_sample_model
 
 #: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
 #: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
@@ -173,11 +173,11 @@ def _refuse_inside(path: Path, options: Options) -> None:
     refuse_inside(path, outputs)
 
 
-def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> Learnt | None:
-    """What is known of the reads by --learnt; raises what read_learnt and expect do."""
+def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> SampleModel | None:
+    """What is known of the reads by --learnt; raises what read_sample_model and expect do."""
     if options.shards.learnt is None:
         return None
-    known = read_learnt(options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
+    known = read_sample_model(options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
     groups = [lane.group for lane in lanes]
     if not lanes:  # learn asks for no read group
         groups = [options.output.group()]
