@@ -12,8 +12,8 @@ from readmap.backend.compilation.declarations import constant
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import StoredArrays
 from readmap.formats.fasta import Contig
-from readmap.index.reference import BEHIND, DeviceReference, barrier_words, packed_words
-from readmap.index.suffix_array import NOWHERE
+from readmap.index.reference import LAST_BARRIER_END, DeviceReference, barrier_words, packed_words
+from readmap.index.suffix_array import NO_ERROR
 from readmap.index.suffix_tree import EDGES_A_NODE
 
 _SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes", grouped=True), Kernel("index/bounds", "bound_prefix_table")
@@ -56,10 +56,10 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
     starts, ends, letters = (arrays[f"barrier_{what}"] for what in ("starts", "ends", "letters"))
     if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
         raise stored.wrong("barrier_starts", "holds intervals that overlap, or are none")
-    if (starts[-1], ends[-1]) != (length, BEHIND):
+    if (starts[-1], ends[-1]) != (length, LAST_BARRIER_END):
         raise stored.wrong("barrier_ends", f"does not end with everything behind the reference's {length:,} places")
     between, last = letters == 0, arrays["contig_starts"][1:] - 1
-    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(ends[between], [*(last + 1), BEHIND]):
+    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(ends[between], [*(last + 1), LAST_BARRIER_END]):
         raise stored.wrong("barrier_letters", "marks other places than those between contigs as such")
     known = np.frombuffer(Alphabet.NUCLEOTIDES.table, np.uint8)[letters] == letters
     if not (between | (known & ~np.isin(letters, _BASES))).all():
@@ -79,7 +79,7 @@ def verify_arrays(stored: StoredArrays, held: Mapping[str, Array], reference: De
     def expect(name: str, kernel: Kernel, items: int, **arguments: object) -> None:
         wrong = backend.full(1, -1, np.int64).view(np.uint64)
         backend.launch(kernel, items, wrong=wrong, **arguments)
-        if (first := int(backend.to_host(wrong)[0])) != NOWHERE:
+        if (first := int(backend.to_host(wrong)[0])) != NO_ERROR:
             raise stored.wrong(name, f"cannot be what it should be at element {first:,}")
 
     expect("barrier_blocks", _BLOCKS, len(reference.barrier_blocks), reference=reference)

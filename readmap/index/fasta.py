@@ -30,7 +30,7 @@ from readmap.formats.fasta import (
 from readmap.formats.lines import LINE_BREAKS
 from readmap.formats.words import in_words
 from readmap.index.digests import MAX_CHUNKS, ContigDigests
-from readmap.index.reference import BEHIND, Reference, barrier_words, packed_words
+from readmap.index.reference import LAST_BARRIER_END, Reference, barrier_words, packed_words
 
 #: Bytes of the file that are taken together: enough for the threads to share.
 CHUNK_BYTES = 16 << 20
@@ -50,7 +50,7 @@ _BLOCK, _RUN, _WORD, _IN_HEADER, _AS_BEGUN = (
 )
 
 #: What a kernel leaves where it found no error.
-_NOWHERE = 2**64 - 1
+_NO_ERROR = 2**64 - 1
 
 
 def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int], None] | None = None) -> Reference:
@@ -152,7 +152,7 @@ class _Text:
         )
         bad = int(backend.to_host(error)[0])
         origin, kept = self.length - len(self._kept), len(self._kept)
-        return _Found(text, kept, origin, backend.to_host(rows), None if bad == _NOWHERE else bad)
+        return _Found(text, kept, origin, backend.to_host(rows), None if bad == _NO_ERROR else bad)
 
     def pack(self, found: _Found) -> NDArray[np.uint8]:
         """Adds the letters of a chunk, and returns its text on the host."""
@@ -199,7 +199,7 @@ class _Text:
         starts, letters, ends = (np.concatenate(parts) for parts in zip(*self._barriers, strict=True))
         # The barrier in front of the first contig ends at 0, and the last one's end was not met.
         starts, letters = np.append(starts, self.length), np.append(letters, np.uint8(0))
-        ends = np.append(ends[1:], (self.length, BEHIND))
+        ends = np.append(ends[1:], (self.length, LAST_BARRIER_END))
         blocks = self._backend.empty(barrier_words(self.length), np.uint64)
         bounds = {"barrier_starts": self._backend.to_device(starts), "barrier_ends": self._backend.to_device(ends)}
         self._backend.launch(_MARK, len(blocks), **bounds, blocks=blocks, barriers=len(starts))

@@ -17,7 +17,7 @@ from readmap.formats.fasta import Contig
 PAD_BASES = 16_384
 
 #: Where the last barrier ends, which is everything behind the reference.
-BEHIND = int(np.iinfo(np.int64).max // 2)
+LAST_BARRIER_END = int(np.iinfo(np.int64).max // 2)
 
 #: The letters of a byte of packed bases, uint32 each, in the order of memory.
 _FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)

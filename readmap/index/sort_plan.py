@@ -38,7 +38,7 @@ Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class SortBatch:
     """The suffixes whose code is in [first_code, end_code), the first of their slots on the device, and their count."""
 
     first_code: int
@@ -71,16 +71,16 @@ class SortPart:
         """How many suffixes it sorts."""
         return int(self.codes.sum())
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[SortBatch]:
         """Codes that follow each other and have no more suffixes together than are sorted together."""
         first, slot, size = 0, 0, 0
         for code, count in enumerate(self.codes.tolist()):
             if size and size + count > self.pairs:
-                yield Batch(self.first_code + first, self.first_code + code, slot, size)
+                yield SortBatch(self.first_code + first, self.first_code + code, slot, size)
                 first, slot, size = code, slot + size, 0
             size += count
         if size:
-            yield Batch(self.first_code + first, self.first_code + len(self.codes), slot, size)
+            yield SortBatch(self.first_code + first, self.first_code + len(self.codes), slot, size)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ _MAX_BARRIERS = 256 - 4 + 1
 _STRETCH = constant("index/index.cu", "STRETCH")
 
 #: What a kernel leaves where it has nothing to report.
-NOWHERE = 2**64 - 1
+NO_ERROR = 2**64 - 1
 
 Suffixes = np.ndarray[Any, Any]
 
@@ -165,4 +165,4 @@ def _nowhere(backend: Backend) -> Array:
 def _found(error: Array, backend: Backend) -> int | None:
     """The rank that a kernel left; None where it left none."""
     rank = int(backend.to_host(error)[0])
-    return None if rank == NOWHERE else rank
+    return None if rank == NO_ERROR else rank

@@ -28,7 +28,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
-from readmap.index.sort_plan import RUN, Batch, SortPart, SortPlan
+from readmap.index.sort_plan import RUN, SortBatch, SortPart, SortPlan
 
 _COUNT = Kernel("index/suffix_sorting", "count_batch", grouped=True)
 _KEY = Kernel("index/suffix_sorting", "key_batch", grouped=True)
@@ -127,7 +127,7 @@ def sort_suffixes(
         for settled in _steps(team, [sorter.double(depth) for sorter in sorters]):
             tied += _size(settled)
             if len(sorters) > 1:
-                team.each(_Sorter.learn, sorters, _others(settled))
+                team.each(_Sorter.learn, sorters, _from_others(settled))
         depth *= 2
         report(1 - tied / total / 2)
     return [sorter.groups.order for sorter in sorters]
@@ -152,11 +152,11 @@ def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))
-    team.each(_Sorter.merge, sorters, sections, _others(ranks))
-    team.each(_Sorter.take, sorters, _others(list(zip(sections, ranks, strict=True))))
+    team.each(_Sorter.merge, sorters, sections, _from_others(ranks))
+    team.each(_Sorter.take, sorters, _from_others(list(zip(sections, ranks, strict=True))))
 
 
-def _others(items: Sequence[Item]) -> list[list[Item]]:
+def _from_others(items: Sequence[Item]) -> list[list[Item]]:
     """Of each device the other devices' items, those of the next one first, so that no two begin with the same."""
     return [[*items[i + 1 :], *items[:i]] for i in range(len(items))]
 
@@ -184,7 +184,7 @@ class _Sorter:
         for batch in self._part.batches():
             yield self._sort_batch(batch)
 
-    def _sort_batch(self, batch: Batch) -> _Settled:
+    def _sort_batch(self, batch: SortBatch) -> _Settled:
         runs, backend, pairs = -(-self.groups.length // RUN), self.backend, self._pairs.first(batch.suffixes)
         counts = backend.empty(runs, np.int64)
         what = {"reference": self._reference, "batch": batch, "length": self.groups.length}

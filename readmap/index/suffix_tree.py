@@ -27,7 +27,7 @@ SLICES = 512
 EDGE_BYTES, TREE_BYTES = 64, 13 + 64
 
 #: Starts and bounds are 32 bits.
-MOST_BASES = 2**32 - 1
+MAX_TREE_BASES = 2**32 - 1
 
 #: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
 MAX_ENTRY_BASES = 10
@@ -62,7 +62,7 @@ class _Nodes:
 
 def refuse_large(length: int) -> None:
     """Raise UsageError where a reference of so many places has no suffix tree."""
-    if length > MOST_BASES:
+    if length > MAX_TREE_BASES:
         raise UsageError(f"a suffix tree holds references below 2^32 bases, this one has {length:,}")
 
 

@@ -14,7 +14,7 @@ from readmap.errors import IndexFolderError
 from readmap.index import folder
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
-from readmap.index.reference import BEHIND
+from readmap.index.reference import LAST_BARRIER_END
 
 CONTIGS = {"one": random_bases(random.Random(1), 9000, "ACGTACGTN"), "two": "R" + "ACCGT" * 1200}
 
@@ -65,7 +65,7 @@ WRONG_SHAPES = {
     ),
     "barrier_starts.npy holds intervals that overlap, or are none": put("barrier_starts", 1, 0),
     "barrier_starts.npy holds intervals that overlap, or are none ": put("barrier_starts", 0, -1),
-    "barrier_ends.npy does not end with everything behind": put("barrier_ends", -1, BEHIND - 1),
+    "barrier_ends.npy does not end with everything behind": put("barrier_ends", -1, LAST_BARRIER_END - 1),
     "barrier_letters.npy marks other places than those between contigs": put("barrier_letters", 0, 0),
     "barrier_letters.npy holds what is no letter of an ambiguous base": put("barrier_letters", 0, ord("\n")),
     "barrier_letters.npy holds what is no letter of an ambiguous base ": put("barrier_letters", 0, ord("A")),

@@ -427,7 +427,7 @@ def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
 def test_reference_that_is_too_large_for_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused before anything is sorted."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
-    monkeypatch.setattr(suffix_tree, "MOST_BASES", 900 + 1 + 201)
+    monkeypatch.setattr(suffix_tree, "MAX_TREE_BASES", 900 + 1 + 201)
     reported: list[str] = []
     for structure in ("tree", "both"):
         with pytest.raises(UsageError, match=r"a suffix tree holds references below 2\^32 bases, this one has 1,103"):
