@@ -23,7 +23,7 @@ from readmap.backend.machine import available_processors
 from readmap.cli.common.options import choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.cli.common.wording import in_bytes
+from readmap.formats.wording import format_bytes
 from readmap.errors import UsageError
 
 EXAMPLES = """[bold]Example[/], lines of a Dockerfile
@@ -81,7 +81,7 @@ def compile(context: typer.Context, options: Options) -> None:
         if options.report.prints:
             print("\n".join(map(str, files)))
         size = sum(file.stat().st_size for file in files)
-        report.say(f"{len(files)} files, {in_bytes(size)}, in {folder}; READMAP_CACHE={folder.resolve()} uses them")
+        report.say(f"{len(files)} files, {format_bytes(size)}, in {folder}; READMAP_CACHE={folder.resolve()} uses them")
         report.finish({"folder": str(folder), "files": {file.name: file.stat().st_size for file in files}})
 
 

@@ -26,13 +26,13 @@ from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import SharedResources
-from readmap.cli.common.wording import in_bytes, in_time, percent, printable
+from readmap.formats.wording import format_bytes, format_duration, percent, printable
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.output import Output, Pending, open_output
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index import folder
 from readmap.index.building import build_index
 from readmap.index.device import IndexStructure
@@ -164,10 +164,10 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
             mark.write(b"%b: %b\n" % (MARK, os.fsencode(target.name)))
             outputs.append(mark)
         report.finish(record | {"memory_bytes": needed, "seconds": seconds}, outputs)
-    tree = f"a suffix tree of {counted(built.nodes, 'node')}; " if built.nodes else ""
+    tree = f"a suffix tree of {pluralize(built.nodes, 'node')}; " if built.nodes else ""
     report.say(
-        f"{record['index']}: {counted(record['contigs'], 'contig')}, {counted(record['bases'], 'base')}, "
-        f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{in_bytes(record['bytes'])} on disk"
+        f"{record['index']}: {pluralize(record['contigs'], 'contig')}, {pluralize(record['bases'], 'base')}, "
+        f"{record['ambiguous_bases']:,} of them ambiguous; {tree}{format_bytes(record['bytes'])} on disk"
     )
 
 
@@ -195,9 +195,9 @@ class _Stages:
         passed = now - self._began.setdefault(stage, now)
         text = STAGES.get(stage, stage)
         if done and whole:
-            text += f" {percent(done, whole)}, {in_time(passed * (whole - done) / done)} left"
+            text += f" {percent(done, whole)}, {format_duration(passed * (whole - done) / done)} left"
         elif done:
-            text += f" {in_bytes(done)}"
+            text += f" {format_bytes(done)}"
         self._show(text, bar=done / whole if done and whole else None)
 
     def seconds(self) -> dict[str, float]:
@@ -213,7 +213,7 @@ def _make_database(options: Options, target: Path, report: Report) -> None:
     with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
         began = report.seconds
         built = in_background(
-            lambda: build_database(options.fasta, workers, molecule, lambda done: show(f"reading {in_bytes(done)}"))
+            lambda: build_database(options.fasta, workers, molecule, lambda done: show(f"reading {format_bytes(done)}"))
         )
         ready = report.seconds
         show("writing")
@@ -223,20 +223,20 @@ def _make_database(options: Options, target: Path, report: Report) -> None:
         record = database_record(built, target, sizes(output.path))
         report.finish(record | {"seconds": seconds}, [output])
     report.say(
-        f"{record['database']}: {counted(len(built), f'{built.molecule} sequence')}, "
-        f"{counted(built.letters, 'letter')}, {built.longest:,} the longest; {in_bytes(record['bytes'])} on disk"
+        f"{record['database']}: {pluralize(len(built), f'{built.molecule} sequence')}, "
+        f"{pluralize(built.letters, 'letter')}, {built.longest:,} the longest; {format_bytes(record['bytes'])} on disk"
     )
 
 
 def _memory_line(needed: int) -> str:
     """The memory that building needs, beside that which is available."""
     available = available_memory()
-    line = f"building needs up to {in_bytes(needed)} of memory"
+    line = f"building needs up to {format_bytes(needed)} of memory"
     if available is None:
         return line
     if needed > available:
-        return f"warning: {line}, and {in_bytes(available)} are available"
-    return f"{line}; {in_bytes(available)} are available"
+        return f"warning: {line}, and {format_bytes(available)} are available"
+    return f"{line}; {format_bytes(available)} are available"
 
 
 def _index_record(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import Resources
-from readmap.cli.common.wording import in_bytes, printable, table
+from readmap.formats.wording import format_bytes, printable, table
 from readmap.database.database import Database
 from readmap.errors import BackendError, UsageError
 from readmap.formats.array_folder import sizes
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index import folder
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
@@ -93,9 +93,9 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
         facts = [
             ("database", f"{record['database']} ({_origin(record)})"),
             ("molecule", record["molecule"]),
-            ("letters", f"{database.letters:,} in {counted(len(database), 'sequence')}"),
-            ("longest", counted(database.longest, "letter")),
-            ("on disk", f"{in_bytes(record['bytes'])} in {counted(len(files), 'file')}"),
+            ("letters", f"{database.letters:,} in {pluralize(len(database), 'sequence')}"),
+            ("longest", pluralize(database.longest, "letter")),
+            ("on disk", f"{format_bytes(record['bytes'])} in {pluralize(len(files), 'file')}"),
         ]
         print("\n\n".join([table(facts, "<<"), _table_of(files)]))
     if options.check:
@@ -138,17 +138,17 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
 
 def _show(record: dict[str, Any], most: int | None) -> None:
     """Print the record as tables on standard output, with the first `most` contigs."""
-    files, contigs, tree_bytes = record["files"], record["contigs"], in_bytes(record["suffix_tree_bytes"])
+    files, contigs, tree_bytes = record["files"], record["contigs"], format_bytes(record["suffix_tree_bytes"])
     facts = [
         ("index", f"{record['index']} ({_origin(record)})"),
-        ("bases", f"{record['bases']:,} in {counted(len(contigs), 'contig')}"),
+        ("bases", f"{record['bases']:,} in {pluralize(len(contigs), 'contig')}"),
         ("ambiguous", f"{record['ambiguous_bases']:,} bases other than A, C, G, T"),
         ("structure", STRUCTURES[record["structure"]]),
         ("suffix array", f"{record['suffixes']:,} places of {record['suffix_bits']} bits"),
         *([("prefix table", f"{record['table_bases']} bases")] if record["table_bases"] else []),
-        *([("suffix tree", f"{counted(record['nodes'], 'node')}, {tree_bytes}")] if record["nodes"] else []),
+        *([("suffix tree", f"{pluralize(record['nodes'], 'node')}, {tree_bytes}")] if record["nodes"] else []),
         ("checksum", record["reference_checksum"]),
-        ("on disk", f"{in_bytes(record['bytes'])} in {counted(len(files), 'file')}"),
+        ("on disk", f"{format_bytes(record['bytes'])} in {pluralize(len(files), 'file')}"),
     ]
     listed = [(contig["name"], f"{contig['length']:,}", contig["md5"]) for contig in contigs[:most]]
     tables = [table(facts, "<<"), _table_of(files), table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
@@ -168,4 +168,4 @@ def _origin(record: dict[str, Any]) -> str:
 
 def _table_of(files: dict[str, int]) -> str:
     """A table of files and their sizes in bytes."""
-    return table([("FILE", "SIZE"), *((name, in_bytes(size)) for name, size in files.items())], "<>")
+    return table([("FILE", "SIZE"), *((name, format_bytes(size)) for name, size in files.items())], "<>")

@@ -11,7 +11,7 @@ from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside, r
 from readmap.cli.common.options import argument, command, flag, no_check_option, option
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import Report, ReportOptions, Show
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
 from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts

@@ -11,10 +11,10 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, Show
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.duplicates.files import mark_file, open_alignments
 from readmap.duplicates.marker import Duplicates
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.reads.alignment_reads import AlignmentReads
 
 EXAMPLES = """[bold]Examples[/]
@@ -59,7 +59,7 @@ def markdup(context: typer.Context, options: Options) -> None:
         written = write_marked(options, reads, named, fill, report, backend)
         if lost := written.duplicates.table.lost:
             report.say(
-                f"warning: of {counted(lost, 'read')} the mate is mapped, but not there, or not beside it: "
+                f"warning: of {pluralize(lost, 'read')} the mate is mapped, but not there, or not beside it: "
                 "it cannot be a duplicate"
             )
         for line in [f"{written.records:,} records", *written.lines, report.cost()]:

@@ -13,12 +13,12 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
 from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.duplicates.files import open_alignments
 from readmap.duplicates.marker import Duplicates
 from readmap.duplicates.shards import ENDING, expect_one_run, merge_shard
 from readmap.errors import UsageError
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --learnt learnt.json --split reads.split --shard 1/2 \\
@@ -61,7 +61,7 @@ def merge(context: typer.Context, options: Options) -> None:
             return records
 
         written = write_marked(options, opened[0], {"shards": [*map(printable, shards)]}, fill, report, backend)
-        merged = f"{written.records:,} records of {counted(len(shards), 'shard')}"
+        merged = f"{written.records:,} records of {pluralize(len(shards), 'shard')}"
         for line in [merged, *written.lines, report.cost()]:
             report.say(line)
 

@@ -12,13 +12,13 @@ from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outp
 from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.cli.common.wording import in_bytes, printable
+from readmap.formats.wording import format_bytes, printable
 from readmap.cli.search.conflicts import lane_conflicts
 from readmap.cli.search.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
 from readmap.reads.file_splitter import split_files
 
@@ -69,8 +69,8 @@ def split(context: typer.Context, options: Options) -> None:
         for warning in warnings:
             report.say(f"warning: {warning}")
         for each in found:
-            report.say(f"{printable(each.name)}: {counted(each.records, 'record')}, {in_bytes(each.text)} of text")
-        report.say(f"the table has {in_bytes(len(table))}; {report.cost()}")
+            report.say(f"{printable(each.name)}: {pluralize(each.records, 'record')}, {format_bytes(each.text)} of text")
+        report.say(f"the table has {format_bytes(len(table))}; {report.cost()}")
 
 
 def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[Lane]) -> None:

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from readmap.formats.pictures import GREY, RED, picture, shown
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 
 Counts = NDArray[np.int64]
 
@@ -59,8 +59,8 @@ class _Panel:
     @property
     def facts(self) -> str:
         best = f", the best {len(self.counts) - 1:,}" if len(self.counts) else ""
-        scores = counted(int(self.counts.sum()), "score")
-        return f"{scores}, {counted(int(self.hits.sum()), 'hit', 'hits')}{best}"
+        scores = pluralize(int(self.counts.sum()), "score")
+        return f"{scores}, {pluralize(int(self.hits.sum()), 'hit', 'hits')}{best}"
 
 
 class Histograms:
@@ -92,7 +92,7 @@ class Histograms:
         return picture(self._figure, form)
 
     def _figure(self) -> Figure:
-        together = _Panel(counted(self._queries, "query", "queries"), self._counts, self._hits, None)
+        together = _Panel(pluralize(self._queries, "query", "queries"), self._counts, self._hits, None)
         panels = self._panels or [together]
         is_alone = len(panels) == 1
         columns = 1 if is_alone else 2 if len(panels) <= 4 else 3

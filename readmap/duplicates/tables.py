@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.qc.page import Table
-from readmap.qc.wording import percent
+from readmap.formats.wording import percent
 
 _COLUMNS = (
     "Library",

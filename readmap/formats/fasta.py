@@ -11,7 +11,7 @@ from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.compression import ByteSource, describe_start
 from readmap.formats.lines import LINE_BREAKS
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20
@@ -60,7 +60,7 @@ def record_name(path: str, number: int, header: bytes) -> bytes:
 
 def named_record(path: str, number: int, name: bytes) -> str:
     """A record as messages have it; number: from 1 on."""
-    return f"{path}, record {number} ({in_words(name)})"
+    return f"{path}, record {number} ({decode_name(name)})"
 
 
 def expect_blank(path: str, lines: bytes) -> None:

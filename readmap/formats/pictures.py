@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 
 # Okabe and Ito's colours, which the colour-blind tell apart too.
 BLUE, GREEN, YELLOW, RED = "#0072B2", "#009E73", "#E69F00", "#D55E00"
@@ -55,7 +55,7 @@ def picture(figure: Callable[[], Figure], form: str) -> bytes:
 
 def shown(name: bytes) -> str:
     """A name as matplotlib takes it, which is cut where it is too long."""
-    text = in_words(name)
+    text = decode_name(name)
     # A dollar would begin a formula.
     short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}\u2026"
     return short.replace("$", r"\$")

@@ -11,7 +11,7 @@ from enum import Enum
 from readmap.errors import DataError, UsageError
 from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.header import header_lines
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 
 #: Of the names of queries.
 LONGEST_NAME = 254
@@ -49,7 +49,7 @@ def expect_contig_names(names: Iterable[bytes], what: str) -> None:
     """Raise DataError that names the first record of `what` whose name SAM's header does not hold, or not again."""
     numbers: dict[bytes, int] = {}
     for number, name in enumerate(names, 1):
-        record, way_out = f"record {number} of the {what} ({in_words(name)})", "choose another --format"
+        record, way_out = f"record {number} of the {what} ({decode_name(name)})", "choose another --format"
         if not CONTIG_NAME.fullmatch(name):
             raise DataError(f"{record}: SAM's header cannot hold a contig of that name: {way_out}")
         if (earlier := numbers.setdefault(name, number)) != number:
@@ -59,7 +59,7 @@ def expect_contig_names(names: Iterable[bytes], what: str) -> None:
 def query_name(name: bytes) -> bytes:
     """The name of a query as SAM has it, of 254 characters at most. Raises DataError where one is none of SAM's."""
     if not QUERY_NAME.fullmatch(name):
-        raise DataError(f"query {in_words(name)}: SAM has names of '!' to '~', without '@': choose another --format")
+        raise DataError(f"query {decode_name(name)}: SAM has names of '!' to '~', without '@': choose another --format")
     return name[:LONGEST_NAME]
 
 

@@ -28,7 +28,7 @@ from readmap.formats.fasta import (
     record_name,
 )
 from readmap.formats.lines import LINE_BREAKS
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 from readmap.index.digests import MAX_CHUNKS, ContigDigests
 from readmap.index.reference import LAST_BARRIER_END, Reference, barrier_words, packed_words
 
@@ -286,7 +286,7 @@ class _Contigs:
         found = CONTIG_NAME.match(name)
         valid = found.end() if found else 0
         if valid < len(name):
-            wrong = f"{in_words(name[valid : valid + 1])!r} at character {valid + 1}"
+            wrong = f"{decode_name(name[valid : valid + 1])!r} at character {valid + 1}"
             raise DataError(f"{self._record()}: expected a contig's name as SAM takes it, found {wrong}")
         earlier = self._numbers.setdefault(name, number)
         if earlier != number:

@@ -14,7 +14,7 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError, IndexFolderError, UsageError
 from readmap.formats.array_folder import StoredArrays
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index import folder
 from readmap.index.alternates import find_alternates_file, read_alternates
 from readmap.index.bounds import verify_arrays
@@ -83,7 +83,7 @@ class Index:
         return replace(self, reference=replace(self.reference, contigs=contigs))
 
     def __repr__(self) -> str:
-        bases, contigs = self.reference.bases, counted(len(self.reference.contigs), "contig")
+        bases, contigs = self.reference.bases, pluralize(len(self.reference.contigs), "contig")
         return f"<Index of {self.source}: {contigs}, {bases:,} bases, {self.structure}>"
 
     def fetch(self, contig: str, start: int = 0, end: int | None = None) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import InternalError
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
 from readmap.pairwise.parameters import Mode, Scheme, Substitution
 from readmap.pairwise.results import Results
@@ -121,5 +121,5 @@ def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> 
 
 
 def _error(results: Results, pair: int, what: str) -> InternalError:
-    names = (in_words(sequences.names[pair]) for sequences in (results.queries, results.targets))
+    names = (decode_name(sequences.names[pair]) for sequences in (results.queries, results.targets))
     return InternalError(f"{' against '.join(names)}: {what}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.errors import DataError, InternalError
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
@@ -221,7 +221,7 @@ def expect_partners(queries: Sequences, targets: Sequences) -> None:
     if len(queries) != len(targets):
         longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)
         number = len(shorter) + 1
-        name = in_words(longer.names[number - 1])
+        name = decode_name(longer.names[number - 1])
         raise DataError(
             f"{len(queries):,} queries and {len(targets):,} targets, expected as many: record {number} ({name}) "
             f"of the {'targets' if longer is targets else 'queries'} has no partner"

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, picture, shown
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.pairwise.paths import Paths, find_paths, joined
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
@@ -78,13 +78,13 @@ class DotPlot:
         """What is compared, and what was found."""
         if self._last is None:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
-            queries, targets = counted(len(self._queries), "query", "queries"), counted(len(self._targets), "target")
-            return f"{queries} and {targets}", counted(found, "alignment")
+            queries, targets = pluralize(len(self._queries), "query", "queries"), pluralize(len(self._targets), "target")
+            return f"{queries} and {targets}", pluralize(found, "alignment")
         result = self._last
         title = f"{shown(result.query_name)} and {shown(result.target_name)}"
         if result.identity is None:
             return title, "nothing aligned"
-        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", counted(result.openings, "gap")]
+        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", pluralize(result.openings, "gap")]
         return title, ", ".join([*facts, *(["reverse strand"] if result.reverse else [])])
 
 
@@ -93,7 +93,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     length = len(sequences.letters)
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
     plural = "queries" if what == "query" else ""
-    name = shown(sequences.names[0]) if len(sequences) == 1 else counted(len(sequences), what, plural)
+    name = shown(sequences.names[0]) if len(sequences) == 1 else pluralize(len(sequences), what, plural)
     if 1 < len(sequences) <= MOST_NAMES:
         middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2
         axis.set_ticks(middles.tolist(), [shown(each) for each in sequences.names])

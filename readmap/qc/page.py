@@ -10,7 +10,7 @@ from importlib.resources import files
 from readmap.qc.coverage import BREADTHS
 from readmap.qc.plots import Plot, Row, plots_of
 from readmap.qc.tally import Depths, Sample, Tally, share
-from readmap.qc.wording import percent, short
+from readmap.formats.wording import percent, short
 from readmap.version import __version__
 
 #: Rows of a table at most.

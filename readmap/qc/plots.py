@@ -13,7 +13,7 @@ from readmap.qc.charts import Axis, Line, Values, bar_chart, line_chart
 from readmap.qc.counts import INSERTS
 from readmap.qc.programs import BASE_NAMES, ORIENTATION_NAMES
 from readmap.qc.tally import ADAPTER_NAMES, Depths, Sample, Tally, share
-from readmap.qc.wording import fine_percent, number, percent, short, whole_percent
+from readmap.formats.wording import fine_percent, number, percent, short, whole_percent
 
 #: Bars of a histogram at most; of one with a long tail, the part that is shown.
 MOST_BARS, SHOWN = 120, 0.999

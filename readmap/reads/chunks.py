@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource, open_bytes
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.record_scan import cut_between_pairs, find_records
@@ -285,8 +285,8 @@ class _Cutter:
             return shorter.doubt
         lonely = f"record {longer.taken + 1} ({longer.next_name()}) has no mate"
         if longer is shorter:
-            return DataError(f"{longer.name} has {counted(longer.taken + 1, 'record')}, an odd number: {lonely}")
-        return DataError(f"{shorter.name} has {counted(shorter.taken, 'record')}, and {longer.name} more: {lonely}")
+            return DataError(f"{longer.name} has {pluralize(longer.taken + 1, 'record')}, an odd number: {lonely}")
+        return DataError(f"{shorter.name} has {pluralize(shorter.taken, 'record')}, and {longer.name} more: {lonely}")
 
 
 def _read_together(files: Sequence[RecordFile]) -> None:

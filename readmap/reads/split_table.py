@@ -23,7 +23,7 @@ from readmap.errors import DataError
 from readmap.formats.faults import HEADER_ERRORS, NamedFile
 from readmap.formats.gzip_data import read_up_to
 from readmap.formats.gzip_points import Point
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.version import __version__
 
 FORMAT, VERSION = "readmap split", 1
@@ -167,7 +167,7 @@ def check_equal_record_counts(paths: Sequence[str], files: Sequence[SplitFile]) 
     """Raise DataError where two files of mates do not have as many records."""
     (few, shorter), (many, longer) = sorted(zip([file.records for file in files], paths, strict=True))
     if few < many:
-        has = f"{shorter} has {counted(few, 'record')}, and {longer} {many - few:,} more"
+        has = f"{shorter} has {pluralize(few, 'record')}, and {longer} {many - few:,} more"
         raise DataError(f"{has}: mates are as many")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from readmap.formats.arrow import Column, stream_capsule, text_column
 from readmap.formats.fasta import Contig
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.mapping.inserts import InsertSize
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Hits:
         own = self.to_host()
         placed = int(np.count_nonzero(own.contigs >= 0))
         where = "" if own is self else ", on a GPU"
-        return f"<Hits of {counted(len(self), 'sequence')}, {placed:,} with a place{where}>"
+        return f"<Hits of {pluralize(len(self), 'sequence')}, {placed:,} with a place{where}>"
 
     def _repr_html_(self) -> str:
         """A notebook's table of the first rows."""
@@ -241,4 +241,4 @@ class Pairs:
             yield self.first.hit(query), self.second.hit(query)
 
     def __repr__(self) -> str:
-        return f"<Pairs: {counted(len(self), 'pair')}, {int(np.count_nonzero(self.proper)):,} proper>"
+        return f"<Pairs: {pluralize(len(self), 'pair')}, {int(np.count_nonzero(self.proper)):,} proper>"

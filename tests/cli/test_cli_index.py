@@ -18,7 +18,7 @@ from commands import failures
 import readmap
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import index, main
-from readmap.cli.common.wording import in_bytes
+from readmap.formats.wording import format_bytes
 from readmap.database.database import Database
 from readmap.index.building import FIXED_BYTES, build_index
 from readmap.index.index import Index
@@ -84,7 +84,7 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     captured = capfd.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
-    assert lines[0].startswith(f"building needs up to {in_bytes(memory_of_building())} of memory")
+    assert lines[0].startswith(f"building needs up to {format_bytes(memory_of_building())} of memory")
     assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
     assert re.search(r"\d s in all, peak memory [\d.]+ [MG]iB\n$", captured.err)
     report = json.loads(Path("report.json").read_text())
@@ -166,7 +166,7 @@ def test_memory_is_reported_before_it_is_taken(
 ) -> None:
     monkeypatch.setattr(index, "available_memory", lambda: available)
     assert main(["index", "ref.fa"]) == 0
-    assert capfd.readouterr().err.splitlines()[0] == line.format(in_bytes(memory_of_building()))
+    assert capfd.readouterr().err.splitlines()[0] == line.format(format_bytes(memory_of_building()))
     assert main(["index", "ref.fa", "--force", "-q"]) == 0
     assert capfd.readouterr().err == ""
 

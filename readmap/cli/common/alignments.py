@@ -18,7 +18,7 @@ from readmap.cli.common.conflicts import Conflict, refuse_inputs, refuse_inside,
 from readmap.cli.common.options import option
 from readmap.cli.common.output import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
-from readmap.cli.common.wording import percent, printable
+from readmap.formats.wording import percent, printable
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import CRAM_ENDING

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from readmap.cli.common.options import flag, number, option
-from readmap.cli.common.wording import percent
+from readmap.formats.wording import percent
 from readmap.duplicates.marker import OPTICAL_DISTANCE, Rules
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def duplicates_for_programs(libraries: Sequence[LibraryMetrics] | None) -> dict[
 
 
 def _in_words(library: LibraryMetrics) -> str:
-    pairs = f"{library.pair_duplicates:,} of {counted(library.pairs, 'pair')} with both mates mapped"
-    singles = f"{library.unpaired_duplicates:,} of {counted(library.unpaired, 'other mapped read')}"
+    pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
+    singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
     told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
     return f"{told}; {percent(library.duplicates, library.reads)} of the mapped reads"

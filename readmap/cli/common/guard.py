@@ -111,10 +111,10 @@ def _available() -> str:
     """How much memory there is, in words; nothing where that is not known, or takes more than there is."""
     with contextlib.suppress(MemoryError):
         from readmap.backend.machine import available_memory
-        from readmap.cli.common.wording import in_bytes
+        from readmap.formats.wording import format_bytes
 
         if (available := available_memory()) is not None:
-            return f"; {in_bytes(available)} are available"
+            return f"; {format_bytes(available)} are available"
     return ""
 
 

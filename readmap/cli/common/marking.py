@@ -18,7 +18,7 @@ from readmap.cli.common.output import BAM_ENDING
 from readmap.cli.common.quality import QualityOptions, open_quality
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.duplicates.files import open_marked
 from readmap.duplicates.marker import Duplicates
 from readmap.errors import UsageError

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from readmap.backend import Backend
 from readmap.cli.common.options import option
-from readmap.cli.common.wording import percent, printable
+from readmap.formats.wording import percent, printable
 from readmap.duplicates.marker import Duplicates
 from readmap.duplicates.tables import duplicates_table
 from readmap.errors import UsageError

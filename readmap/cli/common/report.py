@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from readmap.cli.common.options import flag, option
-from readmap.cli.common.wording import in_bytes, in_time
+from readmap.formats.wording import format_bytes, format_duration
 from readmap.formats.output import Output, Pending, commit_together, open_output
 from readmap.version import __version__
 
@@ -77,7 +77,7 @@ class TimeLeft:
         if not share:
             return ""
         left = (time.perf_counter() - self._began) * (1 - share) / share
-        return f"{share:.0%} read" + (f", {in_time(left)} left: " if share < 1 else ": ")
+        return f"{share:.0%} read" + (f", {format_duration(left)} left: " if share < 1 else ": ")
 
 
 class _Log:
@@ -170,7 +170,7 @@ class Report:
 
     def cost(self) -> str:
         """The time since the call began and the most memory, in words."""
-        return f"{self.seconds:.2f} s in all, peak memory {in_bytes(peak_memory())}"
+        return f"{self.seconds:.2f} s in all, peak memory {format_bytes(peak_memory())}"
 
 
 def is_terminal(output: str | None) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from readmap.backend import Backend
 
 
-def in_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """A number of bytes in words."""
     for unit in ("bytes", "KiB"):
         if count < 1024:
@@ -17,7 +17,7 @@ def in_bytes(count: float) -> str:
     return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
 
 
-def in_time(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time that is not known exactly, in words."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 

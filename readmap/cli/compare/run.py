@@ -8,9 +8,9 @@ from typing import Any
 
 from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
-from readmap.cli.common.wording import device_in_words
+from readmap.formats.wording import device_in_words
 from readmap.cli.compare.options import Options
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results
@@ -45,7 +45,7 @@ class ComparisonRun:
         """The summary in words."""
         devices = ", ".join(map(device_in_words, self._team.backends))
         cells = cells_line(self._cells, self.timer.seconds, devices)
-        return f"{counted(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
+        return f"{pluralize(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
 
     def record(self) -> dict[str, Any]:
         """The summary for programs."""

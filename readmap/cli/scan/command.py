@@ -10,7 +10,7 @@ from readmap.cli.common.alignments import check_files, open_outputs
 from readmap.cli.common.folders import molecule_of
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.cli.scan.options import Options, layout_of
 from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database

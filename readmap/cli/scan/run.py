@@ -14,7 +14,7 @@ from readmap.database.results import Query, QueryHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.formats.writer import Writer
 from readmap.reads.sequences import Sequences
 
@@ -66,9 +66,9 @@ class ScanRun:
 
     def line(self) -> str:
         """The summary in words."""
-        queries, sequences = counted(len(self._queries), "query", "queries"), len(self._scan.database)
+        queries, sequences = pluralize(len(self._queries), "query", "queries"), len(self._scan.database)
         cells = cells_line(self._cells, self.timer.seconds, ", ".join(self._devices))
-        return f"{queries} and {counted(sequences, 'sequence')}, {counted(self._hits, 'hit')}: {cells}"
+        return f"{queries} and {pluralize(sequences, 'sequence')}, {pluralize(self._hits, 'hit')}: {cells}"
 
     def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
         """The summary for programs."""

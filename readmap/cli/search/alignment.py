@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.duplicates import duplicates_for_programs, duplicates_in_words
-from readmap.cli.common.wording import percent
+from readmap.formats.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
@@ -17,7 +17,7 @@ from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.mapping.context import Context
 from readmap.mapping.inserts import InsertSize
@@ -109,7 +109,7 @@ class AlignmentMode:
             *_pair_lines(summary),
         ]
         if summary.lost:
-            lines.append(f"{counted(summary.lost, 'read')} mapped as single, since the mates were not found")
+            lines.append(f"{pluralize(summary.lost, 'read')} mapped as single, since the mates were not found")
         if summary.bases_per_variant:
             lines.append(
                 f"the sample is expected to differ from the reference in one of {summary.bases_per_variant:,} bases"
@@ -162,9 +162,9 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
     told = [
         f"insert size{_of_library(name, summary)} {sizes_in_words(found)}" for name, found in summary.libraries.items()
     ]
-    lines = [", ".join([f"{counted(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
+    lines = [", ".join([f"{pluralize(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
     if summary.singles:
-        lines.append(f"{counted(summary.singles, 'single read')} beside the pairs")
+        lines.append(f"{pluralize(summary.singles, 'single read')} beside the pairs")
     for name in (name for name, found in summary.libraries.items() if not found):
         lines.append(
             f"warning: the first pairs{_of_library(name, summary)} show no insert size: too few are placed for sure, "

@@ -13,7 +13,7 @@ from readmap.bam.file_index import format_for
 from readmap.cli.common.options import parse_size
 from readmap.cli.common.output import COMPRESSED
 from readmap.cli.common.report import Report, Session
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.lanes import Lane as GivenLane
 from readmap.cli.search.lanes import files_of
@@ -27,7 +27,7 @@ from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.header import program_name, read_groups
 from readmap.formats.sam import Form
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index.index import Index
 from readmap.reads.chunks import Layout
 from readmap.run.sample_model import SampleModel
@@ -116,7 +116,7 @@ def run_on_cluster(session: Session, search: ClusterSearch, header: Sequence[str
         report.say(f"the cluster's dashboard is {client.dashboard_link}")
         with report.progress() as show:
             found = opened.enter_context(searched(client, job, wanted, show))
-        summary, cluster = found.summary, f"{counted(found.workers, 'worker')} of Dask"
+        summary, cluster = found.summary, f"{pluralize(found.workers, 'worker')} of Dask"
         mode.take(summary, found.libraries)
         files = files_of(search.lanes, options.reads)
         named: dict[str, Any] = {"index": printable(str(search.path)), "reads": [*map(printable, files)]}

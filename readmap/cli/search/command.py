@@ -14,7 +14,7 @@ from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
-from readmap.cli.common.wording import devices_in_words, printable
+from readmap.formats.wording import devices_in_words, printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
@@ -105,7 +105,7 @@ def run(
         open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
     ):
         pairs_only(reads.paired)
-        for line in (*said, *options.shards.in_words(reads.parts)):
+        for line in (*said, *options.shards.decode_name(reads.parts)):
             report.say(line)
         tell(path, index, options.index, options.ignore_alternates, report)
         sinks = list(outputs.values())

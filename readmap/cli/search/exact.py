@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.cli.common.wording import percent
+from readmap.formats.wording import percent
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
@@ -54,7 +54,7 @@ class ExactMode:
     def progress(self) -> str:
         """Counts so far, in words."""
         summary = self._summary
-        return f"{percent(summary.found, summary.reads)} found, {counted(summary.occurrences, 'occurrence')}"
+        return f"{percent(summary.found, summary.reads)} found, {pluralize(summary.occurrences, 'occurrence')}"
 
     def lines(self, devices: str) -> list[str]:
         """The summary in words; devices: what did the work."""
@@ -62,13 +62,13 @@ class ExactMode:
         plain = "" if self.prefix_table else " without its table of first bases"
         strand = "" if self._parameters.strand is Strand.BOTH else f", {self._parameters.strand} strand only"
         lines = [
-            f"{counted(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
-            f"{summary.unique:,} of them once; {counted(summary.occurrences, 'occurrence')}{strand}",
+            f"{pluralize(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
+            f"{summary.unique:,} of them once; {pluralize(summary.occurrences, 'occurrence')}{strand}",
             f"{speed(summary, devices)}, by the {WORDS[self.structure]}{plain}",
         ]
         if summary.ambiguous:
             verb = "occurs" if summary.ambiguous == 1 else "occur"
-            lines.append(f"{counted(summary.ambiguous, 'read')} with an ambiguous base {verb} nowhere")
+            lines.append(f"{pluralize(summary.ambiguous, 'read')} with an ambiguous base {verb} nowhere")
         if summary.replaced and self._parameters.format in (Format.SAM, Format.BAM):
             lines.append(f"{summary.replaced:,} ambiguous letters of the reads are written as N")
         return lines

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import open_bytes

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from readmap.backend import Backend
 from readmap.cli.common.report import Report
-from readmap.cli.common.wording import in_bytes
+from readmap.formats.wording import format_bytes
 from readmap.cli.search.files import is_older_than_source
 from readmap.errors import IndexFolderError
-from readmap.formats.words import counted
+from readmap.formats.wording import pluralize
 from readmap.index.alternates import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
@@ -34,7 +34,7 @@ def tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, 
         if ignores_alternates:
             report.say(f"{alternates} is ignored (-j)")
         elif found:
-            report.say(f"{counted(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
+            report.say(f"{pluralize(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
         else:
             report.say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
 
@@ -67,6 +67,6 @@ def report_memory(needed: int, plan: ChunkPlan, backend: Backend, report: Report
     if memory is not None:
         free, total = memory
         report.say(
-            f"{backend.name} needs {in_bytes(needed)} of its memory for the index and up to "
-            f"{in_bytes(plan.working_bytes)} for reads; {in_bytes(free)} of {in_bytes(total)} are free"
+            f"{backend.name} needs {format_bytes(needed)} of its memory for the index and up to "
+            f"{format_bytes(plan.working_bytes)} for reads; {format_bytes(free)} of {format_bytes(total)} are free"
         )

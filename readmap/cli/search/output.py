@@ -17,7 +17,7 @@ from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
 from readmap.cli.common.output import Compression, open_blocks, open_plain
 from readmap.cli.common.report import STANDARD_OUTPUT
-from readmap.cli.common.wording import in_bytes, printable
+from readmap.formats.wording import format_bytes, printable
 from readmap.cli.search.kinds import BINARY, Kind
 from readmap.cli.search.options import Options, OutputOptions
 from readmap.duplicates.shards import ENDING
@@ -85,14 +85,14 @@ def sorting_needs(options: OutputOptions, reads: Sequence[str], backend: Backend
     if memory is None or options.path is None or not all(sizes):
         return None
     records = BAM_SHARE * sum(size for size in sizes if size)
-    told = f"sorting takes up to {in_bytes(min(memory, records))} of memory"
+    told = f"sorting takes up to {format_bytes(min(memory, records))} of memory"
     if _holds_runs(backend, options.order):
         told += f", the first of it on {backend.name}"
     if records <= memory:
         return told
     folder = scratch_folder(options.path)
     free = shutil.disk_usage(folder).free
-    told += f", and about {in_bytes(records)} of the disk of {folder}, where {in_bytes(free)} are free"
+    told += f", and about {format_bytes(records)} of the disk of {folder}, where {format_bytes(free)} are free"
     return told if records <= free else f"warning: {told}: give more by --sort-memory, or name another disk by TMPDIR"
 
 

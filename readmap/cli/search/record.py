@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from readmap.cli.common.wording import printable
+from readmap.formats.wording import printable
 from readmap.cli.search.speed import rate
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum

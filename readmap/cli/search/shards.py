@@ -75,7 +75,7 @@ class ShardOptions:
         taken, whole = _records(parts)
         return {"shard": {"number": shard.number, "of": shard.count, "records": taken, "of_records": whole}}
 
-    def in_words(self, parts: Sequence[RecordRange]) -> list[str]:
+    def decode_name(self, parts: Sequence[RecordRange]) -> list[str]:
         """The part in a line; none where there is no shard."""
         if not (shard := self.shard):
             return []

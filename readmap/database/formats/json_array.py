@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from readmap.database.results import Hit, QueryHits
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 
 #: Digits of an identity behind the point.
 DIGITS = 6
@@ -16,7 +16,7 @@ DIGITS = 6
 def records(results: QueryHits) -> list[bytes]:
     """An object; each hit in a line of its own."""
     query = results.query
-    head = json.dumps({"query": in_words(query.name), "query_length": len(query.letters)})[:-1]
+    head = json.dumps({"query": decode_name(query.name), "query_length": len(query.letters)})[:-1]
     hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)
     return [f'{head}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()]
 
@@ -28,8 +28,8 @@ def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
     """
     columns = hit.size
     return {
-        "subject": in_words(hit.name),
-        "title": in_words(hit.title),
+        "subject": decode_name(hit.name),
+        "title": decode_name(hit.title),
         "subject_length": hit.length,
         "score": hit.score,
         "bit_score": _known(hit.bit_score),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 from readmap.pairwise.results import Result
 
 Value = str | int | float | None
@@ -20,12 +20,12 @@ DIGITS = 6
 def values(result: Result) -> tuple[Value, ...]:
     """One for each name; places are 1-based and inclusive. None is what is unknown, or not there in an empty result."""
     return (
-        in_words(result.query_name),
+        decode_name(result.query_name),
         len(result.query),
         _known(result.query_start, 1),
         _known(result.query_end),
         None if result.is_empty else result.strand,
-        in_words(result.target_name),
+        decode_name(result.target_name),
         len(result.target),
         _known(result.target_start, 1),
         _known(result.target_end),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from readmap.formats.words import in_words
+from readmap.formats.wording import decode_name
 from readmap.pairwise.results import Result
 
 
@@ -30,7 +30,7 @@ def lines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _sequence(name: bytes, length: int, start: int, end: int) -> str:
-    text = f"{in_words(name)}, {length:,} letters"
+    text = f"{decode_name(name)}, {length:,} letters"
     if start < 0 and end < 0:
         return text
     parts = [f"from {start + 1:,}"] if start >= 0 else []
