@@ -13,7 +13,7 @@ from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, Show
 from readmap.formats.wording import printable
 from readmap.duplicates.files import mark_file, open_alignments
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.formats.wording import pluralize
 from readmap.reads.alignment_reads import AlignmentReads
 
@@ -49,7 +49,7 @@ def markdup(context: typer.Context, options: Options) -> None:
         open_alignments(options.alignments, options.grouped, backend.threads) as reads,
     ):
 
-        def fill(output: SortedOutput, duplicates: Duplicates, backend: Backend, show: Show) -> int:
+        def fill(output: SortedOutput, duplicates: DuplicateMarker, backend: Backend, show: Show) -> int:
             def progress(seen: int) -> None:
                 show(f"{seen:,} records", _share(reads))
 

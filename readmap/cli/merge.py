@@ -15,8 +15,8 @@ from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
 from readmap.formats.wording import printable
 from readmap.duplicates.files import open_alignments
-from readmap.duplicates.marker import Duplicates
-from readmap.duplicates.shards import ENDING, expect_one_run, merge_shard
+from readmap.duplicates.marker import DuplicateMarker
+from readmap.duplicates.shards import ENDING, verify_shards, merge_shard
 from readmap.errors import UsageError
 from readmap.formats.wording import pluralize
 
@@ -48,9 +48,9 @@ def merge(context: typer.Context, options: Options) -> None:
     barcode_tag, backend = options.duplicates.rules().barcode_tag, options.resources.open_backend()
     with Report(context.obj, options.report) as report, contextlib.ExitStack() as stack:
         opened = [stack.enter_context(open_alignments(path, True, backend.threads)) for path in shards]
-        expect_one_run(shards, [reads.header for reads in opened], barcode_tag)
+        verify_shards(shards, [reads.header for reads in opened], barcode_tag)
 
-        def fill(output: SortedOutput, duplicates: Duplicates, backend: Backend, show: Show) -> int:
+        def fill(output: SortedOutput, duplicates: DuplicateMarker, backend: Backend, show: Show) -> int:
             records = 0
 
             def progress(seen: int) -> None:

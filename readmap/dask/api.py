@@ -12,7 +12,7 @@ from readmap.bam.order import SortOrder
 from readmap.dask.cluster import expect_dask
 from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, Resources, anywhere
 from readmap.dask.searching import Progress, Wanted, searched
-from readmap.duplicates.marker import Rules
+from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.header import read_groups
@@ -38,7 +38,7 @@ def search(
     pairing: Pairing | None = None,
     reporting: Reporting | None = None,
     sort: bool = False,
-    duplicates: Rules | None = None,
+    duplicates: DuplicateRules | None = None,
     metrics: str | Path | None = None,
     tasks: int | None = None,
     device: str = "auto",

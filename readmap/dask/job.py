@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from readmap.duplicates.marker import Rules
+from readmap.duplicates.marker import DuplicateRules
 from readmap.formats.header import Group
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
@@ -98,7 +98,7 @@ class Job:
     reporting: Reporting = field(default_factory=Reporting)
     resources: Resources = field(default_factory=Resources)
     groups: tuple[Group, ...] = ()
-    rules: Rules | None = None
+    rules: DuplicateRules | None = None
     command_line: str = ""
     tasks: int = 0
 

@@ -21,7 +21,7 @@ from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
 from readmap.dask.task_turns import Turn
 from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
-from readmap.duplicates.shards import ENDING, KeptFragments
+from readmap.duplicates.shards import ENDING, FragmentRecorder
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
@@ -111,7 +111,7 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
     with backend.own_stream(), contextlib.ExitStack() as opened:
         kept = None
         if job.rules:
-            kept = KeptFragments(job.rules, backend, first)
+            kept = FragmentRecorder(job.rules, backend, first)
             kept.begin(job.groups, job.contig_lengths)
         sides = RunSides(len(job.contig_lengths))
         sinks = [opened.enter_context(_sink(job, name, folder, backend, sides)) for name in job.outputs]

@@ -18,7 +18,7 @@ from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import Border, open_part
 from readmap.dask.scratch import make_once
 from readmap.dask.worker import hold_backend, take_turn, tells_errors
-from readmap.duplicates.marker import Duplicates, Rules
+from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.duplicates.shards import read_fragments
 from readmap.formats.output import open_output
@@ -51,16 +51,16 @@ class Merged:
 
 
 @tells_errors
-def mark(job: Job, rules: Rules, bounds: Sequence[tuple[int, int]]) -> Marked:
+def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> Marked:
     """Which fragments of all shards are duplicates, in the folder of the marks; bounds: of their numbers in each."""
     with take_turn():
         return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 
 
-def _mark(job: Job, rules: Rules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
+def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
     backend = hold_backend(job.resources)
     with backend.own_stream():
-        duplicates, places = Duplicates(rules, backend), []
+        duplicates, places = DuplicateMarker(rules, backend), []
         duplicates.begin(job.groups, job.contig_lengths)
         for number, (first, _) in enumerate(bounds):
             shard = read_fragments(str(job.shard(number) / RECORDS))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from readmap.backend import open_backend
 from readmap.duplicates.files import mark_file, open_alignments, open_marked
-from readmap.duplicates.marker import OPTICAL_DISTANCE, Duplicates, Rules
+from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.duplicates.tables import duplicates_table
 from readmap.formats.output import Output, commit_together, open_output
@@ -42,7 +42,7 @@ def mark_duplicates(
     """
     backend = open_backend(device, threads)
     survey = None if report is None else Survey(backend)
-    duplicates = Duplicates(Rules(optical_distance, barcode_tag, remove_duplicates, duplicate_type), backend)
+    duplicates = DuplicateMarker(DuplicateRules(optical_distance, barcode_tag, remove_duplicates, duplicate_type), backend)
     with contextlib.ExitStack() as stack:
         reads = stack.enter_context(open_alignments(str(alignments), grouped, backend.threads))
         sink = stack.enter_context(open_marked(str(output), reads, sort_memory, duplicates, backend, "", survey))

@@ -17,7 +17,7 @@ from readmap.bam.device_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder, sort_records
 from readmap.bam.sorted_output import BamIndex, SortedOutput, hold_run
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.header import read_groups, sorted_header
@@ -77,7 +77,7 @@ def open_marked(
     path: str,
     reads: AlignmentReads,
     memory: int | None,
-    duplicates: Duplicates,
+    duplicates: DuplicateMarker,
     backend: Backend,
     command: str,
     survey: Survey | None = None,
@@ -125,7 +125,7 @@ def _are_grouped(header: Sequence[str]) -> bool:
 def mark_file(
     reads: AlignmentReads,
     output: SortedOutput,
-    duplicates: Duplicates,
+    duplicates: DuplicateMarker,
     backend: Backend,
     progress: Callable[[int], None] | None = None,
 ) -> int:

@@ -49,7 +49,7 @@ class _ReadGroups:
 
 
 @dataclass(frozen=True)
-class Described:
+class FragmentBatch:
     """The fragments of a batch, on its device.
 
     Attributes:
@@ -104,7 +104,7 @@ class FragmentTable:
         """Whether fragments of different barcodes are different molecules."""
         return self.barcode_tag is not None
 
-    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, together: int = 1) -> Described:
+    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, together: int = 1) -> FragmentBatch:
         """The fragments of a batch.
 
         records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix
@@ -131,9 +131,9 @@ class FragmentTable:
             together=together,
         )
         backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
-        return Described(rows, barcodes, counters, numbers)
+        return FragmentBatch(rows, barcodes, counters, numbers)
 
-    def add(self, described: Described) -> int:
+    def add(self, described: FragmentBatch) -> int:
         """Take the fragments of the next batch; the number of its first one."""
         backend, first = self.backend, self._count(len(described.rows))
         self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
@@ -191,7 +191,7 @@ class FragmentTable:
         """Fragments with one read whose mate is mapped too, but has not come."""
         return int(self.counters[:, _LOST].sum())
 
-    def reported(self) -> list[tuple[str, NDArray[np.int64]]]:
+    def reported_libraries(self) -> list[tuple[str, NDArray[np.int64]]]:
         """The libraries that metrics tell of, and their counters: those of the header, and others that have reads."""
         return [
             (name, counters)

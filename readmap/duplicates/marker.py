@@ -13,9 +13,9 @@ from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, number_fragments
-from readmap.duplicates.fragments import Described, FragmentTable
+from readmap.duplicates.fragments import FragmentBatch, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
-from readmap.duplicates.sets import Sets, find_duplicates
+from readmap.duplicates.sets import DuplicateSets, find_duplicates
 from readmap.errors import UsageError
 from readmap.formats.header import Group
 
@@ -27,7 +27,7 @@ FINDING_BYTES = 200
 
 
 @dataclass(frozen=True)
-class Rules:
+class DuplicateRules:
     """What duplicates are, and what becomes of them.
 
     Attributes:
@@ -47,15 +47,15 @@ class Rules:
             raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, as RX")
 
 
-class Duplicates:
+class DuplicateMarker:
     """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order."""
 
-    def __init__(self, rules: Rules, backend: Backend) -> None:
+    def __init__(self, rules: DuplicateRules, backend: Backend) -> None:
         """backend: on whose device the records are, and where duplicates are found, if it has the memory."""
         self._rules = rules
         self._backend = backend
         self._table: FragmentTable | None = None
-        self._found: Sets | None = None
+        self._found: DuplicateSets | None = None
         self._marks: NDArray[np.uint8] | None = None
 
     def begin(self, groups: Sequence[Group], contig_lengths: Sequence[int]) -> None:
@@ -69,7 +69,7 @@ class Duplicates:
             raise TypeError("no header has come")
         return self._table
 
-    def take(self, described: Described, run: SortedRecords) -> None:
+    def take(self, described: FragmentBatch, run: SortedRecords) -> None:
         """The next batch: its fragments, and the run of its records, which get their numbers."""
         number_fragments(run, self.table.add(described), self._backend)
 
@@ -83,7 +83,7 @@ class Duplicates:
     @property
     def libraries(self) -> list[LibraryMetrics]:
         """The metrics of each library, once the duplicates are known."""
-        return [LibraryMetrics.of(name, counters) for name, counters in self.table.reported()]
+        return [LibraryMetrics.of(name, counters) for name, counters in self.table.reported_libraries()]
 
     def metrics(self, command_line: str) -> str:
         """The text of their file, once the duplicates are known."""

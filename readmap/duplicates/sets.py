@@ -57,7 +57,7 @@ class _Fragments:
 
 
 @dataclass(frozen=True)
-class Sets:
+class DuplicateSets:
     """What was found of all fragments.
 
     Attributes:
@@ -74,7 +74,7 @@ class Sets:
     alone: int
 
 
-def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, backend: Backend) -> Sets:
+def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, backend: Backend) -> DuplicateSets:
     """The duplicates of all fragments, on a device.
 
     rows: FRAGMENT, as words, int64. barcodes: uint64, of each; none where they do not count.
@@ -105,7 +105,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         ends, count = backend.ends(located)
         listed = shared | {"heads": heads, "sizes": sizes, "ends": ends}
         _mark_optical(fragments.rows, listed, count, marks, optical, counted, distance, backend)
-    return Sets(
+    return DuplicateSets(
         marks,
         backend.to_host(counted).astype(np.int64),
         backend.to_host(sizes),

@@ -23,8 +23,8 @@ from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, hold_sorted, number_fragments
 from readmap.bam.sorted_output import SortedOutput, hold_run
 from readmap.duplicates.files import piece_bytes
-from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, Described
-from readmap.duplicates.marker import Duplicates, Rules
+from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, FragmentBatch
+from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.errors import DataError, UsageError
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
@@ -37,15 +37,15 @@ ENDING, FORMAT = ".fragments", 1
 _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
 
 
-class KeptFragments(Duplicates):
+class FragmentRecorder(Duplicates):
     """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
 
-    def __init__(self, rules: Rules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:
+    def __init__(self, rules: DuplicateRules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:
         """first: the number of the first fragment. shard: the part of the reads; None where they are whole files."""
         super().__init__(rules, backend)
         self._first, self._shard = first, shard
 
-    def take(self, described: Described, run: SortedRecords) -> None:
+    def take(self, described: FragmentBatch, run: SortedRecords) -> None:
         """As of all duplicates."""
         number_fragments(run, self._first + self.table.add(described), self._backend)
 
@@ -114,7 +114,7 @@ def _held(path: str) -> Iterator[Any]:
         raise DataError(f"{beside}: expected what readmap search --for-merge has written") from None
 
 
-def expect_one_run(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
+def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
     """Raise UsageError where shards are not those of one run: their headers are the same but for @PG, and all parts are
     there, in their order.
 
@@ -145,7 +145,7 @@ def merge_shard(
     path: str,
     reads: AlignmentReads,
     output: SortedOutput,
-    duplicates: Duplicates,
+    duplicates: DuplicateMarker,
     backend: Backend,
     progress: Callable[[int], None],
 ) -> int:

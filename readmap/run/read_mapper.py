@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import count_alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
@@ -104,7 +104,7 @@ class Mapping:
         contexts: Sequence[Context],
         style: Style | None = None,
         pairs_may_come: bool = True,
-        duplicates: Duplicates | None = None,
+        duplicates: DuplicateMarker | None = None,
         learnt: SampleModel | None = None,
     ) -> None:
         """contexts: one for each device, with the index there. pairs_may_come: even where the first reads are single.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from readmap.backend import Array, Backend
 from readmap.bam.name_order import sort_by_name
 from readmap.bam.order import SortedRecords, SortOrder, sort_records
-from readmap.duplicates.fragments import Described
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.fragments import FragmentBatch
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -25,13 +25,13 @@ class Made(NamedTuple):
     """The blocks of a batch, that of its records first, and its fragments, where duplicates are to be marked."""
 
     blocks: list[Block]
-    described: Described | None
+    described: FragmentBatch | None
 
 
 class RecordBlocks:
     """Makes blocks of batches; records are sorted on the first device, where all are merged."""
 
-    def __init__(self, first: Context, style: Style, duplicates: Duplicates | None) -> None:
+    def __init__(self, first: Context, style: Style, duplicates: DuplicateMarker | None) -> None:
         """first: the first device's. duplicates: is told of all fragments, where these are to be marked."""
         self._first = first.backend
         self._contigs = len(first.index.contig_names.offsets) - 1
@@ -60,7 +60,7 @@ class RecordBlocks:
 
     def _sort(
         self, records: Records, offsets: Array, together: int, backend: Backend
-    ) -> tuple[SortedRecords, Described | None]:
+    ) -> tuple[SortedRecords, FragmentBatch | None]:
         """The records of a batch in order, on the first device; offsets: as describe has it."""
         first, described, numbers = self._first, None, None
         if backend is not first:

@@ -100,11 +100,11 @@ class Clusters:
     def _search(self, output: str, folder: Path) -> tuple[list[str], list[str]]:
         """The header and the records that a search by the cluster writes, and what else it leaves."""
         import readmap.dask
-        from readmap.duplicates.marker import Rules
+        from readmap.duplicates.marker import DuplicateRules
 
         folder.mkdir()
         try:
-            files, rules = [str(self._base / name) for name in MATES], Rules() if OUTPUTS[output] else None
+            files, rules = [str(self._base / name) for name in MATES], DuplicateRules() if OUTPUTS[output] else None
             given: dict[str, Any] = {"sort": OUTPUTS[output], "duplicates": rules, "tasks": TASKS, "device": "cpu"}
             readmap.dask.search(self._client, [files], self._base / "ref.fa", folder / output, **given)
             known = {output, f"{output}.bai"} if OUTPUTS[output] else {output}

@@ -21,7 +21,7 @@ from examples import Read, draw_pairs, fasta, fastq, small_genome
 import readmap.dask
 from readmap.cli import main
 from readmap.dask.cluster import expect_dask, gpus_of
-from readmap.duplicates.marker import Rules
+from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import BackendError, DataError, UsageError
 
 DRAW = random.Random(61)
@@ -149,7 +149,7 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, is_sorted: bool) -
     given = [
         readmap.dask.Lane.of(f"{name}_1.fq", f"{name}_2.fq", group) for name, group in zip("ab", GROUPS, strict=True)
     ]
-    rules = Rules() if is_sorted else None
+    rules = DuplicateRules() if is_sorted else None
     summary = readmap.dask.search(
         client, given, "ref.fa", "out.bam", sort=is_sorted, duplicates=rules, tasks=40, device="cpu", progress=kill
     )

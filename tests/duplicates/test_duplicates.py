@@ -15,7 +15,7 @@ from oracles import duplicates as oracle
 
 from readmap.backend import Backend, open_backend
 from readmap.duplicates.fragments import FragmentTable
-from readmap.duplicates.marker import Rules
+from readmap.duplicates.marker import DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, estimated_size, write_metrics
 from readmap.duplicates.sets import find_duplicates
 from readmap.formats.header import read_groups
@@ -143,7 +143,7 @@ class Run:
     """What is found of some records, in batches."""
 
     def __init__(
-        self, records: Sequence[pysam.AlignedSegment], folder: Path, rules: Rules, backend: Backend, batch: int
+        self, records: Sequence[pysam.AlignedSegment], folder: Path, rules: DuplicateRules, backend: Backend, batch: int
     ) -> None:
         table = FragmentTable(read_groups(str(HEADER).splitlines()), LENGTHS, backend, rules.barcode_tag)
         data = raw(records, folder)
@@ -165,13 +165,13 @@ class Run:
         marks = backend.to_host(found.marks)
         self.duplicates = {name for name, mark in zip(names, marks, strict=True) if mark & 1}
         self.optical = {name for name, mark in zip(names, marks, strict=True) if mark & 2}
-        self.libraries = [LibraryMetrics.of(name, counters) for name, counters in table.reported()]
+        self.libraries = [LibraryMetrics.of(name, counters) for name, counters in table.reported_libraries()]
         self.set_sizes = SetSizes.of(found.sizes, found.optical, found.alone)
 
 
-@pytest.mark.parametrize("rules", [Rules(), Rules(0), Rules(30), Rules(2500, "RX")], ids=str)
+@pytest.mark.parametrize("rules", [DuplicateRules(), DuplicateRules(0), DuplicateRules(30), DuplicateRules(2500, "RX")], ids=str)
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 1500])
-def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rules: Rules) -> None:
+def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rules: DuplicateRules) -> None:
     records = draw_records(count, count)
     expected = oracle.find(records, rules.distance, rules.barcode_tag)
     for batch in (max(count, 1), 7):
@@ -213,7 +213,7 @@ def test_as_picard_finds_them(backends: str, tmp_path: Path, barcode_tag: str | 
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     with pysam.AlignmentFile(str(tmp_path / "out.bam"), check_sq=False) as out:
         marked = [one for one in out if one.is_duplicate]
-    found = Run(records, tmp_path, Rules(100, barcode_tag), open_backend(backends), 1000)
+    found = Run(records, tmp_path, DuplicateRules(100, barcode_tag), open_backend(backends), 1000)
     assert {one.query_name for one in marked} == found.duplicates
     assert {one.query_name for one in marked if one.get_tag("DT") == "SQ"} == found.optical
     text = write_metrics(found.libraries, found.set_sizes, "readmap")
@@ -234,10 +234,10 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             record(name, 1 | 128 | 16, 0, 300, "20M", [30] * 20, RG="a"),
         ]
     backend = open_backend(backends)
-    assert len(Run(records, tmp_path, Rules(), backend, 40).optical) == 39
-    assert len(Run(records, tmp_path, Rules(1), backend, 40).optical) == 39  # one cluster, each beside the next
+    assert len(Run(records, tmp_path, DuplicateRules(), backend, 40).optical) == 39
+    assert len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39  # one cluster, each beside the next
     monkeypatch.setattr("readmap.duplicates.sets.MOST_OPTICAL", 39)
-    found = Run(records, tmp_path, Rules(), backend, 40)
+    found = Run(records, tmp_path, DuplicateRules(), backend, 40)
     assert not found.optical
     assert len(found.duplicates) == 39
 
@@ -249,7 +249,7 @@ def test_places_that_no_contig_has(backends: str, tmp_path: Path) -> None:
         record("lost", 0, -1, -1, "20M", [30] * 20, RG="a"),
         record("usual", 0, 0, 5, "20M", [30] * 20, RG="a"),
     )
-    found = Run([far, lost, usual], tmp_path, Rules(), open_backend(backends), 3)
+    found = Run([far, lost, usual], tmp_path, DuplicateRules(), open_backend(backends), 3)
     assert not found.duplicates
     library = next(one for one in found.libraries if one.name == "x")
     assert (library.unpaired, library.unmapped) == (2, 1)

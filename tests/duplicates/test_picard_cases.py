@@ -19,7 +19,7 @@ import test_duplicates
 from test_duplicates import Run, record
 
 from readmap.backend import Backend, open_backend
-from readmap.duplicates.marker import Rules
+from readmap.duplicates.marker import DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics, estimated_size
 
 LENGTHS = [200_000_000] * 5
@@ -358,8 +358,8 @@ CASES = {
         *set_of(485255, (15993, 13375)),
     ],
 }
-RULES = {name: Rules(barcode_tag="BC") for name, case in CASES.items() if any(one.barcode for one in case)}
-RULES |= {"near, but none looked for": Rules(0), "near, beyond 16 bits": Rules(2500)}
+RULES = {name: DuplicateRules(barcode_tag="BC") for name, case in CASES.items() if any(one.barcode for one in case)}
+RULES |= {"near, but none looked for": DuplicateRules(0), "near, beyond 16 bits": DuplicateRules(2500)}
 
 
 @pytest.fixture(autouse=True)
@@ -412,7 +412,7 @@ def counted(fragments: Sequence[Fragment]) -> LibraryMetrics:
     )
 
 
-def check(fragments: Sequence[Fragment], folder: Path, rules: Rules, backend: Backend) -> Run:
+def check(fragments: Sequence[Fragment], folder: Path, rules: DuplicateRules, backend: Backend) -> Run:
     fragments = named(fragments)
     found = Run(records_of(fragments), folder, rules, backend, len(fragments))
     assert found.duplicates == {one.name for one in fragments if one.is_duplicate}
@@ -424,7 +424,7 @@ def check(fragments: Sequence[Fragment], folder: Path, rules: Rules, backend: Ba
 @pytest.mark.parametrize("name", CASES)
 def test_cases(backends: str, tmp_path: Path, name: str) -> None:
     """Also where barcodes are looked for that no record has."""
-    rules, backend = RULES.get(name, Rules()), open_backend(backends)
+    rules, backend = RULES.get(name, DuplicateRules()), open_backend(backends)
     check(CASES[name], tmp_path, rules, backend)
     if rules.barcode_tag is None:
         check(CASES[name], tmp_path, replace(rules, barcode_tag="BX"), backend)
@@ -438,7 +438,7 @@ def test_other_parts(backends: str, tmp_path: Path, case: list[Fragment], flag: 
     """They change nothing, wherever they stand."""
     fragments, reads, part = [*case], case[of].reads, Read(flag, 1, 400, "68M")
     fragments[of] = replace(case[of], reads=(part, *reads) if in_front else (*reads, part))
-    check(fragments, tmp_path, Rules(), open_backend(backends))
+    check(fragments, tmp_path, DuplicateRules(), open_backend(backends))
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_other_parts(backends: str, tmp_path: Path, case: list[Fragment], flag: 
 def test_set_sizes(
     backends: str, tmp_path: Path, name: str, sizes: dict[int, int], optical_sizes: dict[int, int]
 ) -> None:
-    found = check(CASES[name], tmp_path, Rules(), open_backend(backends)).set_sizes
+    found = check(CASES[name], tmp_path, DuplicateRules(), open_backend(backends)).set_sizes
     assert found.all_sets == sizes
     assert found.optical_sets == optical_sizes
 
@@ -490,7 +490,7 @@ def test_clusters(backends: str, tmp_path: Path, name: str) -> None:
     distance, spots, keeper, near = CLUSTERS[name]
     fragments, draw = seen_at(spots, keeper, near), random.Random(0)
     for _ in range(6):
-        check(fragments, tmp_path, Rules(distance), open_backend(backends))
+        check(fragments, tmp_path, DuplicateRules(distance), open_backend(backends))
         draw.shuffle(fragments)
 
 
@@ -515,7 +515,7 @@ def test_names(backends: str, tmp_path: Path, name: str, has_place: bool) -> Non
     """Of five or seven fields, the last three are numbers, behind which there may be letters."""
     fragments = [pair(1, 1, 100, name=f"R0:{name}"), pair(1, 1, 100, name=f"R1:{name}")]
     mark = optical if has_place else duplicate
-    check([fragments[0], mark(fragments[1])], tmp_path, Rules(), open_backend(backends))
+    check([fragments[0], mark(fragments[1])], tmp_path, DuplicateRules(), open_backend(backends))
 
 
 def test_metrics() -> None:

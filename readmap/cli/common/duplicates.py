@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from readmap.cli.common.options import flag, number, option
 from readmap.formats.wording import percent
-from readmap.duplicates.marker import OPTICAL_DISTANCE, Rules
+from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.wording import pluralize
 
@@ -34,9 +34,9 @@ class DuplicateOptions:
     )
     metrics: str | None = option("--metrics", "Write the metrics there, as Picard's DuplicationMetrics.", "FILE")
 
-    def rules(self) -> Rules:
+    def rules(self) -> DuplicateRules:
         """What duplicates are; raises UsageError where the tag is none."""
-        return Rules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
+        return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
 
 def duplicates_in_words(libraries: Sequence[LibraryMetrics] | None) -> list[str]:

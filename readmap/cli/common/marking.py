@@ -20,7 +20,7 @@ from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
 from readmap.formats.wording import printable
 from readmap.duplicates.files import open_marked
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.reads.alignment_reads import AlignmentReads
@@ -62,12 +62,12 @@ class Marked:
     """What was written: how many records, their duplicates, and the lines that tell of them."""
 
     records: int
-    duplicates: Duplicates
+    duplicates: DuplicateMarker
     lines: list[str]
 
 
 #: Gives all records to an output, and their fragments to those whose duplicates it marks; how many records.
-Fill = Callable[[SortedOutput, Duplicates, Backend, Show], int]
+Fill = Callable[[SortedOutput, DuplicateMarker, Backend, Show], int]
 
 
 def write_marked(
@@ -77,7 +77,7 @@ def write_marked(
 
     reads: whose header and contigs the output has. named: the inputs, for the report.
     """
-    duplicates, survey = Duplicates(options.duplicates.rules(), backend), options.quality.survey(backend)
+    duplicates, survey = DuplicateMarker(options.duplicates.rules(), backend), options.quality.survey(backend)
     with contextlib.ExitStack() as stack:
         memory = parse_size("--sort-memory", options.sort_memory)
         quality = stack.enter_context(open_quality(options.quality, survey))

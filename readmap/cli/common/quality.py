@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from readmap.backend import Backend
 from readmap.cli.common.options import option
 from readmap.formats.wording import percent, printable
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.tables import duplicates_table
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
@@ -63,7 +63,7 @@ class Quality:
         if options.page is not None:
             self.outputs.append(opened.enter_context(open_output(options.page)))
 
-    def write(self, output: str, duplicates: Duplicates | None, command: str) -> dict[str, Any]:
+    def write(self, output: str, duplicates: DuplicateMarker | None, command: str) -> dict[str, Any]:
         """Write all reports, when all records of an output have been written; the same for programs."""
         if self._survey is None:
             return {}

@@ -12,7 +12,7 @@ from readmap.formats.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
-from readmap.duplicates.marker import Duplicates
+from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.header import read_groups
@@ -45,7 +45,7 @@ class AlignmentMode:
         self,
         options: Options,
         lanes: Sequence[Lane] = (),
-        duplicates: Duplicates | None = None,
+        duplicates: DuplicateMarker | None = None,
         survey: Survey | None = None,
         learnt: SampleModel | None = None,
     ) -> None:

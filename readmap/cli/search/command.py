@@ -26,8 +26,8 @@ from readmap.cli.search.output import compression_of, open_outputs, sorting_need
 from readmap.cli.search.reads import open_all
 from readmap.cli.search.record import record_of
 from readmap.cli.search.speed import rate
-from readmap.duplicates.marker import Duplicates
-from readmap.duplicates.shards import KeptFragments
+from readmap.duplicates.marker import DuplicateMarker
+from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.header import program_name
 from readmap.index import folder
 from readmap.index.index import Index
@@ -90,8 +90,8 @@ def run(
         return
     rules, backends = options.duplicates.rules(), options.resources.open_backends()
     backend = backends[0]  # that of what is sorted, compressed or counted on a device
-    kept = KeptFragments(rules, backend, shard=options.shards.shard) if options.duplicates.for_merge else None
-    duplicates = Duplicates(rules, backend) if options.duplicates.is_marked else kept
+    kept = FragmentRecorder(rules, backend, shard=options.shards.shard) if options.duplicates.for_merge else None
+    duplicates = DuplicateMarker(rules, backend) if options.duplicates.is_marked else kept
     survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
     if options.exact.is_exact:
         mode: ExactMode | AlignmentMode = ExactMode(options, index)
