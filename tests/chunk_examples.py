@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.reads.chunks import Format, Layout, read_chunks
+from readmap.reads.chunks import Format, PairLayout, read_chunks
 
 
 def allocate(nbytes: int) -> NDArray[np.uint8]:
@@ -31,7 +31,7 @@ def read(
     paths: Sequence[pathlib.Path],
     size: int = 1 << 20,
     batch_reads: int | None = None,
-    layout: Layout = Layout.SINGLE,
+    layout: PairLayout = PairLayout.SINGLE,
     threads: int = 1,
 ) -> Found:
     """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""

@@ -29,7 +29,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
@@ -252,9 +252,9 @@ def _altered_mates(
     return bases
 
 
-def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: Layout) -> list[Path]:
+def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: PairLayout) -> list[Path]:
     """The files of a layout, r1 and r2 or r."""
-    if layout is Layout.INTERLEAVED:
+    if layout is PairLayout.INTERLEAVED:
         (folder / "r").write_bytes(fastq([read for pair in pairs for read in pair]))
         return [folder / "r"]
     for mate, name in enumerate(("r1", "r2")):
@@ -400,7 +400,7 @@ def map_files(
 ) -> MappingSummary:
     """Search, and leave in `out` the records that were written, also where an error is raised."""
     given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
-    layout = options.get("layout", Layout.SINGLE)
+    layout = options.get("layout", PairLayout.SINGLE)
     mapping = Mapping([Context(index, backend, *given)], style, layout.paired)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary

@@ -12,7 +12,7 @@ from readmap.formats.header import Group
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 #: Of a shard's records, of its reads without a place, and of what decides about its duplicates.
 RECORDS, UNMAPPED = "records", "unmapped"
@@ -23,7 +23,7 @@ class Lane:
     """Files of reads that belong together, one, or two of pairs; how mates lie in them, and the read group of all."""
 
     files: tuple[str, ...]
-    layout: Layout
+    layout: PairLayout
     group: ReadGroup = NO_READ_GROUP
 
     @classmethod
@@ -36,7 +36,7 @@ class Lane:
         Raises UsageError where the read group is none.
         """
         files = (first, second) if second else (first,)
-        layout = Layout.TWO_FILES if second else Layout.INTERLEAVED if interleaved else Layout.SINGLE
+        layout = PairLayout.TWO_FILES if second else PairLayout.INTERLEAVED if interleaved else PairLayout.SINGLE
         return cls(files, layout, parse_read_group(read_group, "read group") if read_group else NO_READ_GROUP)
 
 
@@ -108,7 +108,7 @@ class Job:
         return [file for lane in self.lanes for file in lane.files]
 
     @property
-    def layouts(self) -> list[Layout]:
+    def layouts(self) -> list[PairLayout]:
         """Of each lane."""
         return [lane.layout for lane in self.lanes]
 

@@ -27,7 +27,7 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
@@ -141,7 +141,7 @@ def _opened(parts: Sequence[RecordRange], backend: Backend) -> list[ByteSource]:
     return sources
 
 
-def _fragments_before(records: Sequence[int], layouts: Sequence[Layout]) -> int:
+def _fragments_before(records: Sequence[int], layouts: Sequence[PairLayout]) -> int:
     """Fragments in front of a place in each file, at most."""
     begins = np.cumsum([0, *(layout.files for layout in layouts)])[:-1].tolist()
     return sum(-(-records[begin] // layout.together) for begin, layout in zip(begins, layouts, strict=True))

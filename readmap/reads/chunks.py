@@ -50,7 +50,7 @@ class Format(Enum):
     FASTA = 2
 
 
-class Layout(Enum):
+class PairLayout(Enum):
     """Where reads and their mates lie; pairs come out as R1, R2, R1, R2 and so on from TWO_FILES and INTERLEAVED.
 
     files: that are read together. together: records of a file that no cut divides. paired: whether reads may have
@@ -70,7 +70,7 @@ class Layout(Enum):
     @property
     def alternates(self) -> bool:
         """Whether every second read is the mate of that before it."""
-        return self.paired and self is not Layout.ADJACENT
+        return self.paired and self is not PairLayout.ADJACENT
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Chunk:
     parts: tuple[Bytes, ...]
     paths: tuple[str, ...]
     format: Format
-    layout: Layout
+    layout: PairLayout
     first_record: int
     records: int
     buffers: tuple[Buffer, ...]
@@ -106,7 +106,7 @@ class Chunk:
     @property
     def is_divisible(self) -> bool:
         """Whether there is more than a read, or a pair."""
-        return self.records > max(self.layout.together, 2 if self.layout is Layout.ADJACENT else 1)
+        return self.records > max(self.layout.together, 2 if self.layout is PairLayout.ADJACENT else 1)
 
     def release(self) -> None:
         """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
@@ -125,7 +125,7 @@ class Chunk:
         """
         half = self.records // 2 // self.layout.together * self.layout.together
         ends = [find_records(part, self.format.value, checks=False).ends for part in self.parts]
-        if self.layout is Layout.ADJACENT:
+        if self.layout is PairLayout.ADJACENT:
 
             def name(record: int) -> bytes:
                 begin = int(ends[0][record - 1]) + 1 if record else 0
@@ -169,7 +169,7 @@ def read_chunks(
     threads: int = 1,
     buffers: int = BUFFERS,
     first_bytes: int | None = None,
-    layout: Layout | Sequence[Layout] = Layout.SINGLE,
+    layout: PairLayout | Sequence[PairLayout] = PairLayout.SINGLE,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[Chunk]:
     """The records of all files, one file after the other, or two by two, in chunks; "-" is standard input.
@@ -187,8 +187,8 @@ def read_chunks(
     last FASTQ record is incomplete, gzip is broken, two files are not of one format, or a read has no mate; and OSError
     from reading.
     """
-    is_one = isinstance(layout, Layout)
-    layouts = [layout] * (len(paths) // layout.files) if isinstance(layout, Layout) else layout
+    is_one = isinstance(layout, PairLayout)
+    layouts = [layout] * (len(paths) // layout.files) if isinstance(layout, PairLayout) else layout
     files, following = max((one.files for one in layouts), default=1), iter(paths)
     with contextlib.closing(BufferPool(allocate, chunk_bytes // files, buffers * files, first_bytes)) as pool:
         for lane, one in enumerate(layouts):
@@ -208,7 +208,7 @@ class _Cutter:
         self,
         sources: Sequence[ByteSource],
         starts: Sequence[bytes],
-        layout: Layout,
+        layout: PairLayout,
         pool: BufferPool,
         batch_reads: int | None,
         threads: int,
@@ -221,7 +221,7 @@ class _Cutter:
         self._most = None
         if batch_reads:
             self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
-        if self._most and layout is Layout.ADJACENT:
+        if self._most and layout is PairLayout.ADJACENT:
             self._most = max(self._most, 2)
         self._files: list[RecordFile] = []
         self._pool = pool
@@ -255,7 +255,7 @@ class _Cutter:
     def _read_on(self) -> int:
         """How many records of each file can be taken; 0 where one of them has no more."""
         together = self._layout.together
-        least = 2 if self._layout is Layout.ADJACENT else together
+        least = 2 if self._layout is PairLayout.ADJACENT else together
         while low := [file for file in self._files if file.is_low(least)]:
             for file in low:
                 file.turn()
@@ -265,7 +265,7 @@ class _Cutter:
 
     def _whole(self, records: int) -> int:
         """Some of the records that can be taken, of which none has a mate behind them."""
-        if self._layout is not Layout.ADJACENT:
+        if self._layout is not PairLayout.ADJACENT:
             return records
         (file,) = self._files
         if file.is_at_end and records == file.records:

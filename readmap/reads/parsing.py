@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.bad_records import MAX_READ_LENGTH, BadRecord
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 _BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
 
@@ -85,7 +85,7 @@ BY_RECORD = (*_PARSED, "marks")
 
 
 def parse_reads(
-    data: Array, records: int, lines_a_record: int, backend: Backend, layout: Layout = Layout.SINGLE
+    data: Array, records: int, lines_a_record: int, backend: Backend, layout: PairLayout = PairLayout.SINGLE
 ) -> Reads:
     """The places of all records in a chunk's bytes, uint8 [nbytes] on the device.
 
@@ -232,7 +232,7 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
     lines, empty = (4, b"@*\n\n+\n\n") if have_qualities else (2, b">*\n\n")
     in_turns = [record for mates in zip(*records.values(), strict=True) for record in mates]
     data = np.frombuffer(b"".join(in_turns or [empty] * len(kinds)), np.uint8)
-    layout = Layout.INTERLEAVED if len(kinds) > 1 else Layout.SINGLE
+    layout = PairLayout.INTERLEAVED if len(kinds) > 1 else PairLayout.SINGLE
     reads = parse_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
     if reads.bad is not None:
         place, code = reads.bad

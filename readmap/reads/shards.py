@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.reads.split_table import check_equal_record_counts
 from readmap.reads.record_ranges import RecordLocator
@@ -39,10 +39,10 @@ class Reads:
     """
 
     texts: Sequence[RecordLocator]
-    layouts: Sequence[Layout]
+    layouts: Sequence[PairLayout]
 
     @property
-    def lanes(self) -> Iterator[tuple[Layout, list[RecordLocator]]]:
+    def lanes(self) -> Iterator[tuple[PairLayout, list[RecordLocator]]]:
         """The files of each."""
         following = iter(self.texts)
         for layout in self.layouts:
@@ -59,7 +59,7 @@ class Reads:
             records = min(file.records for file in files)
             if not all(file.is_whole for file in files):
                 return total + records // layout.together, False
-            if layout is Layout.TWO_FILES:
+            if layout is PairLayout.TWO_FILES:
                 check_equal_record_counts([each.path for each in lane], files)
             total += -(-records // layout.together)
         return total, True
@@ -77,7 +77,7 @@ class Reads:
             fragments = -(-records // layout.together)
             record = min(max(fragment - before, 0), fragments) * layout.together
             cut = records if record >= records else record - record % multiple
-            cuts += [lane[0].cut_between_pairs(cut) if layout is Layout.ADJACENT else cut] * len(lane)
+            cuts += [lane[0].cut_between_pairs(cut) if layout is PairLayout.ADJACENT else cut] * len(lane)
             before += fragments
         return cuts
 

@@ -23,7 +23,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style, format_records
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, Texts, read_names, reads_from_pairs, reads_from_sequences
 from readmap.run.file_batches import file_batches
 from readmap.run.hits import Hits, Pairs
@@ -143,7 +143,7 @@ class Aligner:
         Raises DataError, naming file and record, and OSError, behind the batches of all that was good.
         """
         first = 0
-        for batch, context in file_batches([str(path)], Layout.SINGLE, self._context, batch_reads):
+        for batch, context in file_batches([str(path)], PairLayout.SINGLE, self._context, batch_reads):
             hits = self._hits(*self._aligned(batch, context), batch.reads.count, first=first, named=True)
             first += len(hits)
             yield hits
@@ -161,7 +161,7 @@ class Aligner:
         insert_size: as map_pairs has it; without it the first pairs show it.
         """
         paths = [str(first)] if second is None else [str(first), str(second)]
-        layout, done = Layout.INTERLEAVED if second is None else Layout.TWO_FILES, 0
+        layout, done = PairLayout.INTERLEAVED if second is None else PairLayout.TWO_FILES, 0
         pairing = replace(self.pairing, insert_size=insert_size or self.pairing.insert_size)
         for batch, context in file_batches(paths, layout, replace(self._context, pairing=pairing), batch_reads):
             part, alignments = self._aligned(batch, context)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from readmap.backend import Backend
 from readmap.reads.adjacent_pairs import pair_adjacent_reads
 from readmap.reads.alignment_chunks import AlignmentChunk
-from readmap.reads.chunks import Chunk, Layout
+from readmap.reads.chunks import Chunk, PairLayout
 from readmap.reads.parsing import Reads, check_comments, parse_reads
 from readmap.run.devices import Devices
 
@@ -99,7 +99,7 @@ def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     data = backend.upload(chunk.parts)
     reads = replace(parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
     reads = check_comments(reads, backend) if comments else reads
-    return pair_adjacent_reads(reads, backend) if chunk.layout is Layout.ADJACENT else reads
+    return pair_adjacent_reads(reads, backend) if chunk.layout is PairLayout.ADJACENT else reads
 
 
 def _move(devices: Devices, place: int, error: Exception) -> int:

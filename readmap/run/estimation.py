@@ -11,7 +11,7 @@ from readmap.backend import Backend
 from readmap.formats.compression import ByteSource
 from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run import stream
 from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import ChunkPlan
@@ -67,7 +67,7 @@ def first_lanes(groups: Sequence[ReadGroup]) -> list[list[int]]:
 
 def learn_from(
     reads: Sequence[str | ByteSource] | AlignmentReads,
-    layout: Layout | Sequence[Layout],
+    layout: PairLayout | Sequence[PairLayout],
     mapping: Mapping,
     backends: Sequence[Backend],
     plan: ChunkPlan | None = None,

@@ -9,14 +9,14 @@ from readmap.errors import DataError, UsageError
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.pipeline import search_again, search_reads
-from readmap.reads.chunks import Chunk, Layout, read_chunks
+from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.run.device_reads import parse_chunk
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.sample import Observed, enough, learn, observe
 
 
 def file_batches(
-    paths: Sequence[str], layout: Layout, context: Context, batch_reads: int | None
+    paths: Sequence[str], layout: PairLayout, context: Context, batch_reads: int | None
 ) -> Iterator[tuple[Batch, Context]]:
     """The batches in the order of the reads. One is there until the next one is asked for.
 

@@ -17,7 +17,7 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
-from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.run.device_reads import AnyChunk
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.devices import Devices
@@ -33,7 +33,7 @@ def run(
     work: Work,
     backends: Sequence[Backend],
     *,
-    layout: Layout | Sequence[Layout] = Layout.SINGLE,
+    layout: PairLayout | Sequence[PairLayout] = PairLayout.SINGLE,
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,

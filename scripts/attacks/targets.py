@@ -39,7 +39,7 @@ from readmap.index.suffix_sorting import sort_suffixes
 from readmap.mapping.context import Context
 from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, parse_reads
 from readmap.reads.sequences import read_sequences_guessing_alphabet, read_sequences
@@ -84,7 +84,7 @@ class Library:
             file.flush()
             return build_index(file.name, device="cpu", threads=1).to_device(self.backend)
 
-    def mapped(self, source: Any, layout: Layout) -> list[Read]:
+    def mapped(self, source: Any, layout: PairLayout) -> list[Read]:
         """The primary records of a mapping."""
         sink, work = _Memory(), Mapping([Context(self.index, self.backend)])
         try:
@@ -142,7 +142,7 @@ def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
     return [open_bytes(path, LEAST_THREADS, HOST_INFLATERS) for path in paths]
 
 
-def _judge_reads(layout: Layout) -> Callable[[Library, Case, list[str], Random], str]:
+def _judge_reads(layout: PairLayout) -> Callable[[Library, Case, list[str], Random], str]:
     """FASTQ and FASTA in chunks of many sizes, parsed; sometimes mapped too."""
 
     def judge(library: Library, case: Case, paths: list[str], draw: Random) -> str:
@@ -180,12 +180,12 @@ def _judge_bam(library: Library, case: Case, paths: list[str], draw: Random) -> 
     source = open_reads(paths[0])
     if not isinstance(source, AlignmentReads):  # it does not look like BAM any more
         source.close()
-        return _judge_reads(Layout.SINGLE)(library, case, paths, draw)
+        return _judge_reads(PairLayout.SINGLE)(library, case, paths, draw)
     with source:
         try:
             source.start(tags, paired, draw.choice((1, 2, 5, 1_000_000)))
             if maps:
-                found = library.mapped(source, Layout.INTERLEAVED)
+                found = library.mapped(source, PairLayout.INTERLEAVED)
             else:
                 for chunk in source.chunks(_allocate, draw.choice((256, 1 << 12, 1 << 16)), draw.choice((None, 1, 3))):
                     found += _reads(chunk.find(library.backend))
@@ -330,11 +330,11 @@ def _bam_file(draw: Random) -> Case:
 
 
 TARGETS = (
-    Target("FASTQ", _of("reads", inputs.fastq), _judge_reads(Layout.SINGLE)),
-    Target("FASTQ, two files", _two_files, _judge_reads(Layout.TWO_FILES)),
-    Target("FASTQ, interleaved", _of("reads", inputs.interleaved), _judge_reads(Layout.INTERLEAVED)),
-    Target("FASTA reads", _of("reads", inputs.fasta_reads), _judge_reads(Layout.SINGLE)),
-    Target("gzip and BGZF", _compressed, _judge_reads(Layout.SINGLE)),
+    Target("FASTQ", _of("reads", inputs.fastq), _judge_reads(PairLayout.SINGLE)),
+    Target("FASTQ, two files", _two_files, _judge_reads(PairLayout.TWO_FILES)),
+    Target("FASTQ, interleaved", _of("reads", inputs.interleaved), _judge_reads(PairLayout.INTERLEAVED)),
+    Target("FASTA reads", _of("reads", inputs.fasta_reads), _judge_reads(PairLayout.SINGLE)),
+    Target("gzip and BGZF", _compressed, _judge_reads(PairLayout.SINGLE)),
     Target("BAM records", _bam_records, _judge_bam),
     Target("BAM file", _bam_file, _judge_bam),
     Target("reference", _of("reference", inputs.reference), _judge_reference),

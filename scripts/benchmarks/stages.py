@@ -38,7 +38,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     """
     backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
     index, size = Index.open(options.work / "index.readmap"), plan_chunks([backend]).nbytes
-    placed, layout = index.to_device(backend), chunks.Layout.TWO_FILES if len(reads) > 1 else chunks.Layout.SINGLE
+    placed, layout = index.to_device(backend), chunks.PairLayout.TWO_FILES if len(reads) > 1 else chunks.PairLayout.SINGLE
     reading = time_reading(paths, size, layout, backend) / count
     first = chunks.read_chunks(paths, backend.host_buffer, size, buffers=FIRST_CHUNKS + 1, layout=layout)
     whole = max(islice(first, FIRST_CHUNKS), key=lambda chunk: chunk.reads)
@@ -62,7 +62,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     return tables
 
 
-def time_reading(paths: Sequence[str], size: int, layout: chunks.Layout, backend: Backend) -> float:
+def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, backend: Backend) -> float:
     """Seconds in which all chunks are read, into buffers that are there before."""
     free = [backend.host_buffer(size // layout.files) for _ in range(chunks.BUFFERS * layout.files)]
     seconds = dict[str, float]()

@@ -18,7 +18,7 @@ from readmap.dask import parts
 from readmap.dask.parts import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
 from readmap.reads import parallel_gzip, record_starts, file_splitter
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads
@@ -28,7 +28,7 @@ from readmap.reads.file_splitter import FileSplitter, split_files
 
 DRAW = random.Random(83)
 MARKED = 10
-SINGLE, PAIRS, INTERLEAVED, ADJACENT = Layout.SINGLE, Layout.TWO_FILES, Layout.INTERLEAVED, Layout.ADJACENT
+SINGLE, PAIRS, INTERLEAVED, ADJACENT = PairLayout.SINGLE, PairLayout.TWO_FILES, PairLayout.INTERLEAVED, PairLayout.ADJACENT
 WRITERS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lambda data: blocked(data, 3000)]
 
 
@@ -68,7 +68,7 @@ def known_to(file: SplitFile, marks: int) -> SplitFile:
     return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
 
 
-def gradually(texts: Sequence[RecordLocator], layouts: Sequence[Layout], at_once: int) -> Callable[[], Reads]:
+def gradually(texts: Sequence[RecordLocator], layouts: Sequence[PairLayout], at_once: int) -> Callable[[], Reads]:
     """Of the files in turn some marks more are known from call to call."""
     known = [0] * len(texts)
 
@@ -117,7 +117,7 @@ def expect_sizes(reads: list[int], size: int) -> None:
     assert reads[-1] <= least * 3 // 2 + near
 
 
-LANES: list[tuple[list[Layout], list[int]]] = [
+LANES: list[tuple[list[PairLayout], list[int]]] = [
     ([SINGLE], [1003]),
     ([PAIRS], [777, 777]),
     ([INTERLEAVED], [900]),
@@ -131,7 +131,7 @@ LANES: list[tuple[list[Layout], list[int]]] = [
 @pytest.mark.parametrize("write", WRITERS)
 @pytest.mark.parametrize(("layouts", "counts"), LANES)
 def test_what_is_known_at_once_and_gradually_is_the_same(
-    layouts: list[Layout], counts: list[int], write: Callable[[bytes], bytes], tmp_path: Path
+    layouts: list[PairLayout], counts: list[int], write: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     together = 2 if layouts[0] in (INTERLEAVED, ADJACENT) else 1
     texts = [fastq(count, together) for count in counts]

@@ -44,7 +44,7 @@ from readmap.mapping.passes import Selection
 from readmap.mapping.records import Style
 from readmap.mapping.seeds import find_seeds
 from readmap.mapping.windows import join_diagonals
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 KEPT = constant("mapping/diagonals.cuh", "KEPT")
 FOUND_WINDOWS = constant("mapping/windows.cuh", "FOUND_WINDOWS")
@@ -285,7 +285,7 @@ def test_pairs(world: World, tmp_path: Path) -> None:
     files = [tmp_path / "r0.fq", tmp_path / "r1.fq"]
     lines = []
     for name, index in (("with", world.index), ("without", world.without)):
-        map_files(files, index, world.backend, tmp_path / name, layout=Layout.TWO_FILES)
+        map_files(files, index, world.backend, tmp_path / name, layout=PairLayout.TWO_FILES)
         lines.append([Record.of(line) for line in (tmp_path / name).read_text().splitlines()])
     own, alone = ([record for record in each if not record.on_alternate] for each in lines)
     missing = {record.name for record in lines[0] if record.on_alternate and not record.flag & SUPPLEMENTARY}

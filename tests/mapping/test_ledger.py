@@ -20,7 +20,7 @@ from readmap.index.index import Index
 from readmap.mapping import ledger
 from readmap.mapping.ledger import Ledger, Overflow, Rates
 from readmap.mapping.parameters import Reporting
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run import sample
 from readmap.run.read_mapper import MappingSummary
 
@@ -67,9 +67,9 @@ class World:
         generator = random.Random(2101)
         contigs = small_genome(generator)
         self.index: Index = index_of(list(contigs.values()))
-        self.files = write_pairs(folder, draw_pairs(generator, contigs, 400), Layout.TWO_FILES)
+        self.files = write_pairs(folder, draw_pairs(generator, contigs, 400), PairLayout.TWO_FILES)
 
-    def mapped(self, backend: CpuBackend, out: Path, layout: Layout, **options: Any) -> tuple[bytes, MappingSummary]:
+    def mapped(self, backend: CpuBackend, out: Path, layout: PairLayout, **options: Any) -> tuple[bytes, MappingSummary]:
         files = self.files[: layout.files]
         given = {"layout": layout, "batch_reads": BATCH, **options}
         summary = map_files(files, self.index.to_device(backend), backend, out, **given)
@@ -93,7 +93,7 @@ def counts(summary: MappingSummary) -> dict[str, Any]:
     return {name: np.array(counted[name]).tolist() for name in counted.keys() - {"seconds", "waiting", "devices"}}
 
 
-@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.TWO_FILES])
+@pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.TWO_FILES])
 @pytest.mark.parametrize(
     ("more", "some", "numbers"), [(0.25, 4096, 1024), (0.25, 20, 1024), (0.0, 0, 1024), (0.25, 4096, 60)]
 )
@@ -101,7 +101,7 @@ def test_same_records_and_counts(
     world: World,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    layout: Layout,
+    layout: PairLayout,
     more: float,
     some: int,
     numbers: int,
@@ -121,9 +121,9 @@ def test_same_records_and_counts(
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.TWO_FILES])
+@pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.TWO_FILES])
 def test_any_list_may_lack_room(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, seed: int
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, seed: int
 ) -> None:
     """Some sizes are heard of at once, for some lists there is hardly any room, and for the others there is."""
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
@@ -147,8 +147,8 @@ def test_any_list_may_lack_room(
 
 def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
     reporting, backend = Reporting(most_secondary=5), Distant()
-    expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", Layout.TWO_FILES, reporting=reporting)
-    records, _ = world.mapped(backend, tmp_path / "out", Layout.TWO_FILES, reporting=reporting)
+    expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", PairLayout.TWO_FILES, reporting=reporting)
+    records, _ = world.mapped(backend, tmp_path / "out", PairLayout.TWO_FILES, reporting=reporting)
     assert records == expected
     assert backend.bounded == 0
 

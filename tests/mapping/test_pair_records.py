@@ -23,7 +23,7 @@ from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, efforts
 from readmap.mapping.records import Style
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run.read_mapper import MappingSummary
 
 DRAW = random.Random(131)
@@ -51,11 +51,11 @@ class Found:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     backend = open_backend(backends)
     folder = tmp_path_factory.mktemp("pairs")
-    return World(backend, index_of(GENOME).to_device(backend), write_pairs(folder, PAIRS, Layout.TWO_FILES))
+    return World(backend, index_of(GENOME).to_device(backend), write_pairs(folder, PAIRS, PairLayout.TWO_FILES))
 
 
 def search(world: World, out: Path, style: Style | None = None, **options: object) -> Found:
-    summary = map_files(world.files, world.index, world.backend, out, style=style, layout=Layout.TWO_FILES, **options)  # type: ignore[arg-type]
+    summary = map_files(world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options)  # type: ignore[arg-type]
     text = style is None or style.form is Form.TEXT
     return Found(out.read_text().splitlines(keepends=True) if text else [], summary)
 
@@ -223,7 +223,7 @@ def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
     ]
     data = "".join(f">{read.name}\n{read.bases}\n" for pair in pairs for read in pair)
     (tmp_path / "r.fa").write_text(data)
-    summary = map_files([tmp_path / "r.fa"], world.index, world.backend, tmp_path / "out", layout=Layout.INTERLEAVED)
+    summary = map_files([tmp_path / "r.fa"], world.index, world.backend, tmp_path / "out", layout=PairLayout.INTERLEAVED)
     found = Found((tmp_path / "out").read_text().splitlines(keepends=True), summary)
     check(found, pairs=pairs)
 
@@ -260,8 +260,8 @@ def test_rescued_mates_are_counted(world: World, tmp_path: Path) -> None:
         if number % 10 == 0:
             second = "".join(substitute(draw, second[i], 1) + second[i + 1 : i + 9] for i in range(0, 100, 9))
         pairs.append((Read(f"{number}/1", first, "I" * 100), Read(f"{number}/2", second, "I" * 100)))
-    files = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
-    options = {"layout": Layout.TWO_FILES, "pairing": Pairing(insert_size=(300, 10))}
+    files = write_pairs(tmp_path, pairs, PairLayout.TWO_FILES)
+    options = {"layout": PairLayout.TWO_FILES, "pairing": Pairing(insert_size=(300, 10))}
     summary = map_files(files, world.index, world.backend, tmp_path / "out", **options)  # type: ignore[arg-type]
     assert summary.mapped == summary.properly_paired == 120
     assert summary.work.rescues >= summary.work.rescued == 6

@@ -40,7 +40,7 @@ from readmap.mapping.divergence import LEAST_BASES
 from readmap.mapping.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
 from readmap.mapping.pieces import settle_reads
 from readmap.mapping.placement import choose_windows
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 MOST_PLACES = constant("mapping/pieces.cuh", "MOST_PLACES")
@@ -224,13 +224,13 @@ def test_records_are_those_of_looking_everywhere(backends: str, tmp_path: Path, 
     genome = small_genome(generator)
     index = index_of(genome).to_device(backend)
     if paired:
-        files = write_pairs(tmp_path, draw_pairs(generator, genome, 300), Layout.TWO_FILES)
+        files = write_pairs(tmp_path, draw_pairs(generator, genome, 300), PairLayout.TWO_FILES)
     else:
         files = [tmp_path / "reads"]
         files[0].write_bytes(fastq(draw_reads(generator, genome, 600)))
     paths = tmp_path / "quick", tmp_path / "everywhere"
     for path, most in zip(paths, (None, MOST_XA_HITS), strict=True):
-        layout = {"layout": Layout.TWO_FILES} if paired else {}
+        layout = {"layout": PairLayout.TWO_FILES} if paired else {}
         map_files(files, index, backend, path, reporting=Reporting(most_xa_hits=most), **layout)
     quick, everywhere = map(without_rivals, paths)
     assert quick == everywhere

@@ -32,7 +32,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping import matches
 from readmap.mapping.parameters import EVERY_PLACE, Reporting, Scoring
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_secondary=EVERY_PLACE)
 COPIES = 80
@@ -253,8 +253,8 @@ def many_reads() -> list[Read]:
     return READS + draw_reads(random.Random(182), CONTIGS, 12) + again
 
 
-@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
-def test_same_bytes_in_parts(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout) -> None:
+@pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.INTERLEAVED])
+def test_same_bytes_in_parts(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout) -> None:
     """However few matches fit into memory, and however few reads come together."""
     reads = many_reads()
     if layout.paired:
@@ -353,11 +353,11 @@ def test_pairs(world: World, tmp_path: Path) -> None:
     generator = random.Random(188)
     genome = {**small_genome(generator), "repeats": "".join(CONTIGS.values())}
     index = index_of(genome).to_device(world.backend)
-    files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), Layout.TWO_FILES)
+    files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), PairLayout.TWO_FILES)
     found = {}
     for most in (0, EVERY_PLACE):
         reporting, out = Reporting(most_secondary=most, most_xa_hits=0), tmp_path / "out.sam"
-        map_files(files, index, world.backend, out, reporting=reporting, layout=Layout.TWO_FILES)
+        map_files(files, index, world.backend, out, reporting=reporting, layout=PairLayout.TWO_FILES)
         found[most] = records_of(out.read_text())
     secondary = 0
     for name, records in found[EVERY_PLACE].items():

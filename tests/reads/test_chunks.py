@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readmap.errors import DataError
 from readmap.formats import lines
 from readmap.reads import fasta_reads
-from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
+from readmap.reads.chunks import Chunk, Format, PairLayout, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
 
@@ -155,9 +155,9 @@ def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, thr
 
 
 @pytest.mark.parametrize("size", [33, 1 << 20])
-@pytest.mark.parametrize("layout", [Layout.SINGLE, Layout.INTERLEAVED])
+@pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.INTERLEAVED])
 @pytest.mark.parametrize("record", [RECORD, EMPTY_READ, b"@r1\nAC\nGT\n+\nII\nII\n", b">r\nACGT\n"])
-def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout: Layout, size: int) -> None:
+def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout: PairLayout, size: int) -> None:
     """Behind a record it is a warning, as some programs write it so; within one, or in front of a mate, an error."""
     missing = "BGZF's end-of-file block is missing"
     for records in (2, 3):
@@ -170,7 +170,7 @@ def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout:
             is_fasta = record.startswith(b">")
             is_whole = cut in (0, len(record) - 1) if record != EMPTY_READ else cut == 0
             whole = records + (cut > 0 and (is_whole or is_fasta))
-            if layout is Layout.INTERLEAVED and whole % 2:
+            if layout is PairLayout.INTERLEAVED and whole % 2:
                 whole, is_whole = whole - 1, False
             elif is_fasta:
                 is_whole = True

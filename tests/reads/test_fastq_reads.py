@@ -18,7 +18,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource, PieceSource
 from readmap.reads import fastq_reads
-from readmap.reads.chunks import Layout, read_chunks
+from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.fastq_reads import four_line_records
 from readmap.reads.parsing import parse_reads
 
@@ -111,11 +111,11 @@ def test_only_one_of_two_files_is_irregular(tmp_path: Path, side: int, first: in
             path.write_bytes(data)
         for size in (1, 66, 133, 500, 1 << 20):
             for batch_reads in (None, 6):
-                found = read_chunk_by_chunk(paths, size, batch_reads, Layout.TWO_FILES)
+                found = read_chunk_by_chunk(paths, size, batch_reads, PairLayout.TWO_FILES)
                 assert (found.parts, found.error) == ([FILE, FILE], "")
         (tmp_path / "x.fq").write_bytes(pair[side])
         for size in (1, 66, 133, 500, 1 << 20):
-            found = read_chunk_by_chunk([tmp_path / "x.fq"], size, None, Layout.INTERLEAVED)
+            found = read_chunk_by_chunk([tmp_path / "x.fq"], size, None, PairLayout.INTERLEAVED)
             assert (found.parts, found.error) == ([FILE], "")
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.formats import lines
-from readmap.reads.chunks import Chunk, Format, Layout, read_chunks
+from readmap.reads.chunks import Chunk, Format, PairLayout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
 
@@ -39,12 +39,12 @@ class Files:
 
     def read(self, one: bytes, two: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Found:
         self.write(one, two)
-        return read(self.paths, size, batch_reads, Layout.TWO_FILES)
+        return read(self.paths, size, batch_reads, PairLayout.TWO_FILES)
 
     def read_one(self, data: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Found:
         """The same of one file where mates alternate."""
         (self.folder / "r").write_bytes(data)
-        return read([self.folder / "r"], size, batch_reads, Layout.INTERLEAVED)
+        return read([self.folder / "r"], size, batch_reads, PairLayout.INTERLEAVED)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_every_size(files: Files, batch_reads: int | None) -> None:
     for one, two in ((ONE, TWO), (TWO, ONE)):
         files.write(one, two)
         for size in [*range(1, 700, 3 if batch_reads else 7), *range(700, len(TWO) * 2 + 100, 97)]:
-            result = read(files.paths, size, batch_reads, Layout.TWO_FILES)
+            result = read(files.paths, size, batch_reads, PairLayout.TWO_FILES)
             assert (result.parts, result.error) == ([one, two], "")
 
 
@@ -205,7 +205,7 @@ def test_a_file_without_reads_stops_at_once(files: Files, data: bytes) -> None:
 def test_missing_file(files: Files) -> None:
     files.paths[0].write_bytes(ONE)
     with pytest.raises(FileNotFoundError, match="r2"):
-        read(files.paths, layout=Layout.TWO_FILES)
+        read(files.paths, layout=PairLayout.TWO_FILES)
 
 
 # Buffers.
@@ -221,7 +221,7 @@ def sizes_of_buffers(files: Files, one: bytes, two: bytes, chunk_bytes: int) -> 
         allocated.append(nbytes)
         return allocate(nbytes)
 
-    for chunk in read_chunks(paths, count, chunk_bytes, layout=Layout.TWO_FILES):
+    for chunk in read_chunks(paths, count, chunk_bytes, layout=PairLayout.TWO_FILES):
         taken.append(sum(map(len, chunk.parts)))
         chunk.release()
     assert sum(taken) == len(one) + len(two)
@@ -256,7 +256,7 @@ def test_the_memory_of_a_chunk_stays_its_own(files: Files) -> None:
     paths = files.write(one, two)
     held: list[tuple[Chunk, list[bytes]]] = []
     found: list[bytes] = []
-    for chunk in read_chunks(paths, allocate, 2_000, layout=Layout.TWO_FILES):
+    for chunk in read_chunks(paths, allocate, 2_000, layout=PairLayout.TWO_FILES):
         held.append((chunk, [part.tobytes() for part in chunk.parts]))
         if len(held) == 2:
             oldest, parts = held.pop(0)
@@ -287,7 +287,7 @@ def test_two_pipes_that_are_written_in_turns(tmp_path: pathlib.Path) -> None:
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     records = 0
-    for chunk in read_chunks(paths, lambda size: np.empty(size, np.uint8), 1 << 20, layout=Layout.TWO_FILES):
+    for chunk in read_chunks(paths, lambda size: np.empty(size, np.uint8), 1 << 20, layout=PairLayout.TWO_FILES):
         records += chunk.records
         chunk.release()
     writer.join(10)
@@ -303,7 +303,7 @@ def test_every_size_of_one_file(files: Files, batch_reads: int | None) -> None:
     path = files.folder / "r"
     path.write_bytes(data)
     for size in range(1, len(data) + 100, 3):
-        result = read([path], size, batch_reads, Layout.INTERLEAVED)
+        result = read([path], size, batch_reads, PairLayout.INTERLEAVED)
         assert (result.parts, result.error) == ([data], "")
 
 
@@ -401,9 +401,9 @@ def test_halves(files: Files) -> None:
     files.write(ONE, TWO)
     (files.folder / "r").write_bytes(alternating(SHORT, LONG))
     cases = [
-        ([files.folder / "r"], Layout.INTERLEAVED),
-        (files.paths, Layout.TWO_FILES),
-        (files.paths[:1], Layout.SINGLE),
+        ([files.folder / "r"], PairLayout.INTERLEAVED),
+        (files.paths, PairLayout.TWO_FILES),
+        (files.paths[:1], PairLayout.SINGLE),
     ]
     for paths, layout in cases:
         (chunk,) = read_chunks(list(map(str, paths)), allocate, 1 << 20, layout=layout)

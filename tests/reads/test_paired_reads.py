@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.reads import bad_records
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.run import chunk_plan
 from readmap.run.device_reads import DeviceReads
@@ -91,7 +91,7 @@ PAIRS = draw_pairs(random.Random(71), 60)
 
 
 def search(
-    paths: Sequence[Path], layout: Layout, backend: Backend, batch_reads: int | None = None, most: int = 1 << 30
+    paths: Sequence[Path], layout: PairLayout, backend: Backend, batch_reads: int | None = None, most: int = 1 << 30
 ) -> tuple[bytes, str]:
     """The bytes that are written, and the message of the error that ends them."""
     out, error = paths[0].parent / "out", ""
@@ -109,7 +109,7 @@ def small_chunks(name: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -
     return backend
 
 
-LAYOUTS = pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVED], ids=["two files", "one file"])
+LAYOUTS = pytest.mark.parametrize("layout", [PairLayout.TWO_FILES, PairLayout.INTERLEAVED], ids=["two files", "one file"])
 
 
 # Mates side by side.
@@ -118,7 +118,7 @@ LAYOUTS = pytest.mark.parametrize("layout", [Layout.TWO_FILES, Layout.INTERLEAVE
 @LAYOUTS
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 2_000, 1 << 20])
 def test_any_chunks_and_batches(
-    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, chunk_bytes: int
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, chunk_bytes: int
 ) -> None:
     backend = small_chunks(backends, chunk_bytes, monkeypatch)
     paths = write_pairs(tmp_path, PAIRS, layout)
@@ -130,7 +130,7 @@ def test_many_pairs(backends: str, tmp_path: Path) -> None:
     """More than the threads of a block, and the lines of many blocks of bytes."""
     backend = open_backend(backends, 3)
     pairs = draw_pairs(random.Random(72), 3_000, (91, 28))
-    for layout in (Layout.TWO_FILES, Layout.INTERLEAVED):
+    for layout in (PairLayout.TWO_FILES, PairLayout.INTERLEAVED):
         assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (expected_listing(pairs), "")
 
 
@@ -138,13 +138,13 @@ def test_fasta(backends: str, tmp_path: Path) -> None:
     plain = [(Read(a.name, a.bases), Read(b.name, b.bases)) for a, b in PAIRS]
     (tmp_path / "r1").write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
     (tmp_path / "r2").write_bytes(fasta_reads([pair[1] for pair in plain]))
-    found = search([tmp_path / "r1", tmp_path / "r2"], Layout.TWO_FILES, open_backend(backends))
+    found = search([tmp_path / "r1", tmp_path / "r2"], PairLayout.TWO_FILES, open_backend(backends))
     assert found == (expected_listing(plain), "")
 
 
 @LAYOUTS
 @pytest.mark.parametrize("most", [2, 3, 50])
-def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layout: Layout, most: int) -> None:
+def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layout: PairLayout, most: int) -> None:
     backend = open_backend(backends)
     backend.memory_error = MemoryError
     paths = write_pairs(tmp_path, PAIRS, layout)
@@ -157,30 +157,30 @@ def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layou
 
 
 @LAYOUTS
-def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: Layout) -> None:
+def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: PairLayout) -> None:
     backend = open_backend(backends)
     backend.memory_error = MemoryError
     for number in (0, 1, 14, 15, 59):
         pairs = [*PAIRS[:number], (PAIRS[number][0], Read("other", "A", "I")), *PAIRS[number + 1 :]]
         written, error = search(write_pairs(tmp_path, pairs, layout), layout, backend, most=6)
         assert written == expected_listing(PAIRS[:number])
-        place = f"r2, record {number + 1}" if layout is Layout.TWO_FILES else f"r, record {2 * number + 2}"
+        place = f"r2, record {number + 1}" if layout is PairLayout.TWO_FILES else f"r, record {2 * number + 2}"
         assert error.startswith(f"{place} (other): its mate")
 
 
 # Bad records.
 
 
-def slow_order(first: bytes, second: bytes, layout: Layout) -> bytes:
+def slow_order(first: bytes, second: bytes, layout: PairLayout) -> bytes:
     """Reads as they lie on the device."""
-    if layout is Layout.TWO_FILES:
+    if layout is PairLayout.TWO_FILES:
         return first + second
     lines = [data.splitlines(keepends=True) for data in (first, second)]
     return b"".join(b"".join(each[i : i + 4]) for i in range(0, len(lines[0]), 4) for each in lines)
 
 
 @LAYOUTS
-def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
+def test_the_first_bad_pair_is_reported(backends: str, layout: PairLayout) -> None:
     """Whichever thread sees it, and though the bytes of the other file's records come first."""
     backend = open_backend(backends, 4)
     good, bad = b"@r\nACGT\n+\nIIII\n", b"@r\nACGT\n+\nIII\n"
@@ -217,7 +217,7 @@ def test_the_first_bad_pair_is_reported(backends: str, layout: Layout) -> None:
 def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
     backend = open_backend(backends)
     data = np.frombuffer(f"@x\nA\n+\nI\n@{one}\nA\n+\nI\n@x/2\nA\n+\nI\n@{two}\nA\n+\nI\n".encode(), np.uint8)
-    reads = parse_reads(backend.to_device(data), 4, 4, backend, Layout.TWO_FILES)
+    reads = parse_reads(backend.to_device(data), 4, 4, backend, PairLayout.TWO_FILES)
     assert (reads.count, reads.bad) == ((4, None) if same else (2, (3, bad_records.MATE_NAMES)))
     # Single reads have any names.
     assert parse_reads(backend.to_device(data), 4, 4, backend).bad is None
@@ -226,13 +226,13 @@ def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
 @LAYOUTS
 @pytest.mark.parametrize("batch_reads", [None, 4])
 @pytest.mark.parametrize("number", [0, 30, 59])
-def test_names_that_differ(backends: str, tmp_path: Path, layout: Layout, number: int, batch_reads: int | None) -> None:
+def test_names_that_differ(backends: str, tmp_path: Path, layout: PairLayout, number: int, batch_reads: int | None) -> None:
     first, second = PAIRS[number]
     pairs = [*PAIRS[:number], (Read("SRR1.9/1 x", first.bases, first.quality), second), *PAIRS[number + 1 :]]
     written, error = search(write_pairs(tmp_path, pairs, layout), layout, open_backend(backends), batch_reads)
     assert written == expected_listing(PAIRS[:number])
     name = second.name.split()[0]
-    if layout is Layout.TWO_FILES:
+    if layout is PairLayout.TWO_FILES:
         expected = f"r2, record {number + 1} ({name}): its mate in r1 is SRR1.9/1: mates have the same name"
     else:
         expected = (
@@ -245,7 +245,7 @@ def test_names_that_differ(backends: str, tmp_path: Path, layout: Layout, number
 @LAYOUTS
 @pytest.mark.parametrize("mate", [0, 1])
 def test_a_bad_record_at_every_place(
-    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: Layout, mate: int
+    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, mate: int
 ) -> None:
     """All pairs before it are written; of its own, nothing is."""
     backend = small_chunks(backends, 700, monkeypatch)
@@ -255,7 +255,7 @@ def test_a_bad_record_at_every_place(
         paths = write_pairs(tmp_path, [(a, b) for a, b in pairs], layout)
         written, error = search(paths, layout, backend)
         assert written == expected_listing(PAIRS[:number])
-        is_two = layout is Layout.TWO_FILES
+        is_two = layout is PairLayout.TWO_FILES
         place = f"r{mate + 1}, record {number + 1}" if is_two else f"r, record {2 * number + mate + 1}"
         assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
 
@@ -331,7 +331,7 @@ def test_any_two_files(
     if any(file and not file[0][0].startswith("@") for file in files):
         pairs, expected = 0, "expected reads"
     with pytest.MonkeyPatch.context() as patch:
-        written, error = search(paths, Layout.TWO_FILES, small_chunks(backends, chunk_bytes, patch), batch_reads)
+        written, error = search(paths, PairLayout.TWO_FILES, small_chunks(backends, chunk_bytes, patch), batch_reads)
     good = [lines for pair in zip(*files, strict=False) for lines in pair][: 2 * pairs]
     assert written.decode() == "".join(f"{lines[0][1:].split('/')[0]} {lines[1]} {lines[3]}\n" for lines in good)
     assert bool(expected) == bool(error)

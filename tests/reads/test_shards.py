@@ -23,7 +23,7 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
 from readmap.formats.text_range import TextRange
 from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
-from readmap.reads.chunks import Chunk, Layout, read_chunks
+from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import Reads, Shard
@@ -123,12 +123,12 @@ def parts(
     shard: Shard,
     paths: Sequence[Path],
     files: Sequence[SplitFile],
-    layouts: Sequence[Layout] = (Layout.SINGLE,),
+    layouts: Sequence[PairLayout] = (PairLayout.SINGLE,),
 ) -> list[RecordRange]:
     return reads_of(paths, files, layouts).shard(shard)
 
 
-def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[Layout]) -> Reads:
+def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[PairLayout]) -> Reads:
     return Reads([RecordLocator(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
 
 
@@ -153,8 +153,8 @@ def names(text: bytes) -> list[bytes]:
     return [line for line in text.split(b"\n") if line.startswith((b"@read", b">r", b"@a"))]
 
 
-@pytest.mark.parametrize("layouts", [[Layout.SINGLE, Layout.SINGLE], [Layout.TWO_FILES], [Layout.INTERLEAVED] * 2])
-def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[Layout]) -> None:
+@pytest.mark.parametrize("layouts", [[PairLayout.SINGLE, PairLayout.SINGLE], [PairLayout.TWO_FILES], [PairLayout.INTERLEAVED] * 2])
+def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[PairLayout]) -> None:
     paths = [tmp_path / "1", tmp_path / "2"]
     for path in paths:
         path.write_bytes(fastq(1234))
@@ -243,7 +243,7 @@ def test_threads_do_not_matter(tmp_path: Path) -> None:
     assert tables[0] == tables[1] == tables[2]
 
 
-def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[Layout]) -> list[tuple[int, int, list[bytes]]]:
+def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[PairLayout]) -> list[tuple[int, int, list[bytes]]]:
     """Of each chunk of a shard: its lane, the number of its first record, and the names of its reads by files."""
     sources = [opened(part) for part in parts(shard, paths, split(*paths), layouts)]
     found = []
@@ -260,7 +260,7 @@ def test_pairs_stay_pairs(tmp_path: Path) -> None:
     paths[1].write_bytes(gzip.compress(fastq(1001, 30)))
     seen = 0
     for number in range(1, 8):
-        for _, first, mates in chunks(Shard(number, 7), paths, [Layout.TWO_FILES]):
+        for _, first, mates in chunks(Shard(number, 7), paths, [PairLayout.TWO_FILES]):
             assert first == seen
             assert (
                 mates[: len(mates) // 2]
@@ -274,7 +274,7 @@ def test_pairs_stay_pairs(tmp_path: Path) -> None:
 def test_interleaved(tmp_path: Path) -> None:
     path = tmp_path / "pairs.fq"
     path.write_bytes(fastq(1002, name="read{1}"))
-    found = [chunks(Shard(number, 4), [path], [Layout.INTERLEAVED]) for number in range(1, 5)]
+    found = [chunks(Shard(number, 4), [path], [PairLayout.INTERLEAVED]) for number in range(1, 5)]
     assert [sum(len(reads) for _, _, reads in each) for each in found] == [250, 250, 250, 252]
     together = [name for each in found for _, _, reads in each for name in reads]
     assert together == [b"@read%d x" % (k // 2) for k in range(1002)]
@@ -300,7 +300,7 @@ def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
     begins = dict.fromkeys(np.cumsum([0, *(length for _, length in rows[:-1])]).tolist())
     middles = {begin + at for begin, (_, length) in zip(begins, rows, strict=True) for at in range(1, length, 2)}
     for count in (2, 7, 60):
-        found = [parts(Shard(number, count), [path], [file], [Layout.ADJACENT])[0] for number in range(1, count + 1)]
+        found = [parts(Shard(number, count), [path], [file], [PairLayout.ADJACENT])[0] for number in range(1, count + 1)]
         cuts = [part.first for part in found]
         assert [part.last for part in found] == [*cuts[1:], file.records]
         assert not middles & {*cuts}
@@ -309,7 +309,7 @@ def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
 
 def test_lanes(tmp_path: Path) -> None:
     """Shards go on from lane to lane; all lanes are there, and may be empty."""
-    layouts = [Layout.TWO_FILES, Layout.SINGLE, Layout.SINGLE]
+    layouts = [PairLayout.TWO_FILES, PairLayout.SINGLE, PairLayout.SINGLE]
     paths = [tmp_path / name for name in ("1.fq", "2.fq", "empty.fq", "3.fa.gz")]
     for path in paths[:2]:
         path.write_bytes(fastq(30))
@@ -331,7 +331,7 @@ def test_more_shards_than_records(tmp_path: Path) -> None:
 
 
 def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
-    path, layout = tmp_path / "cut.fa.gz", [Layout.INTERLEAVED]
+    path, layout = tmp_path / "cut.fa.gz", [PairLayout.INTERLEAVED]
     path.write_bytes(gzip.compress(fasta(2001)))
     (file,) = split(path)
     sources = [opened(part) for part in parts(Shard(3, 3), [path], [file], layout)]
@@ -383,7 +383,7 @@ def test_mates_are_as_many(tmp_path: Path) -> None:
     paths[0].write_bytes(fastq(20))
     paths[1].write_bytes(fastq(19))
     with pytest.raises(DataError, match=r"2.fq has 19 records, and .*1.fq 1 more"):
-        parts(Shard(1, 2), paths, split(*paths), [Layout.TWO_FILES])
+        parts(Shard(1, 2), paths, split(*paths), [PairLayout.TWO_FILES])
 
 
 def test_a_file_that_has_changed_since(tmp_path: Path) -> None:

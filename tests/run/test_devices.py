@@ -24,7 +24,7 @@ from readmap.index.index import Index
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Reporting
 from readmap.mapping.records import Style
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run import chunk_plan, exact, sample, stream, writer
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.read_mapper import Mapping
@@ -105,7 +105,7 @@ class Roomy(CpuBackend):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_pairs(tmp_path_factory.mktemp("reads"), PAIRS, Layout.TWO_FILES)
+    return write_pairs(tmp_path_factory.mktemp("reads"), PAIRS, PairLayout.TWO_FILES)
 
 
 @pytest.fixture(scope="module")
@@ -156,11 +156,11 @@ def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
     return exact.ExactSearch(on_each(index, backends), parameters, backends)
 
 
-WORKS: dict[str, tuple[Make, Layout]] = {
-    "pairs": (mapping(), Layout.TWO_FILES),
-    "single reads": (mapping(), Layout.SINGLE),
-    "all places": (mapping(reporting=Reporting(most_secondary=5)), Layout.TWO_FILES),
-    "exact": (exactly, Layout.SINGLE),
+WORKS: dict[str, tuple[Make, PairLayout]] = {
+    "pairs": (mapping(), PairLayout.TWO_FILES),
+    "single reads": (mapping(), PairLayout.SINGLE),
+    "all places": (mapping(reporting=Reporting(most_secondary=5)), PairLayout.TWO_FILES),
+    "exact": (exactly, PairLayout.SINGLE),
 }
 
 
@@ -311,7 +311,7 @@ def test_each_output_has_what_it_lacks(
         work, paths = mapping(Style(unmapped=True))(index, backends), [tmp_path / name for name in ("sam", "fq")]
         with open_output(str(paths[0])) as records, open_output(str(paths[1])) as unmapped:
             sinks = [records, unmapped]
-            stream.run([*map(str, lost)], sinks, work, backends, layout=Layout.TWO_FILES, batch_reads=BATCH)
+            stream.run([*map(str, lost)], sinks, work, backends, layout=PairLayout.TWO_FILES, batch_reads=BATCH)
             commit_together(sinks)
         return [path.read_bytes() for path in paths], work.summary
 

@@ -14,14 +14,14 @@ from examples import Read, draw_pairs, draw_reads, fasta, fastq, map_files, smal
 from readmap.backend import open_backend
 from readmap.formats.sam import header
 from readmap.index.building import build_index
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 READS = PAIRS = 100
 #: The kept SAM: the reads that it is of, and how they are searched.
 SEARCHES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "expected.sam": (["reads.fq"], {}),
-    "expected_pairs.sam": (["pairs_1.fq", "pairs_2.fq"], {"layout": Layout.TWO_FILES}),
+    "expected_pairs.sam": (["pairs_1.fq", "pairs_2.fq"], {"layout": PairLayout.TWO_FILES}),
 }
 
 

@@ -17,7 +17,7 @@ from readmap.index.device import DeviceIndex
 from readmap.mapping import pipeline
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import Pairing, Reporting
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run import chunk_plan, read_mapper, record_blocks
 from readmap.run import sample as sample_of_reads
 from readmap.run.read_mapper import MappingSummary
@@ -52,13 +52,13 @@ def learn_from(patch: pytest.MonkeyPatch, pairs: int) -> None:
 def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("world")
     backend = open_backend(backends, 1)
-    files = [write_pairs(folder, PAIRS, layout) for layout in (Layout.TWO_FILES, Layout.INTERLEAVED)]
+    files = [write_pairs(folder, PAIRS, layout) for layout in (PairLayout.TWO_FILES, PairLayout.INTERLEAVED)]
     index = INDEX.to_device(backend)
-    map_files(files[0], index, backend, folder / "out", layout=Layout.TWO_FILES)
+    map_files(files[0], index, backend, folder / "out", layout=PairLayout.TWO_FILES)
     records = (folder / "out").read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         learn_from(patch, SAMPLE)
-        map_files(files[0], index, backend, folder / "out", layout=Layout.TWO_FILES)
+        map_files(files[0], index, backend, folder / "out", layout=PairLayout.TWO_FILES)
     sampled = (folder / "out").read_bytes()
     assert sampled != records
     return World(backend, index, *files, records, sampled)
@@ -75,8 +75,8 @@ def primary(records: bytes) -> list[list[str]]:
 def search_pairs(
     world: World, pairs: list[tuple[Read, Read]], folder: Path, **options: Any
 ) -> tuple[bytes, MappingSummary]:
-    paths = write_pairs(folder, pairs, Layout.TWO_FILES)
-    summary = map_files(paths, world.index, world.backend, folder / "out", layout=Layout.TWO_FILES, **options)
+    paths = write_pairs(folder, pairs, PairLayout.TWO_FILES)
+    summary = map_files(paths, world.index, world.backend, folder / "out", layout=PairLayout.TWO_FILES, **options)
     return (folder / "out").read_bytes(), summary
 
 
@@ -86,12 +86,12 @@ def search_pairs(
 @pytest.mark.parametrize(
     ("batch", "threads", "layout", "sample"),
     [
-        *((2, 4, Layout.TWO_FILES, SAMPLE), (14, 3, Layout.INTERLEAVED, SAMPLE), (100, 1, Layout.TWO_FILES, SAMPLE)),
-        *((14, 3, Layout.TWO_FILES, None), (100, 1, Layout.INTERLEAVED, None), (1_000, 4, Layout.INTERLEAVED, None)),
+        *((2, 4, PairLayout.TWO_FILES, SAMPLE), (14, 3, PairLayout.INTERLEAVED, SAMPLE), (100, 1, PairLayout.TWO_FILES, SAMPLE)),
+        *((14, 3, PairLayout.TWO_FILES, None), (100, 1, PairLayout.INTERLEAVED, None), (1_000, 4, PairLayout.INTERLEAVED, None)),
         *(
-            (1_000, 4, Layout.TWO_FILES, SAMPLE),
-            (None, 4, Layout.TWO_FILES, None),
-            (None, 1, Layout.INTERLEAVED, SAMPLE),
+            (1_000, 4, PairLayout.TWO_FILES, SAMPLE),
+            (None, 4, PairLayout.TWO_FILES, None),
+            (None, 1, PairLayout.INTERLEAVED, SAMPLE),
         ),
     ],
 )
@@ -101,13 +101,13 @@ def test_same_bytes_for_any_batch_threads_and_layout(
     monkeypatch: pytest.MonkeyPatch,
     batch: int | None,
     threads: int,
-    layout: Layout,
+    layout: PairLayout,
     sample: int | None,
 ) -> None:
     """Insert sizes are those of the first pairs, in however many batches they come."""
     if sample:
         learn_from(monkeypatch, sample)
-    paths = world.two_files if layout is Layout.TWO_FILES else world.interleaved
+    paths = world.two_files if layout is PairLayout.TWO_FILES else world.interleaved
     backend = open_backend(world.backend.name, threads)
     map_files(paths, world.index, backend, tmp_path / "out", layout=layout, batch_reads=batch)
     assert (tmp_path / "out").read_bytes() == (world.sampled if sample else world.records)
@@ -118,7 +118,7 @@ def test_same_bytes_for_any_layout_of_queries(world: World, tmp_path: Path, attr
     backend = open_backend(world.backend.name)
     for name, value in attributes.items():
         setattr(backend, name, value)
-    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
+    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=PairLayout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == world.records
 
 
@@ -130,7 +130,7 @@ def test_same_bytes_from_chunks_smaller_than_a_pair(
     learn_from(monkeypatch, SAMPLE)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 300
-    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
+    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=PairLayout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == world.sampled
 
 
@@ -139,11 +139,11 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
     if reason := cuda_available():
         pytest.skip(f"no CUDA: {reason}")
     pairs = PAIRS + draw_pairs(random.Random(152), GENOME, 2_000)
-    paths = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
+    paths = write_pairs(tmp_path, pairs, PairLayout.TWO_FILES)
     for reporting in (Reporting(), Reporting(most_secondary=5, leftmost_primary=True)):
         for name in ("cpu", "cuda"):
             backend = open_backend(name)
-            options: dict[str, Any] = {"layout": Layout.TWO_FILES, "reporting": reporting}
+            options: dict[str, Any] = {"layout": PairLayout.TWO_FILES, "reporting": reporting}
             map_files(paths, INDEX.to_device(backend), backend, tmp_path / name, **options)
         assert (tmp_path / "cpu").read_bytes() == (tmp_path / "cuda").read_bytes()
 
@@ -162,11 +162,11 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     """As if the device held `limit` reads and no more, also where batches are held for their insert sizes."""
 
     learn_from(monkeypatch, sample)
-    map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=Layout.TWO_FILES)
+    map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=PairLayout.TWO_FILES)
     backend = open_backend(world.backend.name)
     room = record_blocks if stage == "format_records" else mapping
     refused = refuse(monkeypatch, backend, room, stage, lambda *arguments: reads_in(*arguments) > limit)
-    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES)
+    map_files(world.two_files, world.index, backend, tmp_path / "out", layout=PairLayout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
     assert refused
 
@@ -183,7 +183,7 @@ def test_memory_that_runs_out_behind_held_batches(
     learn_from(monkeypatch, SAMPLE)
     refuse(monkeypatch, backend, record_blocks, "format_records", lambda *_: next(left, None) is not None)
     with contextlib.nullcontext() if fits else pytest.raises(MemoryError):
-        map_files(world.two_files, world.index, backend, tmp_path / "out", layout=Layout.TWO_FILES, batch_reads=40)
+        map_files(world.two_files, world.index, backend, tmp_path / "out", layout=PairLayout.TWO_FILES, batch_reads=40)
     assert (tmp_path / "out").read_bytes() == (world.sampled if fits else b"")
 
 
@@ -285,9 +285,9 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
         first = Read(f"{number}", contig[start : start + 100], "I" * 100)
         second = Read(f"{number}", reverse_complement(contig[start + 250 : start + 350]), "I" * 100)
         pairs.append((first, second) if number % 2 else (second, first))
-    paths = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
+    paths = write_pairs(tmp_path, pairs, PairLayout.TWO_FILES)
     for pairing, sure in ((Pairing(insert_size=(350, 20)), True), (Pairing(joint=False, rescue=False), False)):
-        map_files(paths, index, world.backend, tmp_path / "out", layout=Layout.TWO_FILES, pairing=pairing)
+        map_files(paths, index, world.backend, tmp_path / "out", layout=PairLayout.TWO_FILES, pairing=pairing)
         rows = rows_of((tmp_path / "out").read_bytes())
         # The number is odd where the read in the repeat is the second one.
         repeats = [rows[2 * number + number % 2] for number in range(60)]
@@ -317,9 +317,9 @@ def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path:
         first = contig[start : start + 100]
         both = [Read(f"{number}", bases, "I" * 100) for bases in (first, reverse_complement(second))]
         pairs.append((both[0], both[1]) if number % 2 else (both[1], both[0]))
-    paths = write_pairs(tmp_path, pairs, Layout.TWO_FILES)
+    paths = write_pairs(tmp_path, pairs, PairLayout.TWO_FILES)
     pairing = Pairing(insert_size=(300, 20))
-    map_files(paths, index, world.backend, tmp_path / "out", layout=Layout.TWO_FILES, pairing=pairing)
+    map_files(paths, index, world.backend, tmp_path / "out", layout=PairLayout.TWO_FILES, pairing=pairing)
     rows = rows_of((tmp_path / "out").read_bytes())
     # The number is odd where the read in the repeat is the first one.
     mapqs = [int(rows[2 * number + 1 - number % 2][4]) for number in range(40)]

@@ -19,7 +19,7 @@ from readmap.mapping import matches
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.records import Style
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run import sample
 from readmap.run.read_mapper import Mapping
 from readmap.run.stream import run
@@ -32,7 +32,7 @@ MATCHES = 19_000  # that fit into memory together: those of all pairs of copies 
 class Search:
     """Pairs, or the first reads of pairs, in batches, and how they are searched; learnt: reads that show the sample."""
 
-    layout: Layout
+    layout: PairLayout
     pairs: slice
     batch_reads: int
     learnt: int
@@ -43,10 +43,10 @@ class Search:
 
 #: A batch behind what is known of the sample; two that are held until then; one that comes in parts at the end.
 SEARCHES = {
-    "reads": Search(Layout.SINGLE, slice(COPIES - 3, 2 * COPIES - 3), 10, 10, style=Style(unmapped=True)),
-    "pairs": Search(Layout.TWO_FILES, slice(2 * COPIES), 2 * COPIES, 4 * COPIES),
+    "reads": Search(PairLayout.SINGLE, slice(COPIES - 3, 2 * COPIES - 3), 10, 10, style=Style(unmapped=True)),
+    "pairs": Search(PairLayout.TWO_FILES, slice(2 * COPIES), 2 * COPIES, 4 * COPIES),
     "secondary alignments": Search(
-        *(Layout.TWO_FILES, slice(COPIES), 2 * COPIES, 3 * COPIES),
+        *(PairLayout.TWO_FILES, slice(COPIES), 2 * COPIES, 3 * COPIES),
         *(Reporting(most_secondary=3), Pairing(insert_size=(150, 6))),
     ),
 }
@@ -129,7 +129,7 @@ def test_any_allocation_may_fail(backends: str, tmp_path: Path, monkeypatch: pyt
     search, generator = SEARCHES[name], random.Random(SEED)
     genome = draw_genome(generator)
     context = context_of([genome], backends, 1)
-    files = write_pairs(tmp_path, draw_pairs(generator, genome)[search.pairs], Layout.TWO_FILES)
+    files = write_pairs(tmp_path, draw_pairs(generator, genome)[search.pairs], PairLayout.TWO_FILES)
     monkeypatch.setattr(context.backend, "memory_error", Full)
     monkeypatch.setattr(sample, "READS", search.learnt)
     monkeypatch.setattr(sample, "PAIRS", search.learnt // 2)

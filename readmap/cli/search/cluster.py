@@ -29,7 +29,7 @@ from readmap.formats.header import program_name, read_groups
 from readmap.formats.sam import Form
 from readmap.formats.wording import pluralize
 from readmap.index.index import Index
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.run.sample_model import SampleModel
 
 
@@ -39,7 +39,7 @@ class ClusterSearch:
 
     options: Options
     lanes: Sequence[GivenLane]
-    layouts: Sequence[Layout]
+    layouts: Sequence[PairLayout]
     index: Index
     path: Path
     learnt: SampleModel | None

@@ -17,13 +17,13 @@ from readmap.formats.array_folder import MANIFEST
 from readmap.formats.compression import open_bytes
 from readmap.index import folder
 from readmap.reads.bad_records import MAX_READ_LENGTH
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 #: Enough for a header line and the first bases that make a sequence too long for a read.
 START_BYTES = 1 << 16
 
 
-def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
+def check_files(options: Options, lanes: Sequence[Lane]) -> list[PairLayout]:
     """How the reads lie in the files of each lane; without lanes, in those that are named.
 
     Raises UsageError where files are none, too many, no reads, or those of another option, OSError where one cannot be
@@ -40,7 +40,7 @@ def check_files(options: Options, lanes: Sequence[Lane]) -> list[Layout]:
     return layouts
 
 
-def _layout_of(paths: Sequence[str], pairs: PairOptions, exact: bool) -> Layout:
+def _layout_of(paths: Sequence[str], pairs: PairOptions, exact: bool) -> PairLayout:
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and exact:
         raise UsageError(f"{several}, and --exact takes one: join them with cat and search -")
@@ -52,8 +52,8 @@ def _layout_of(paths: Sequence[str], pairs: PairOptions, exact: bool) -> Layout:
     if len(paths) == 2 and are_same(*paths):
         raise UsageError(f"{paths[0]} and {paths[1]} are one file: name that of the mates, or -p where mates alternate")
     if pairs.smart_pairing:
-        return Layout.ADJACENT
-    return Layout.TWO_FILES if len(paths) == 2 else Layout.INTERLEAVED if pairs.interleaved else Layout.SINGLE
+        return PairLayout.ADJACENT
+    return PairLayout.TWO_FILES if len(paths) == 2 else PairLayout.INTERLEAVED if pairs.interleaved else PairLayout.SINGLE
 
 
 def _check_reads(paths: Sequence[str], index_named: bool) -> None:

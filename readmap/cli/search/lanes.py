@@ -13,7 +13,7 @@ from readmap.cli.search.options import LaneOptions
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import open_bytes
 from readmap.formats.sam import ReadGroup, parse_read_group
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 
 #: Columns of a sheet; names of fields of a read group are columns too, and others say nothing here.
 FIRST, SECOND, SAMPLE, LANE, PATIENT = "fastq_1", "fastq_2", "sample", "lane", "patient"
@@ -33,9 +33,9 @@ class Lane:
     group: ReadGroup
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PairLayout:
         """How mates lie in the files."""
-        return Layout.TWO_FILES if len(self.files) > 1 else Layout.SINGLE
+        return PairLayout.TWO_FILES if len(self.files) > 1 else PairLayout.SINGLE
 
 
 def lanes_of(given: LaneOptions) -> list[Lane]:

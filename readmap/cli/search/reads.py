@@ -13,7 +13,7 @@ from readmap.formats.compression import ByteSource
 from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam_records import ALL_TAGS
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.run.read_mapper import MappingSummary
 from readmap.run.batch_processor import RunSummary
@@ -33,7 +33,7 @@ class OpenReads:
     parts: of each file, where a shard is mapped.
     """
 
-    layouts: list[Layout]
+    layouts: list[PairLayout]
     header: list[str]
     comments: bool
     alignments: AlignmentReads | None = None
@@ -73,7 +73,7 @@ class OpenReads:
 
 @contextlib.contextmanager
 def open_all(
-    options: Options, lanes: Sequence[Lane], layouts: list[Layout], header: list[str], inflaters: Inflaters
+    options: Options, lanes: Sequence[Lane], layouts: list[PairLayout], header: list[str], inflaters: Inflaters
 ) -> Iterator[OpenReads]:
     """The files of reads, open. In the end what runs for alignments is ended, and what has not been taken is closed.
 
@@ -117,7 +117,7 @@ def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
     Where reads are aligned, mates belong together, and tags are kept.
     """
     is_exact, has_group = options.exact.is_exact, options.output.read_group is not None
-    reads.layouts = [Layout.SINGLE if is_exact else Layout.INTERLEAVED]
+    reads.layouts = [PairLayout.SINGLE if is_exact else PairLayout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]
     if groups and has_group and not options.tags.replace_rg:
         raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")

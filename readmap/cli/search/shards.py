@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from readmap.cli.common.options import option
 from readmap.errors import UsageError
-from readmap.reads.chunks import Layout
+from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.reads.shards import Reads, Shard
 from readmap.reads.split_table import read_table
@@ -55,7 +55,7 @@ class ShardOptions:
         """The part; None for all."""
         return None if self.given_shard is None else _parse(self.given_shard)
 
-    def parts(self, files: Sequence[str], layouts: Sequence[Layout], threads: int) -> list[RecordRange]:
+    def parts(self, files: Sequence[str], layouts: Sequence[PairLayout], threads: int) -> list[RecordRange]:
         """What the shard has of each file; none at all where there is no shard.
 
         layouts: of the lanes. threads: that look for its begin. Raises UsageError for standard input, and what
