@@ -29,7 +29,7 @@ from readmap.bam.runs import Seen
 _LAY, _CUT, _GATHER = (
     Kernel("bam/order", "lay_run"),
     Kernel("bam/order", "cut_pieces"),
-    Kernel("bam/order", "gather_piece", grouped=True),
+    Kernel("bam/order", "gather_piece"),
 )
 
 _WRITTEN = constant("bam/order.cu", "WRITTEN")

@@ -15,7 +15,7 @@ from readmap.bam.marking import TAIL
 
 _KEYS = Kernel("bam/order", "key_records")
 _NUMBER, _HOLD = Kernel("bam/order", "number_fragments"), Kernel("bam/order", "hold_records")
-_LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records", grouped=True)
+_LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records")
 
 #: Bits of a key below those of the contig: position and strand.
 PLACE_BITS = 32

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
-_INTERLEAVE = Kernel("database/scan", "interleave", grouped=True)
+_INTERLEAVE = Kernel("database/scan", "interleave")
 
 #: Columns that groups have a multiple of on the CPU.
 BLOCK_COLUMNS = constant("database/scan_lanes.cuh", "BLOCK_COLUMNS")

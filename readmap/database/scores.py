@@ -222,7 +222,7 @@ def _launch(
     if not stretches.count or not query.rows:
         return
     shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
-    kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}", grouped=True)
+    kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}")
     # The groups of threads of a block fill its memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.lanes // shape.width)
     for part, borders in _slices(query, stretches, shape, is_narrow, backend):

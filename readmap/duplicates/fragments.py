@@ -16,7 +16,7 @@ from readmap.errors import UsageError
 from readmap.formats.header import Group
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
-_COUNT = Kernel("duplicates/fragments", "count_reads", grouped=True)
+_COUNT = Kernel("duplicates/fragments", "count_reads")
 _LAY_ROWS, _LAY_BARCODES = (Kernel("duplicates/fragments", f"lay_{what}") for what in ("fragments", "barcodes"))
 
 _HEADER = "duplicates/fragment.cuh"

@@ -16,7 +16,7 @@ from readmap.index.reference import LAST_BARRIER_END, DeviceReference, barrier_w
 from readmap.index.suffix_array import NO_ERROR
 from readmap.index.suffix_tree import EDGES_A_NODE
 
-_SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes", grouped=True), Kernel("index/bounds", "bound_prefix_table")
+_SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes"), Kernel("index/bounds", "bound_prefix_table")
 _EDGES, _BLOCKS = Kernel("index/bounds", "bound_edges"), Kernel("index/bounds", "bound_barrier_blocks")
 _PART = constant("index/bounds.cu", "PART")
 

@@ -15,7 +15,7 @@ from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.index.reference import DeviceReference
 
-_CODES = Kernel("index/suffix_sorting", "count_codes", by_block=True)
+_CODES = Kernel("index/suffix_sorting", "count_codes")
 _BATCH_CODES, RUN = (constant("index/suffix_sorting.cu", name) for name in ("BATCH_CODES", "RUN"))
 
 #: Places of an item that counts codes: as many as keep a block of threads busy.

@@ -30,11 +30,11 @@ from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
 from readmap.index.sort_plan import RUN, SortBatch, SortPart, SortPlan
 
-_COUNT = Kernel("index/suffix_sorting", "count_batch", grouped=True)
-_KEY = Kernel("index/suffix_sorting", "key_batch", grouped=True)
-_SETTLE = Kernel("index/suffix_sorting", "settle", grouped=True)
+_COUNT = Kernel("index/suffix_sorting", "count_batch")
+_KEY = Kernel("index/suffix_sorting", "key_batch")
+_SETTLE = Kernel("index/suffix_sorting", "settle")
 _COUNT_TIED = Kernel("index/suffix_sorting", "count_tied")
-_KEY_TIED = Kernel("index/suffix_sorting", "key_tied", grouped=True)
+_KEY_TIED = Kernel("index/suffix_sorting", "key_tied")
 _SORT_SMALL = Kernel("index/suffix_sorting", "sort_small")
 _MERGE, _LEARN = Kernel("index/suffix_sorting", "merge_ranks"), Kernel("index/suffix_sorting", "learn_ranks")
 

@@ -18,7 +18,7 @@ _MEASURE, _FLAG = Kernel("mapping/alignments", "measure_alignments"), Kernel("ma
 _SETTLE, _SETTLE_MATES = Kernel("mapping/alignments", "settle_entries"), Kernel("mapping/alignments", "settle_mates")
 _SETTLE_SECONDARIES = Kernel("mapping/alignments", "settle_secondaries")
 _GATHER = Kernel("mapping/hits", "gather_hits")
-_TALLY = Kernel("mapping/alignments", "count_tallies", by_block=True)
+_TALLY = Kernel("mapping/alignments", "count_tallies")
 _TALLIED_TOGETHER = constant("mapping/alignments.cu", "TALLIED_TOGETHER")
 
 #: A flag of SAM.

@@ -203,7 +203,7 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
             item_bytes = bytes_of(longest(part))
         items = -(-part // lanes)
         batch.launch(
-            Kernel("mapping/extension", f"trace_{band.name}", grouped=True),
+            Kernel("mapping/extension", f"trace_{band.name}"),
             items,
             context,
             traced=traced,

@@ -141,4 +141,4 @@ class Matrix:
         if height not in (self._wavefront_rows, TRACED_ROWS):
             module = f"pairwise/sweep_{'9_to_15' if height < self._wavefront_rows else '17_to_24'}_rows"
             name += f"_{height}_rows"
-        return Kernel(module, name, grouped=True, in_order=True)
+        return Kernel(module, name)

@@ -170,7 +170,7 @@ def walk_back(
     position = backend.to_device(np.array([[rows - 1, columns - 1, end.state, 0]], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
     backend.launch(
-        Kernel("pairwise/paths", f"walk_{matrix.bits}_bits", grouped=True),
+        Kernel("pairwise/paths", f"walk_{matrix.bits}_bits"),
         1,
         query=region.query,
         target=region.target,

@@ -15,8 +15,8 @@ from readmap.bam.tags import text_number
 from readmap.formats.header import Group
 
 _FIND = Kernel("qc/records", "find_units")
-_COUNT = Kernel("qc/records", "count_records", by_block=True)
-_CYCLES = Kernel("qc/records", "count_cycles", by_block=True)
+_COUNT = Kernel("qc/records", "count_records")
+_CYCLES = Kernel("qc/records", "count_cycles")
 
 _HEADER = "qc/counts.cuh"
 MATES, FLAGS, CYCLES, QUALITIES = (constant(_HEADER, name) for name in ("MATES", "FLAGS", "CYCLES", "QUALITIES"))

@@ -21,7 +21,7 @@ from readmap.formats.header import Group
 _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
 _BOUNDS, _MERGE = Kernel("qc/coverage", "find_bounds"), Kernel("qc/coverage", "merge_events")
-_SWEEP = Kernel("qc/coverage", "sweep_events", by_block=True)
+_SWEEP = Kernel("qc/coverage", "sweep_events")
 _PLACE_BITS, _NO_BORDER = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE, "NO_BORDER")
 _SECTION = constant(_SOURCE, "SECTION")
 DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")

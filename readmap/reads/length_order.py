@@ -11,7 +11,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 
-_BEGIN, _LAY = Kernel("reads/slots", "begin_order", grouped=True), Kernel("reads/slots", "lay_slots")
+_BEGIN, _LAY = Kernel("reads/slots", "begin_order"), Kernel("reads/slots", "lay_slots")
 _BLOCK = constant("reads/slots.cu", "BLOCK")
 
 #: Of a word of packed bases.

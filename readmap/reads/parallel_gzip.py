@@ -29,7 +29,7 @@ from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.formats.gzip_data import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
 from readmap.formats.gzip_points import Point, Points
 
-_INFLATE, _RESOLVE = Kernel("reads/parts", "inflate_part", grouped=True), Kernel("reads/parts", "resolve_symbols")
+_INFLATE, _RESOLVE = Kernel("reads/parts", "inflate_part"), Kernel("reads/parts", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")
 _LITERALS = np.arange(constant("reads/deflate.cuh", "LITERALS"), dtype=np.uint8)
 _LAST = constant("reads/parts.cu", "PART_IS_THE_LAST")

@@ -19,7 +19,7 @@ from readmap.formats.text_range import TextRange
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-_CUT, _READ, _JOIN = (Kernel("reads/cut", f"{name}_blocks", grouped=True) for name in ("cut", "read", "join"))
+_CUT, _READ, _JOIN = (Kernel("reads/cut", f"{name}_blocks") for name in ("cut", "read", "join"))
 _BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/cut.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
 
 #: Text of a block, and bytes of a record below which a block may have no room for all of them.
