@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from readmap.reads.file_part import RecordRange
-from readmap.reads.shards import Reads, Shard
+from readmap.reads.shards import SplitLanes, Shard
 from readmap.reads.file_splitter import MARKED_RECORDS
 
 #: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
@@ -19,7 +19,7 @@ HALVED = 3
 Parts = list[RecordRange] | None
 
 
-def equal_parts(known: Callable[[], Reads], count: int) -> Iterator[Parts]:
+def equal_parts(known: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
     """Those of so many shards, once all reads are known."""
     while True:
         reads = known()
@@ -37,7 +37,7 @@ def equal_parts(known: Callable[[], Reads], count: int) -> Iterator[Parts]:
         cuts = following
 
 
-def sized_parts(known: Callable[[], Reads], size: int) -> Iterator[Parts]:
+def sized_parts(known: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
     """Those of shards of about so many reads, and of fewer at the begin and at the end.
 
     known: tells more from call to call; the shards do not depend on how soon.

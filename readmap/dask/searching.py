@@ -20,7 +20,7 @@ from readmap.dask.parts import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, Pending, open_output
 from readmap.formats.replacing import folder_beside
-from readmap.reads.shards import Reads
+from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.file_splitter import FileSplitter
@@ -135,7 +135,7 @@ class _Run:
         return Found(self._outputs.all, self._summary, len(mapped), self._tasks.workers, libraries)
 
     @contextlib.contextmanager
-    def _known(self) -> Iterator[Callable[[], Reads]]:
+    def _known(self) -> Iterator[Callable[[], SplitLanes]]:
         """Tells what is known of the reads: all, by a table, or from call to call more."""
         if self._wanted.table is not None:
             table = read_table(self._wanted.table)
@@ -144,7 +144,7 @@ class _Run:
             return
         with FileSplitter(self._job.files, available_processors(), self._summary.warnings.append) as splitting:
 
-            def known() -> Reads:
+            def known() -> SplitLanes:
                 splitting.wait(0)
                 reads = self._reads(splitting.files)
                 records, read, size = splitting.counts
@@ -156,12 +156,12 @@ class _Run:
             yield known
             splitting.wait()  # for what it warns of
 
-    def _reads(self, files: Sequence[SplitFile]) -> Reads:
+    def _reads(self, files: Sequence[SplitFile]) -> SplitLanes:
         self._found = sum(file.records for file in files)
         texts = [
             RecordLocator(path, file, available_processors()) for path, file in zip(self._job.files, files, strict=True)
         ]
-        return Reads(texts, self._job.layouts)
+        return SplitLanes(texts, self._job.layouts)
 
     def _map(self, parts: Iterator[Parts], learnt: SampleModel) -> list[Any]:
         """Map shards, whose records come behind each other where they are not sorted; what there is of each."""

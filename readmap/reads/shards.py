@@ -32,7 +32,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Reads:
+class SplitLanes:
     """The files of all lanes, as far as they are known. layouts: of each lane.
 
     Those that are not whole yet are known in the order of the lanes.

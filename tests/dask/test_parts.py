@@ -21,7 +21,7 @@ from readmap.reads import parallel_gzip, record_starts, file_splitter
 from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.shards import Reads
+from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile
 from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.file_splitter import FileSplitter, split_files
@@ -68,12 +68,12 @@ def known_to(file: SplitFile, marks: int) -> SplitFile:
     return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
 
 
-def gradually(texts: Sequence[RecordLocator], layouts: Sequence[PairLayout], at_once: int) -> Callable[[], Reads]:
+def gradually(texts: Sequence[RecordLocator], layouts: Sequence[PairLayout], at_once: int) -> Callable[[], SplitLanes]:
     """Of the files in turn some marks more are known from call to call."""
     known = [0] * len(texts)
 
-    def tell() -> Reads:
-        reads = Reads([replace(t, file=known_to(t.file, n)) for t, n in zip(texts, known, strict=True)], layouts)
+    def tell() -> SplitLanes:
+        reads = SplitLanes([replace(t, file=known_to(t.file, n)) for t, n in zip(texts, known, strict=True)], layouts)
         for number, text in enumerate(texts):
             if known[number] <= len(text.file.marks):
                 known[number] += DRAW.randrange(at_once + 1)
@@ -136,7 +136,7 @@ def test_what_is_known_at_once_and_gradually_is_the_same(
     together = 2 if layouts[0] in (INTERLEAVED, ADJACENT) else 1
     texts = [fastq(count, together) for count in counts]
     files = split(texts, tmp_path, write)
-    whole = Reads(files, layouts)
+    whole = SplitLanes(files, layouts)
     for size in (60, 200, 5_000):
         found = told(sized_parts(lambda: whole, size))
         expect_all(found, texts)
@@ -153,7 +153,7 @@ def test_what_is_known_at_once_and_gradually_is_the_same(
 def test_a_shard_is_told_before_all_reads_are_known(tmp_path: Path) -> None:
     files = split([fastq(600), fastq(600)], tmp_path)
     known = [known_to(text.file, marks) for text, marks in zip(files, (31, 40), strict=True)]
-    reads = Reads([replace(text, file=file) for text, file in zip(files, known, strict=True)], [PAIRS])
+    reads = SplitLanes([replace(text, file=file) for text, file in zip(files, known, strict=True)], [PAIRS])
     found = sized_parts(lambda: reads, 400)
     shards = [one or [] for one in itertools.islice(found, 4)]
     # Of 300 pairs that are known there may be but a few more: less than a shard and a half are left.
@@ -171,7 +171,7 @@ def test_equal_parts_wait_for_all(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda known: sized_parts(known, 50), lambda known: equal_parts(known, 3)])
-def test_mates_are_as_many(tmp_path: Path, make: Callable[[Callable[[], Reads]], Iterator[object]]) -> None:
+def test_mates_are_as_many(tmp_path: Path, make: Callable[[Callable[[], SplitLanes]], Iterator[object]]) -> None:
     files = split([fastq(300), fastq(299)], tmp_path)
     with pytest.raises(DataError, match=r"1\.fq has 299 records, and .*0\.fq 1 more"):
         [*make(gradually(files, [PAIRS], 3))]
@@ -184,9 +184,9 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
         path.write_bytes(write(text))
     with FileSplitter([*map(str, paths)], 8, lambda line: None) as splitting:
 
-        def known() -> Reads:
+        def known() -> SplitLanes:
             splitting.wait(0)
-            return Reads([RecordLocator(file.name, file, 2) for file in splitting.files], [PAIRS])
+            return SplitLanes([RecordLocator(file.name, file, 2) for file in splitting.files], [PAIRS])
 
         found = told(sized_parts(known, 100))
         assert splitting.wait()
@@ -211,9 +211,9 @@ def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: p
         Path(path).write_bytes(gzip.compress(text))
     with FileSplitter(paths, threads, lambda line: None) as files:
 
-        def known() -> Reads:
+        def known() -> SplitLanes:
             files.wait(0)
-            return Reads([RecordLocator(file.name, file, 2) for file in files.files], [SINGLE] * 6)
+            return SplitLanes([RecordLocator(file.name, file, 2) for file in files.files], [SINGLE] * 6)
 
         found = told(sized_parts(known, 80))
     expect_all(found, texts)
@@ -221,7 +221,7 @@ def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: p
 
 def test_a_file_that_is_another_one_now(tmp_path: Path) -> None:
     (text,) = split([fastq(50)], tmp_path)
-    (part,) = next(sized_parts(lambda: Reads([text], [SINGLE]), 1000)) or []
+    (part,) = next(sized_parts(lambda: SplitLanes([text], [SINGLE]), 1000)) or []
     part.check_unchanged()
     Path(text.path).write_bytes(fastq(51))
     with pytest.raises(DataError, match=r"0\.fq is not the file any more"):

@@ -26,7 +26,7 @@ from readmap.reads import parallel_gzip, record_file, record_starts, split_table
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.shards import Reads, Shard
+from readmap.reads.shards import SplitLanes, Shard
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
 from readmap.reads.record_ranges import RecordLocator
 
@@ -128,8 +128,8 @@ def parts(
     return reads_of(paths, files, layouts).shard(shard)
 
 
-def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[PairLayout]) -> Reads:
-    return Reads([RecordLocator(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
+def reads_of(paths: Sequence[Path], files: Sequence[SplitFile], layouts: Sequence[PairLayout]) -> SplitLanes:
+    return SplitLanes([RecordLocator(str(path), file, 2) for path, file in zip(paths, files, strict=True)], layouts)
 
 
 def opened(part: RecordRange) -> ByteSource:

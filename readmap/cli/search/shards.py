@@ -11,7 +11,7 @@ from readmap.cli.common.options import option
 from readmap.errors import UsageError
 from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
-from readmap.reads.shards import Reads, Shard
+from readmap.reads.shards import SplitLanes, Shard
 from readmap.reads.split_table import read_table
 from readmap.reads.record_ranges import RecordLocator
 
@@ -59,14 +59,14 @@ class ShardOptions:
         """What the shard has of each file; none at all where there is no shard.
 
         layouts: of the lanes. threads: that look for its begin. Raises UsageError for standard input, and what
-        read_table and Reads.shard raise.
+        read_table and SplitLanes.shard raise.
         """
         if not (shard := self.shard) or self.table is None:
             return []
         if "-" in files:
             raise UsageError("--shard: a part of standard input cannot be read by itself: name files")
         table = read_table(self.table)
-        return Reads([RecordLocator(file, table.find(file), threads) for file in files], layouts).shard(shard)
+        return SplitLanes([RecordLocator(file, table.find(file), threads) for file in files], layouts).shard(shard)
 
     def for_programs(self, parts: Sequence[RecordRange]) -> dict[str, dict[str, int]]:
         """The part, for the record; nothing where there is no shard."""
