@@ -18,10 +18,10 @@ HOST_DEVICE u8* store(u8* at, const u8* bytes, i64 count) {
 
 // An item is all blocks, one of each block_bytes of the data; sizes: of each, -1 where the library has no memory. header: of
 // every block, behind which its size stands less 1. A block that would not become smaller is stored.
-KERNEL void compress_blocks(i64 begin, i64 end, const u8* data OF(size), const u8* header OF(header_bytes),
+KERNEL void compress_blocks(Items items, const u8* data OF(size), const u8* header OF(header_bytes),
                             u8* blocks OF(room), i64* sizes OF(count), Libdeflate library, i64 size, i64 header_bytes,
                             i64 room, i64 count, i64 block_bytes, i32 level) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         void* compressor = library.compressor(level);
         u8 *at = blocks, *last = blocks + room;
         for (i64 block = 0; block < count; ++block) {

@@ -15,9 +15,9 @@ HOST_DEVICE i64 compressed_bytes(i64 member_bytes, i64 bytes) {
 }
 
 // An item is a member: the bytes of its block.
-KERNEL void measure_blocks(i64 begin, i64 end, const i64* member_bytes OF(items), i64* lengths OF(items), i64 size,
+KERNEL void measure_blocks(Items items, const i64* member_bytes OF(items), i64* lengths OF(items), i64 size,
                            i64 header_bytes, i64 block_bytes) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 bytes = bytes_of(item, size, block_bytes), compressed = compressed_bytes(member_bytes[item], bytes);
         lengths[item] = header_bytes + 2 + (compressed ? compressed : STORED + bytes) + TRAILER;
     }
@@ -25,11 +25,11 @@ KERNEL void measure_blocks(i64 begin, i64 end, const i64* member_bytes OF(items)
 
 // An item is a member, of which a group writes the block; member i begins at i * stride. ends: where the blocks end.
 // header: of every block, behind which its size stands less 1.
-KERNEL void write_blocks(i64 begin, i64 end, const u8* data OF(size), const u8* header OF(header_bytes),
+KERNEL void write_blocks(WarpItems items, const u8* data OF(size), const u8* header OF(header_bytes),
                          const u8* members OF(items* stride), const i64* member_bytes OF(items),
                          const i64* ends OF(items), u8* blocks OF(room), i64 size, i64 header_bytes, i64 room,
                          i64 stride, i64 block_bytes) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 bytes = bytes_of(item, size, block_bytes), compressed = compressed_bytes(member_bytes[item], bytes);
         i64 start = item ? ends[item - 1] : 0, length = ends[item] - start;
         const u8* member = members + item * stride;

@@ -40,11 +40,11 @@ struct Heap {
 // An item is all records. Of each part: next_keys and next_borders, where its first key lies, and where what says that its
 // first record begins, counted from bytes_begin on; last_keys, behind its keys. merged, keys, ends: the records in order,
 // their keys, and where each ends: `written` of them, those that are not left out. heap: scratch.
-KERNEL void merge_records(i64 begin, i64 end, u64* next_keys OF(parts), u64* next_borders OF(parts),
+KERNEL void merge_records(Items items, u64* next_keys OF(parts), u64* next_borders OF(parts),
                           const u64* last_keys OF(parts), const u64* bytes_begin OF(parts), i32* heap OF(parts),
                           Marking marking, u8* merged OF(room), u8* keys OF(records* key_bytes), i64* ends OF(records),
                           i64* written OF(items), i64 parts, i64 room, i64 records, i64 key_bytes, i32 are_numbers) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Heap coming = {heap, parts, next_keys, {key_bytes, are_numbers != 0}};
         for (i32 part = 0; part < parts; ++part) heap[part] = part;
         for (i64 at = parts / 2 - 1; at >= 0; --at) coming.settle(at);

@@ -39,9 +39,9 @@ HOST_DEVICE u8 segment_key(i64 flag) {
 
 // An item is an entry; most: bytes of the longest key. ends: the inclusive
 // prefix sum of the lengths, which are 0 where an entry has no record.
-KERNEL void measure_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
+KERNEL void measure_names(Items items, const u8* bytes OF(some), const i64* lengths OF(items),
                           const i64* ends OF(items), i32* most OF(1)) {
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         if (!lengths[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
         KeyWriter key = {0, 0, 0};
@@ -51,10 +51,9 @@ KERNEL void measure_names(i64 begin, i64 end, const u8* bytes OF(some), const i6
 }
 
 // An item is an entry; words: of its key, `entries` behind each other. What has no record gets a key behind all others.
-KERNEL void key_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
-                      const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items), i64 entries,
-                      i64 count) {
-    FOR_EACH(entry, begin, end) {
+KERNEL void key_names(Items items, const u8* bytes OF(some), const i64* lengths OF(items), const i64* ends OF(items),
+                      u64* words OF(count* items), u8* is_record OF(items), i64 entries, i64 count) {
+    FOR_EACH(entry, items) {
         is_record[entry] = lengths[entry] > 0;
         for (i64 word = 0; word < count; ++word) words[word * entries + entry] = is_record[entry] ? 0 : ~0ull;
         if (!is_record[entry]) continue;
@@ -67,9 +66,9 @@ KERNEL void key_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* l
 }
 
 // An item is a record of an order: all bytes of its key.
-KERNEL void write_keys(i64 begin, i64 end, const u64* words OF(count* entries), const u32* order OF(items),
+KERNEL void write_keys(Items items, const u64* words OF(count* entries), const u32* order OF(items),
                        u8* keys OF(8 * count * items), i64 entries, i64 count) {
-    FOR_EACH(item, begin, end)
+    FOR_EACH(item, items)
         for (i64 i = 0; i < 8 * count; ++i)
             keys[8 * count * item + i] = (u8)(words[i / 8 * entries + order[item]] >> (56 - 8 * (i & 7)));
 }

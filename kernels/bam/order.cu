@@ -14,10 +14,9 @@ HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
 
 // An item is an entry; is_record: whether it has a record. ends: the inclusive prefix sum of the lengths. What has none gets
 // a key behind those of all records.
-KERNEL void key_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(items),
-                        const i64* ends OF(items), i64 contigs, u64* keys OF(items), u32* numbers OF(items),
-                        u8* is_record OF(items)) {
-    FOR_EACH(entry, begin, end) {
+KERNEL void key_records(Items items, const u8* bytes OF(some), const i64* lengths OF(items), const i64* ends OF(items),
+                        i64 contigs, u64* keys OF(items), u32* numbers OF(items), u8* is_record OF(items)) {
+    FOR_EACH(entry, items) {
         i64 length = lengths[entry];
         keys[entry] = length ? coordinate_key({bytes + ends[entry] - length}, contigs) : (u64)(contigs + 1) << 32;
         numbers[entry] = (u32)entry;
@@ -26,17 +25,17 @@ KERNEL void key_records(i64 begin, i64 end, const u8* bytes OF(some), const i64*
 }
 
 // An item is a record of the new order: its length, and that of what stands behind it.
-KERNEL void order_lengths(i64 begin, i64 end, const i64* lengths OF(records), const u32* order OF(items),
+KERNEL void order_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
                           i64* new_lengths OF(items), i64 records, i64 tail) {
-    FOR_EACH(item, begin, end) new_lengths[item] = lengths[order[item]] + tail;
+    FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tail;
 }
 
 // An item is a record of the new order, which a group copies. ends: where the records end; new_ends: where the copies end,
 // with what stands behind them: the numbers of their fragments, if they have a tail.
-KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(records),
+KERNEL void gather_records(WarpItems items, const u8* bytes OF(some), const i64* ends OF(records),
                            const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
                            const i64* numbers OF(some), u8* sorted OF(some), i64 records, i64 tail) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8* behind = sorted + new_ends[item] - tail;
         copy_by_group(bytes + ends[record] - length, length, behind - length);
@@ -45,8 +44,8 @@ KERNEL void gather_records(i64 begin, i64 end, const u8* bytes OF(some), const i
 }
 
 // An item is a record: the number behind it counts from the first fragment of all batches on.
-KERNEL void number_fragments(i64 begin, i64 end, u8* bytes OF(some), const i64* ends OF(items), i64 first, i64 tail) {
-    FOR_EACH(record, begin, end) {
+KERNEL void number_fragments(Items items, u8* bytes OF(some), const i64* ends OF(items), i64 first, i64 tail) {
+    FOR_EACH(record, items) {
         u8* tag = bytes + ends[record] - tail;
         put_number(tag, (u32)(first + number_of(tag)));
     }
@@ -54,9 +53,9 @@ KERNEL void number_fragments(i64 begin, i64 end, u8* bytes OF(some), const i64* 
 
 // An item is a record of a sorted file in which fragments kept their numbers: from now on that stands behind it. fragments: of
 // the file. is_wrong: it has no such number, or does not belong behind the record in front of it.
-KERNEL void hold_records(i64 begin, i64 end, u8* bytes OF(some), const i64* ends OF(items), i64 contigs, i64 fragments,
+KERNEL void hold_records(Items items, u8* bytes OF(some), const i64* ends OF(items), i64 contigs, i64 fragments,
                          i64 tail, u64* keys OF(items), u8* is_wrong OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, held = ends[item] - start;
         const u8* tag = bytes + ends[item] - tail;
         keys[item] = coordinate_key({bytes + start}, contigs);
@@ -69,10 +68,10 @@ KERNEL void hold_records(i64 begin, i64 end, u8* bytes OF(some), const i64* ends
 // Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
 // run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
 // `first` on; what is left out gets a key behind all others.
-KERNEL void lay_run(i64 begin, i64 end, const u8* bytes OF(some), const u64* keys OF(items), const i64* ends OF(items),
+KERNEL void lay_run(Items items, const u8* bytes OF(some), const u64* keys OF(items), const i64* ends OF(items),
                     Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
                     u8* marks OF(items), u32* numbers OF(items), i64 first, i64 contigs) {
-    FOR_EACH(record, begin, end) {
+    FOR_EACH(record, items) {
         i64 start = record ? ends[record - 1] : 0, held = ends[record] - start;
         u8 mark = marking.mark(bytes + start, held);
         i64 length = marking.written(held, mark);
@@ -85,9 +84,9 @@ KERNEL void lay_run(i64 begin, i64 end, const u8* bytes OF(some), const u64* key
 }
 
 // An item is a piece of all records in order: the records and the bytes in front of it. Pieces have about piece_bytes.
-KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
+KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
                        i64 records, i64 piece_bytes) {
-    FOR_EACH(piece, begin, end) {
+    FOR_EACH(piece, items) {
         firsts[piece] = first_above(ends, records, piece * piece_bytes);
         origins[piece] = firsts[piece] ? ends[firsts[piece] - 1] : 0;
     }
@@ -95,10 +94,10 @@ KERNEL void cut_pieces(i64 begin, i64 end, const i64* ends OF(records), i64* fir
 
 // An item is a record of a piece, which a group copies and marks. addresses, lengths and marks: of all records; order: the
 // numbers of the piece's; ends: where they end, which all count from `origin` on.
-KERNEL void gather_piece(i64 begin, i64 end, const u64* addresses OF(records), const i64* lengths OF(records),
+KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
                          const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items),
                          Marking marking, u8* piece OF(some), i64 records, i64 origin) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];
         copy_by_group((const u8*)addresses[record], marking.copied(length, mark), copy);

@@ -39,10 +39,10 @@ struct MarkedPlace {
 
 // An item is a record; ends: where each ends, which all count from `origin` on. contigs: -1 where it has none; first and
 // last: its windows of 2^least_shift bases.
-KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+KERNEL void find_places(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
                         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
                         i32* last_windows OF(items), i64* are_mapped OF(items), i32 least_shift, i32 levels) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
         i64 place = maximum(record.position(), (i64)0), last = place + covered_bases(record) - 1;
         contigs[item] = (i32)record.contig();
@@ -53,10 +53,10 @@ KERNEL void find_places(i64 begin, i64 end, const u8* bytes OF(some), const i64*
     }
 }
 
-KERNEL void mark_places(i64 begin, i64 end, const i32* contigs OF(items), const i32* bins OF(items),
+KERNEL void mark_places(Items items, const i32* contigs OF(items), const i32* bins OF(items),
                         const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items),
                         i64 records) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         bool is_placed = contigs[item] >= 0, begins = !item || contigs[item] != contigs[item - 1];
         i32 mark = begins ? CONTIG_BEGINS : 0;
         if (is_placed && (begins || bins[item] != bins[item - 1])) mark |= BIN_BEGINS;
@@ -68,12 +68,12 @@ KERNEL void mark_places(i64 begin, i64 end, const i32* contigs OF(items), const 
 }
 
 // An item is one of the marked records. mapped_ends: the inclusive prefix sum of are_mapped.
-KERNEL void take_places(i64 begin, i64 end, const i32* numbers OF(items), const i64* ends OF(records), i64 origin,
+KERNEL void take_places(Items items, const i32* numbers OF(items), const i64* ends OF(records), i64 origin,
                         const i32* contigs OF(records), const i32* bins OF(records),
                         const i32* first_windows OF(records), const i32* last_windows OF(records),
                         const u8* marks OF(records), const i64* mapped_ends OF(records),
                         MarkedPlace* places OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i32 i = numbers[item];
         i64 mapped = i ? mapped_ends[i - 1] : 0;
         places[item] = {

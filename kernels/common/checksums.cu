@@ -17,12 +17,12 @@ HOST_DEVICE u64 scrambled(u64 x) {
 }
 
 // An item is RUN bytes of the array. Behind its end the last word is 0.
-KERNEL void sum_runs(i64 begin, i64 end, const u8* bytes OF(size), u64* sums OF((size + BLOCK - 1) / BLOCK), i64 size) {
-    FOR_EACH_GROUP(run, begin, end) {
+KERNEL void sum_runs(WarpItems items, const u8* bytes OF(size), u64* sums OF((size + BLOCK - 1) / BLOCK), i64 size) {
+    FOR_EACH(run, items) {
         const u8* own = bytes + run * RUN;
         i64 count = minimum(RUN, size - run * RUN), words = count / 8;
         u64 sum = 0, first = (u64)(run * RUN % BLOCK / 8);
-        for (i64 i = group_lane(); i < words; i += GROUP_WIDTH)
+        for (i64 i = group_lane(); i < words; i += WARP_WIDTH)
             sum += scrambled(eight_bytes(own + 8 * i) + (first + (u64)i) * STEP);
         if (count % 8 && group_lane() == 0) {
             u64 last = 0;

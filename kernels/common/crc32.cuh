@@ -23,7 +23,7 @@ HOST_DEVICE u32 crc_shift(i64 bytes) {
 
 // Of bytes that a group reads: each lane some of them, whose remainders add up.
 HOST_DEVICE u32 crc_by_group(const u8* bytes, i64 count) {
-    i64 each = (count + GROUP_WIDTH - 1) / GROUP_WIDTH;
+    i64 each = (count + WARP_WIDTH - 1) / WARP_WIDTH;
     i64 first = minimum(group_lane() * each, count), last = minimum(first + each, count);
     u32 crc = group_lane() == 0 ? ~0u : 0;
     for (i64 i = first; i < last; ++i) {
@@ -31,6 +31,6 @@ HOST_DEVICE u32 crc_by_group(const u8* bytes, i64 count) {
         for (i32 bit = 0; bit < 8; ++bit) crc = crc_times_x(crc);
     }
     crc = crc_product(crc, crc_shift(count - last));
-    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) crc ^= group_take(crc, group_lane() ^ step);
+    for (i32 step = 1; step < WARP_WIDTH; step *= 2) crc ^= group_take(crc, group_lane() ^ step);
     return ~crc;
 }

@@ -18,13 +18,13 @@ const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
 // The pairs [first, last), in order, each to next[its digit], which becomes one more; next is a BLOCK_ARRAY.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
                                                   i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
-    const i32 GROUPS = BLOCK_WIDTH / GROUP_WIDTH;
+    const i32 GROUPS = BLOCK_WIDTH / WARP_WIDTH;
     static_assert(DIGITS == 2 * BLOCK_WIDTH, "a thread has two digits");
     __shared__ u64 tile_keys[TILE];
     __shared__ value_t tile_values[TILE];
     __shared__ u32 counts[GROUPS][DIGITS], sums[GROUPS];
     __shared__ i64 offsets[DIGITS];
-    i32 group = block_thread() / GROUP_WIDTH, lane = group_lane();
+    i32 group = block_thread() / WARP_WIDTH, lane = group_lane();
     u32 below = (1u << lane) - 1;
     for (i64 tile = first; tile < last; tile += TILE) {
         i32 size = (i32)minimum((i64)TILE, last - tile);
@@ -34,9 +34,9 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
         u64 key[TILE_ROWS];
         value_t value[TILE_ROWS];
         u32 rank[TILE_ROWS];
-        i32 own = group * GROUP_WIDTH * TILE_ROWS + lane;
+        i32 own = group * WARP_WIDTH * TILE_ROWS + lane;
         UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
-            i32 i = own + row * GROUP_WIDTH;
+            i32 i = own + row * WARP_WIDTH;
             key[row] = i < size ? keys[tile + i] : ~0ull;
             value[row] = i < size ? values[tile + i] : 0;
         }
@@ -66,11 +66,11 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
             }
         }
         u32 sum = totals[0] + totals[1];
-        for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
             u32 other = __shfl_up_sync(~0u, sum, step);
             if (lane >= step) sum += other;
         }
-        if (lane == GROUP_WIDTH - 1) sums[group] = sum;
+        if (lane == WARP_WIDTH - 1) sums[group] = sum;
         __syncthreads();
         for (i32 g = 0; g < group; ++g) start += sums[g];
         start += sum - totals[0] - totals[1];

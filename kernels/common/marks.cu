@@ -7,7 +7,7 @@ const i64 BLOCK = 1024;
 HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
     i64 last = minimum((block + 1) * BLOCK, size);
     i32 count = 0;
-    for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+    for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
         i64 i = first + group_lane();
         count += count_ones(group_ballot(i < last && (marks[i] & mask)));
     }
@@ -15,27 +15,27 @@ HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
 }
 
 // An item is a block of bytes.
-KERNEL void count_marked(i64 begin, i64 end, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
-    FOR_EACH_GROUP(block, begin, end) {
+KERNEL void count_marked(WarpItems items, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
+    FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
         if (group_lane() == 0) counts[block] = count;
     }
 }
 
 // The same, added up.
-KERNEL void add_marked(i64 begin, i64 end, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
-    FOR_EACH_GROUP(block, begin, end) {
+KERNEL void add_marked(WarpItems items, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
+    FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
         if (group_lane() == 0) atomic_add(total, (u64)count);
     }
 }
 
 // ends: the inclusive prefix sum of counts. The first byte has the number `number`. More than `most` are not listed.
-KERNEL void list_marked(i64 begin, i64 end, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
+KERNEL void list_marked(WarpItems items, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
                         i64 size, i64 most, i32 mask, i32 number) {
-    FOR_EACH_GROUP(block, begin, end) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
-        for (i64 first = block * BLOCK; first < last; first += GROUP_WIDTH) {
+        for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
             i64 i = first + group_lane();
             bool is_marked = i < last && (marks[i] & mask);
             u32 all = group_ballot(is_marked);

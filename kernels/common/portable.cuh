@@ -1,19 +1,24 @@
-// Everything that NVRTC and the host's C++ compiler disagree on. Another file asks which of the two reads it only where
-// threads of the GPU do together what one of the CPU does alone, or with vectors.
+// What NVRTC and the host's C++ compiler disagree on. Other files test __CUDACC__ only where GPU threads cooperate on work that
+// one CPU thread does alone, or for vectors.
 //
-// A kernel is `KERNEL void name(i64 begin, i64 end, ...)` with one FOR_EACH over the items [begin, end), and nothing else
-// asks for `end`: how many items there are, the GPU may know alone. On the GPU a thread takes an item; on the CPU a call
-// takes a slice of them, and the calls of several slices run on threads. Where an item is worth more than a thread,
-// FOR_EACH_GROUP gives it to GROUP_WIDTH of them: a warp there, and one here; and FOR_EACH_BLOCK to BLOCK_WIDTH of them:
-// several groups there, and one thread here. Where an item waits for memory more than it computes, FOR_EACH_BUNCH gives a
-// thread `size` of them from `first` on, to take in turns: one there, where other warps fill the wait, and up to BUNCH here.
-// UNROLL stands before a loop of few rounds whose arrays are to be registers.
+// A kernel is `KERNEL void name(Items items, ...)` with one `FOR_EACH(item, items)`. The type of `items` says what takes an
+// item, and readmap/backend launches the kernel accordingly:
 //
-// OF says how many elements a parameter has, which is checked at every launch: readmap/backend/compilation/declarations.py
+//     type               on the GPU                                     on the CPU
+//     Items              a thread                                       a call on a slice of the items, slices run on threads
+//     WarpItems          a warp                                         one thread, WARP_WIDTH is 1
+//     OrderedWarpItems   a warp; an item may wait for those before it   one thread, items are taken one by one
+//     BlockItems         a block of 128 threads                         one thread, BLOCK_WIDTH is 1
+//
+// Only FOR_EACH reads the number of items: the GPU alone may know it. Where an item waits for memory more than it computes,
+// FOR_EACH_BUNCH gives a thread `size` items from `first` on, whose loads it interleaves: one item on the GPU, where other
+// warps fill the wait, and up to BUNCH on the CPU. UNROLL stands before a loop of few rounds whose arrays are to be registers.
+//
+// OF gives the number of elements of a parameter, which is checked at every launch: readmap/backend/compilation/declarations.py
 // has the grammar.
 //
-// An item may wait for what another one publishes, if it took its number from a counter (`take_next`) and waits for smaller
-// numbers only: those are under way.
+// An item may wait for data that another item publishes, if it took its index from a counter (`take_next`) and waits for
+// smaller indices only: those have started.
 #pragma once
 
 typedef signed char i8;
@@ -34,24 +39,33 @@ typedef unsigned long long u64;
 #define RESIDENT(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
 #define SELDOM __device__ __noinline__
-// What `end` stands for: where it is negative, the address of the number that it is, which the host did not know.
-__device__ __forceinline__ i64 items_told(i64 end) { return end < 0 ? *(const i64*)-end : end; }
-#define FOR_EACH(item, begin, end)                                                                      \
-    for (i64 item = (begin) + (i64)blockIdx.x * blockDim.x + threadIdx.x, item##_end = items_told(end); \
-         item < item##_end; item += (i64)gridDim.x * blockDim.x)
-#define GROUP_WIDTH 32
-#define FOR_EACH_GROUP(item, begin, end)                                                  \
-    for (i64 item = (begin) + ((i64)blockIdx.x * blockDim.x + threadIdx.x) / GROUP_WIDTH, \
-             item##_end = items_told(end);                                                \
-         item < item##_end; item += (i64)gridDim.x * blockDim.x / GROUP_WIDTH)
+// The items of a launch: `count` of them, or the number at `device_count` (null if the host knows the count).
+struct Items {
+    i64 count;
+    const i64* device_count;
+
+    HOST_DEVICE static i64 first() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+    HOST_DEVICE static i64 stride() { return (i64)gridDim.x * blockDim.x; }
+    HOST_DEVICE i64 end() const { return device_count ? *device_count : count; }
+};
+#define WARP_WIDTH 32
+struct WarpItems : Items {
+    HOST_DEVICE static i64 first() { return Items::first() / WARP_WIDTH; }
+    HOST_DEVICE static i64 stride() { return Items::stride() / WARP_WIDTH; }
+};
+struct OrderedWarpItems : WarpItems {};
+struct BlockItems : Items {
+    HOST_DEVICE static i64 first() { return blockIdx.x; }
+    HOST_DEVICE static i64 stride() { return gridDim.x; }
+};
 #define BUNCH 1
-#define FOR_EACH_BUNCH(first, size, begin, end) \
-    FOR_EACH(first, begin, end)                 \
+#define FOR_EACH_BUNCH(first, size, items) \
+    FOR_EACH(first, items)                 \
         if (constexpr i32 size = 1; true)
 #define PREFETCH(address) ((void)0)
 #define UNROLL _Pragma("unroll")
 
-HOST_DEVICE i32 group_lane() { return threadIdx.x % GROUP_WIDTH; }
+HOST_DEVICE i32 group_lane() { return threadIdx.x % WARP_WIDTH; }
 HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
 HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
 HOST_DEVICE u32 group_ballot(bool mine) { return __ballot_sync(~0u, mine); }
@@ -65,7 +79,7 @@ template <class T> HOST_DEVICE T group_take(const T& held, i32 lane) {
 }
 // The sum of what this lane and those below it hold.
 HOST_DEVICE i32 group_sum_to(i32 mine) {
-    for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+    for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
         i32 other = __shfl_up_sync(~0u, mine, step);
         if (group_lane() >= step) mine += other;
     }
@@ -74,7 +88,7 @@ HOST_DEVICE i32 group_sum_to(i32 mine) {
 // The first lane that holds more than a number, where what they hold ascends; the last one if none does.
 HOST_DEVICE i32 group_owner(i32 mine, i32 number) {
     i32 owner = 0;
-    for (i32 step = GROUP_WIDTH / 2; step; step /= 2)
+    for (i32 step = WARP_WIDTH / 2; step; step /= 2)
         if (__shfl_sync(~0u, mine, owner + step - 1) <= number) owner += step;
     return owner;
 }
@@ -84,11 +98,9 @@ HOST_DEVICE void group_sync() { __syncwarp(); }
 // An array that the threads of a group share. Blocks have four groups.
 #define GROUP_ARRAY(type, name, count)         \
     __shared__ type name##_of_block[4][count]; \
-    type* name = name##_of_block[threadIdx.x / GROUP_WIDTH]
+    type* name = name##_of_block[threadIdx.x / WARP_WIDTH]
 
 #define BLOCK_WIDTH 128
-#define FOR_EACH_BLOCK(item, begin, end) \
-    for (i64 item = (begin) + blockIdx.x, item##_end = items_told(end); item < item##_end; item += gridDim.x)
 #define BLOCK_ARRAY(type, name, count) __shared__ type name[count]
 HOST_DEVICE i32 block_thread() { return threadIdx.x; }
 HOST_DEVICE void block_sync() { __syncthreads(); }
@@ -139,24 +151,30 @@ HOST_DEVICE void pause() { __nanosleep(20); }
 #define RESIDENT(blocks)
 #define HOST_DEVICE inline __attribute__((always_inline))
 #define SELDOM inline __attribute__((noinline))
-// The entry point by which the host launches a kernel, for which all of them look the same: its arguments come by address.
+// The slice of the items that a call takes.
+struct Items {
+    i64 start, stop;
+
+    HOST_DEVICE i64 first() const { return start; }
+    HOST_DEVICE i64 end() const { return stop; }
+    HOST_DEVICE static i64 stride() { return 1; }
+};
+#define WARP_WIDTH 1
+typedef Items WarpItems, OrderedWarpItems, BlockItems;
+// The entry point by which the host launches a kernel. All have the same type: arguments are passed by address.
 #define PACKED(name) \
-    extern "C" void packed_##name(i64 begin, i64 end, void* const* arguments) { call(name, begin, end, arguments); }
-template <class... A, std::size_t... I> HOST_DEVICE void call(void (*kernel)(i64, i64, A...), i64 begin, i64 end,
+    extern "C" void packed_##name(i64 start, i64 stop, void* const* arguments) { call(name, start, stop, arguments); }
+template <class... A, std::size_t... I> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 start, i64 stop,
                                                               void* const* arguments, std::index_sequence<I...>) {
-    kernel(begin, end, *(A*)arguments[I]...);
+    kernel(Items{start, stop}, *(A*)arguments[I]...);
 }
-template <class... A>
-HOST_DEVICE void call(void (*kernel)(i64, i64, A...), i64 begin, i64 end, void* const* arguments) {
-    call(kernel, begin, end, arguments, std::index_sequence_for<A...>());
+template <class... A> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 start, i64 stop, void* const* arguments) {
+    call(kernel, start, stop, arguments, std::index_sequence_for<A...>());
 }
-#define FOR_EACH(item, begin, end) for (i64 item = (begin); item < (end); ++item)
-#define GROUP_WIDTH 1
-#define FOR_EACH_GROUP FOR_EACH
 #define BUNCH 32
-#define FOR_EACH_BUNCH(first, size, begin, end)              \
-    for (i64 first = (begin); first < (end); first += BUNCH) \
-        if (i32 size = (i32)minimum((i64)BUNCH, (end) - first); true)
+#define FOR_EACH_BUNCH(first, size, items)                            \
+    for (i64 first = items.start; first < items.stop; first += BUNCH) \
+        if (i32 size = (i32)minimum((i64)BUNCH, items.stop - first); true)
 #define PREFETCH(address) __builtin_prefetch(address)
 #define UNROLL _Pragma("GCC unroll 16")
 
@@ -173,7 +191,6 @@ HOST_DEVICE void group_sync() {}
 #define GROUP_ARRAY(type, name, count) type name[count]
 
 #define BLOCK_WIDTH 1
-#define FOR_EACH_BLOCK FOR_EACH
 #define BLOCK_ARRAY(type, name, count) type name[count]
 HOST_DEVICE i32 block_thread() { return 0; }
 HOST_DEVICE void block_sync() {}
@@ -223,6 +240,9 @@ HOST_DEVICE void publish(u64* address, u64 value) { __atomic_store_n(address, va
 HOST_DEVICE void pause() { sched_yield(); }
 
 #endif
+
+#define FOR_EACH(item, items) \
+    for (i64 item = items.first(), item##_end = items.end(); item < item##_end; item += items.stride())
 
 template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
 template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }

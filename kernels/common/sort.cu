@@ -3,15 +3,15 @@
 #include "common/digits.cuh"
 
 // An item is a row of an order: its key.
-KERNEL void take_keys(i64 begin, i64 end, const u64* given OF(size), const suffix_t* order OF(items),
-                      u64* keys OF(items), i64 size) {
-    FOR_EACH(item, begin, end) keys[item] = given[order[item]];
+KERNEL void take_keys(Items items, const u64* given OF(size), const suffix_t* order OF(items), u64* keys OF(items),
+                      i64 size) {
+    FOR_EACH(item, items) keys[item] = given[order[item]];
 }
 
 // An item is a section. counts: of the sections' keys with digit 0, then of those with digit 1, and so on.
-KERNEL void count_digits(i64 begin, i64 end, const u64* keys OF(size), i64* counts OF(DIGITS* sections), i64 size,
+KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts OF(DIGITS* sections), i64 size,
                          i64 sections, i64 section_size, i32 shift) {
-    FOR_EACH_BLOCK(section, begin, end) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, DIGITS);
         for (i32 digit = block_thread(); digit < DIGITS; digit += BLOCK_WIDTH) found[digit] = 0;
         block_sync();
@@ -26,10 +26,10 @@ KERNEL void count_digits(i64 begin, i64 end, const u64* keys OF(size), i64* coun
 }
 
 // An item is a section; ends is the inclusive prefix sum of counts.
-KERNEL void scatter_by_digit(i64 begin, i64 end, const u64* keys OF(size), const suffix_t* values OF(size),
+KERNEL void scatter_by_digit(BlockItems items, const u64* keys OF(size), const suffix_t* values OF(size),
                              const i64* ends OF(DIGITS* sections), u64* sorted_keys OF(size),
                              suffix_t* sorted_values OF(size), i64 size, i64 sections, i64 section_size, i32 shift) {
-    FOR_EACH_BLOCK(section, begin, end) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(i64, next, DIGITS);
         for (i32 digit = block_thread(); digit < DIGITS; digit += BLOCK_WIDTH) {
             i64 cell = digit * sections + section;

@@ -4,12 +4,12 @@
 
 // An item is a group of subjects, those from item * Narrow::width on: their letters, interleaved. starts: where a subject
 // begins in `codes`. columns: where a group begins in `letters`.
-KERNEL void interleave(i64 begin, i64 end, const u8* codes OF(some), const i64* starts OF(subjects),
+KERNEL void interleave(WarpItems items, const u8* codes OF(some), const i64* starts OF(subjects),
                        const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(some),
                        i64 subjects) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 first = item * Narrow::width;
-        for (i64 column = group_lane(); column < columns[item + 1] - columns[item]; column += GROUP_WIDTH) {
+        for (i64 column = group_lane(); column < columns[item + 1] - columns[item]; column += WARP_WIDTH) {
             for (i32 lane = 0; lane < Narrow::width; ++lane) {
                 i64 subject = first + lane;
                 bool exists = subject < subjects && column < lengths[subject];
@@ -35,7 +35,7 @@ struct OwnStretch {
     bool exists;
 
     HOST_DEVICE static OwnStretch of(const Stretches& stretches, i64 item, i32 width) {
-        i64 number = item * (GROUP_WIDTH / width) + group_lane() / width;
+        i64 number = item * (WARP_WIDTH / width) + group_lane() / width;
         bool exists = number < stretches.count;
         if (!exists) number = stretches.count - 1;
         return OwnStretch{number, exists ? stretches.columns[number] : 0, stretches.groups[number], exists};
@@ -49,10 +49,10 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
 // scores: of every subject, the best one so far, is raised. goes_on: whether a stretch continues what its borders were
 // left by.
 #define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void RESIDENT(4) name(i64 begin, i64 end, Query query, const u8* letters OF(some), Stretches stretches,   \
+    KERNEL void RESIDENT(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,      \
                                  u8* borders OF(some), i32* scores OF(some), i32 width, bool goes_on) {              \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
-        FOR_EACH_GROUP(item, begin, end) {                                                                           \
+        FOR_EACH(item, items) {                                                                                      \
             OwnStretch own = OwnStretch::of(stretches, item, width);                                                 \
             Border<Lane>* border =                                                                                   \
                 aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);      \
@@ -75,11 +75,11 @@ SCORE(score_broad, Broad, 8)
 
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                       \
-    KERNEL void RESIDENT(4) name(i64 begin, i64 end, Query query, const u8* letters OF(some), Stretches stretches,  \
+    KERNEL void RESIDENT(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,     \
                                  const i64* origins OF(some), const i32* scores OF(subjects), u8* borders OF(some), \
                                  EndCells ends, i32 width, bool goes_on) {                                          \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                               \
-        FOR_EACH_GROUP(item, begin, end) {                                                                          \
+        FOR_EACH(item, items) {                                                                                     \
             OwnStretch own = OwnStretch::of(stretches, item, width);                                                \
             Border<Lane>* border =                                                                                  \
                 aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);     \

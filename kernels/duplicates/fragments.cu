@@ -88,9 +88,9 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
 
 // An item is a record, of which mates stand behind each other; starts has the end of the last one behind the others. Marked
 // are those whose names are others than those before them.
-KERNEL void begin_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items + 1),
+KERNEL void begin_fragments(Items items, const u8* bytes OF(some), const i64* starts OF(items + 1),
                             u8* begins OF(items)) {
-    FOR_EACH(record, begin, end) {
+    FOR_EACH(record, items) {
         begins[record] = 1;
         if (!record) continue;
         BamFields own = {bytes + starts[record]}, before = {bytes + starts[record - 1]};
@@ -109,12 +109,12 @@ HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 un
 
 // An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a
 // record has no length. numbers: the fragment of each entry, for what is to stand behind its record.
-KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), const i64* lengths OF(entries),
+KERNEL void describe_fragments(Items items, const u8* bytes OF(some), const i64* lengths OF(entries),
                                const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
                                const u64* contig_places OF(some), ReadGroups read_groups, Fragment* rows OF(items),
                                u64* barcodes OF(items), u64* counters OF(some), i64* numbers OF(entries), i64 entries,
                                i64 together) {
-    FOR_EACH(fragment, begin, end) {
+    FOR_EACH(fragment, items) {
         End found[2];
         Fragment row = {NOWHERE, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
         i64 mapped = 0, library = read_groups.unknown_library;
@@ -169,11 +169,11 @@ KERNEL void describe_fragments(i64 begin, i64 end, const u8* bytes OF(some), con
 }
 
 // An item is a block of fragments, which a group counts: reads by their libraries.
-KERNEL void count_reads(i64 begin, i64 end, const Fragment* rows OF(size), u64* counters OF(some), i64 size) {
-    FOR_EACH_GROUP(block, begin, end) {
+KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* counters OF(some), i64 size) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
         i64 paired = 0, unpaired = 0, lost = 0;
-        for (i64 i = block * COUNTED_BLOCK + group_lane(); i < last; i += GROUP_WIDTH) {
+        for (i64 i = block * COUNTED_BLOCK + group_lane(); i < last; i += WARP_WIDTH) {
             const Fragment& row = rows[i];
             if (row.high == NOWHERE) continue;
             if (row.library() != library) {
@@ -190,9 +190,9 @@ KERNEL void count_reads(i64 begin, i64 end, const Fragment* rows OF(size), u64* 
 }
 
 // An item is a fragment of a batch, or its barcode: they go to where the batch begins among all.
-KERNEL void lay_fragments(i64 begin, i64 end, const Fragment* rows OF(items), Fragment* all OF(items)) {
-    FOR_EACH(fragment, begin, end) all[fragment] = rows[fragment];
+KERNEL void lay_fragments(Items items, const Fragment* rows OF(items), Fragment* all OF(items)) {
+    FOR_EACH(fragment, items) all[fragment] = rows[fragment];
 }
-KERNEL void lay_barcodes(i64 begin, i64 end, const u64* barcodes OF(items), u64* all OF(items)) {
-    FOR_EACH(fragment, begin, end) all[fragment] = barcodes[fragment];
+KERNEL void lay_barcodes(Items items, const u64* barcodes OF(items), u64* all OF(items)) {
+    FOR_EACH(fragment, items) all[fragment] = barcodes[fragment];
 }

@@ -6,11 +6,11 @@ const u32 SIGN = 0x80000000u;  // of numbers that are compared as unsigned ones
 
 // An item is a set; ends: the inclusive prefix sum of its located members, which come in the order. sets, spots, places: by
 // which neighbours come together: the set, then strands, read group and tile, then x and y.
-KERNEL void list_located(i64 begin, i64 end, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
+KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                          const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
                          u64* sets OF(count), u64* spots OF(count), u64* places OF(count), i64 size, i64 count,
                          i64 most) {
-    FOR_EACH(set, begin, end) {
+    FOR_EACH(set, items) {
         i64 next = set ? ends[set - 1] : 0, by_strands[4] = {0, 0, 0, 0};
         if (next == ends[set]) continue;
         for (i64 i = 0; i < sizes[set]; ++i) ++by_strands[fragments.rows[order[heads[set] + i]].strands & 3];
@@ -47,10 +47,10 @@ HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
 }
 
 // An item is a located member, in the order of sets, spots and places. parents: each its own at first.
-KERNEL void join_neighbours(i64 begin, i64 end, const Fragment* rows OF(some), const u32* members OF(items),
+KERNEL void join_neighbours(Items items, const Fragment* rows OF(some), const u32* members OF(items),
                             const u32* order OF(items), const u64* sets OF(items), const u64* spots OF(items),
                             i32* parents OF(items), i64 count, i64 distance) {
-    FOR_EACH(at, begin, end) {
+    FOR_EACH(at, items) {
         u32 own = order[at];
         const Fragment& row = rows[members[own]];
         for (i64 next = at + 1; next < count; ++next) {
@@ -65,20 +65,20 @@ KERNEL void join_neighbours(i64 begin, i64 end, const Fragment* rows OF(some), c
 }
 
 // An item is a located member: the one that stays is told to its cluster.
-KERNEL void find_keepers(i64 begin, i64 end, const u32* members OF(items), const u32* order OF(items),
+KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items),
                          const u8* marks OF(some), i32* parents OF(items), u32* keepers OF(items)) {
-    FOR_EACH(at, begin, end) {
+    FOR_EACH(at, items) {
         if (!(marks[members[order[at]]] & DUPLICATE)) keepers[cluster(parents, (i32)at)] = (u32)at;
     }
 }
 
 // An item is a located member. Of a cluster the one that stays is no optical duplicate, else its first one. found: optical
 // duplicates of each set.
-KERNEL void mark_optical(i64 begin, i64 end, const Fragment* rows OF(some), const u32* members OF(items),
+KERNEL void mark_optical(Items items, const Fragment* rows OF(some), const u32* members OF(items),
                          const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
                          const u32* keepers OF(items), u8* marks OF(some), u64* found OF(some),
                          u64* counters OF(some)) {
-    FOR_EACH(at, begin, end) {
+    FOR_EACH(at, items) {
         i32 first = cluster(parents, (i32)at);
         i64 kept = keepers[first] == NOBODY ? (i64)first : (i64)keepers[first];
         if (at == kept) continue;

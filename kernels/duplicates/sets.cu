@@ -5,18 +5,16 @@
 enum Begin { SEVERAL = 1, ALONE = 2, SINGLES = 4 };
 
 // An item is a fragment: the columns by which sets come together.
-KERNEL void key_fragments(i64 begin, i64 end, const Fragment* rows OF(items), u64* highs OF(items),
-                          u64* lows OF(items)) {
-    FOR_EACH(fragment, begin, end) {
+KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
+    FOR_EACH(fragment, items) {
         highs[fragment] = rows[fragment].high;
         lows[fragment] = rows[fragment].low;
     }
 }
 
 // An item is a place in the order.
-KERNEL void mark_sets(i64 begin, i64 end, Fragments fragments, const u32* order OF(items), u8* begins OF(items),
-                      i64 size) {
-    FOR_EACH(at, begin, end) {
+KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(items), u8* begins OF(items), i64 size) {
+    FOR_EACH(at, items) {
         const Fragment& row = fragments.rows[order[at]];
         bool is_first = !at || !fragments.same(order[at - 1], order[at]);
         bool is_last = at + 1 == size || !fragments.same(order[at], order[at + 1]);
@@ -39,9 +37,9 @@ struct EndKey {
 
 // An item is a fragment. Of fragments with one mapped read, those are marked at whose end it has an end and a mapped mate too.
 // heads: where they begin in the order.
-KERNEL void find_paired_ends(i64 begin, i64 end, Fragments fragments, const u32* order OF(items),
-                             const i32* heads OF(count), u8* is_paired OF(count), i64 count) {
-    FOR_EACH(fragment, begin, end) {
+KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order OF(items), const i32* heads OF(count),
+                             u8* is_paired OF(count), i64 count) {
+    FOR_EACH(fragment, items) {
         const Fragment& row = fragments.rows[fragment];
         if (row.high == NOWHERE || row.low == SINGLE) continue;
         u64 barcode = fragments.barcode(fragment), highs[2] = {row.high, row.other_high()};
@@ -63,10 +61,10 @@ KERNEL void find_paired_ends(i64 begin, i64 end, Fragments fragments, const u32*
 
 // An item is a set; heads: where each begins in the order. none_stays: whether all are duplicates, of something else. sizes: of
 // sets; located: how many have a place on a flow cell. Of more than `most` of the same strands none counts as located.
-KERNEL void choose_best(i64 begin, i64 end, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
+KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                         const u8* none_stays OF(items), u8* marks OF(size), i64* sizes OF(items),
                         i64* located OF(items), u64* counters OF(some), i64 size, i64 most) {
-    FOR_EACH(set, begin, end) {
+    FOR_EACH(set, items) {
         i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0}, with_place[4] = {0, 0, 0, 0};
         for (; last < size && (last == first || fragments.same(order[first], order[last])); ++last) {
             const Fragment& row = fragments.rows[order[last]];

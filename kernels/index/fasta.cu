@@ -25,9 +25,9 @@ HOST_DEVICE i64 count_letters(const u8* bytes, i64 begin, i64 end) {
 }
 
 // An item is a block. letters: beside those of headers that begin in it; leads: those of the header that it may begin in.
-KERNEL void measure_blocks(i64 begin, i64 end, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
+KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
                            i64* headers OF(items), u8* ends OF(items), i64 size) {
-    FOR_EACH(block, begin, end) {
+    FOR_EACH(block, items) {
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
         i64 line_end = find_byte(bytes, first, last, '\n'), place = first, header, count = 0, found = 0;
         u8 state = line_end < last ? IN_SEQUENCE : AS_BEGUN;
@@ -101,11 +101,11 @@ HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error
 
 // An item is a block. kept: the last letters of the chunk before, with which the text begins. text_ends, header_ends: behind
 // what the blocks up to and with it give. error[0] becomes the first place of a byte in a sequence that is no nucleotide.
-KERNEL void gather_text(i64 begin, i64 end, const u8* bytes OF(size), const u8* kept OF(kept_count),
+KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF(kept_count),
                         const bool* in_header OF(items), const i64* text_ends OF(items),
                         const i64* header_ends OF(items), u8* text OF(some), Header* headers OF(some), u64* error OF(1),
                         i64 size, i64 kept_count) {
-    FOR_EACH(block, begin, end) {
+    FOR_EACH(block, items) {
         for (i64 i = 0; block == 0 && i < kept_count; ++i) text[i] = kept[i];
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
         i64 place = in_header[block] ? find_byte(bytes, first, last, '\n') : first, found = 0;
@@ -158,9 +158,9 @@ struct Run {
 
 // An item is RUN words: words[i] packs the letters from text[WORD + WORD * i] on, A behind the end. starts and ends count the
 // barriers, each of equal letters, that start and end at a letter from `fresh` on.
-KERNEL void pack_text(i64 begin, i64 end, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
+KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
                       i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         u64 others = 0;
         for (i64 word = item * RUN; word < minimum((item + 1) * RUN, word_count); ++word) {
             const u8* letters = text + WORD + word * WORD;
@@ -188,11 +188,11 @@ KERNEL void pack_text(i64 begin, i64 end, const u8* text OF(size), u64* words OF
 
 // An item is one of the items of pack_text. started, ended: what it and those chosen before count. origin: of text[0] in the
 // reference.
-KERNEL void find_barriers(i64 begin, i64 end, const u8* text OF(size), const i64* chosen OF(items),
+KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chosen OF(items),
                           const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
                           u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count,
                           i64 end_count, i64 fresh, i64 origin) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Run run(chosen[item], fresh, size);
         i64 start = item ? started[item - 1] : 0, stop = item ? ended[item - 1] : 0;
         for (i64 i = run.begin; i < run.end; ++i) {
@@ -206,9 +206,9 @@ KERNEL void find_barriers(i64 begin, i64 end, const u8* text OF(size), const i64
 }
 
 // An item is a word of the bitmap: a bit for each of 64 times 64 places that holds a part of a barrier.
-KERNEL void mark_barriers(i64 begin, i64 end, const i64* barrier_starts OF(barriers),
-                          const i64* barrier_ends OF(barriers), u64* blocks OF(items), i64 barriers) {
-    FOR_EACH(word, begin, end) {
+KERNEL void mark_barriers(Items items, const i64* barrier_starts OF(barriers), const i64* barrier_ends OF(barriers),
+                          u64* blocks OF(items), i64 barriers) {
+    FOR_EACH(word, items) {
         i64 first = word * 4096, last = first + 4096;
         u64 marks = 0;
         for (i64 i = first_above(barrier_ends, barriers, first); i < barriers && barrier_starts[i] < last; ++i) {

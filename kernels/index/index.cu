@@ -15,10 +15,10 @@ const i64 STRETCH = 256;
 
 // An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank. One
 // is reported whose code is smaller than that before it.
-KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
                               i32 table_bases) {
-    FOR_EACH_BUNCH(first, size, begin, end) {
+    FOR_EACH_BUNCH(first, size, items) {
         i64 codes[1 + BUNCH];
         for (i32 i = 0; i <= size; ++i) {
             i64 rank = first - 1 + i;
@@ -39,9 +39,9 @@ KERNEL void fill_prefix_table(i64 begin, i64 end, Reference reference, const suf
 }
 
 // An item is a stretch of the table: where no suffix has one of its codes, all its entries get the rank of the next one.
-KERNEL void fill_gaps(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
+KERNEL void fill_gaps(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                       suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
-    FOR_EACH(stretch, begin, end) {
+    FOR_EACH(stretch, items) {
         i64 entry = stretch * STRETCH, low = 0, high = suffix_count;
         while (low < high) {
             i64 middle = (low + high) / 2;
@@ -54,18 +54,17 @@ KERNEL void fill_gaps(i64 begin, i64 end, Reference reference, const suffix_t* s
 }
 
 // An item is a rank: ranks[p] becomes the smallest one of the suffix at p.
-KERNEL void rank_places(i64 begin, i64 end, const suffix_t* suffixes OF(items), suffix_t* ranks OF(length),
-                        i64 length) {
-    FOR_EACH(rank, begin, end)
+KERNEL void rank_places(Items items, const suffix_t* suffixes OF(items), suffix_t* ranks OF(length), i64 length) {
+    FOR_EACH(rank, items)
         if ((u64)suffixes[rank] < (u64)length) atomic_min(&ranks[suffixes[rank]], (suffix_t)rank);
 }
 
 // An item is a rank: the smallest one is reported whose place is none of a base or has another rank too, or that stands
 // wrong behind the one before. An array is in order where every base has one rank, first bases do not fall, and of neighbours
 // that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003); of barriers, that of their places.
-KERNEL void check_order(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(items),
+KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
                         const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
-    FOR_EACH(rank, begin, end) {
+    FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : place;
         bool right = (u64)place < (u64)length && reference.reach(place, 1) && (i64)ranks[place] == rank;
         if (right && rank && (u64)before < (u64)length) {

@@ -11,9 +11,8 @@ HOST_DEVICE Pattern pattern_of(const Patterns& patterns, const Occurrences& foun
 }
 
 // The loads of a bunch's patterns are asked for ahead, each where the one before it has arrived.
-KERNEL void find_by_array(i64 begin, i64 end, Patterns patterns, Reference reference, SuffixArray index,
-                          Occurrences found) {
-    FOR_EACH_BUNCH(first, size, begin, end) {
+KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, SuffixArray index, Occurrences found) {
+    FOR_EACH_BUNCH(first, size, items) {
         Ranks ranges[BUNCH];
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, found, first + i);
@@ -40,9 +39,8 @@ KERNEL void find_by_array(i64 begin, i64 end, Patterns patterns, Reference refer
     }
 }
 
-KERNEL void find_by_tree(i64 begin, i64 end, Patterns patterns, Reference reference, SuffixTree tree,
-                         Occurrences found) {
-    FOR_EACH_BUNCH(first, size, begin, end) {
+KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, SuffixTree tree, Occurrences found) {
+    FOR_EACH_BUNCH(first, size, items) {
         Walk walks[BUNCH];
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, found, first + i);
@@ -70,16 +68,16 @@ KERNEL void find_by_tree(i64 begin, i64 end, Patterns patterns, Reference refere
 }
 
 // An item is a record. totals: its occurrences on all strands.
-KERNEL void total_occurrences(i64 begin, i64 end, Occurrences occurrences, i64* totals OF(items)) {
-    FOR_EACH(record, begin, end) totals[record] = occurrences.total(record);
+KERNEL void total_occurrences(Items items, Occurrences occurrences, i64* totals OF(items)) {
+    FOR_EACH(record, items) totals[record] = occurrences.total(record);
 }
 
 // An item is an occurrence; ends[record] counts those wanted up to and with a record's. Starts are places in the contig.
-KERNEL void locate(i64 begin, i64 end, Occurrences occurrences, Reference reference, SuffixArray index,
+KERNEL void locate(Items items, Occurrences occurrences, Reference reference, SuffixArray index,
                    const i64* ends OF(record_count), i32* contigs OF(items), i64* starts OF(items),
                    i8* strands OF(items), i64 record_count) {
     i64 record = -1;
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         record = item_record(ends, record_count, item, record);
         Occurrence found = occurrences.get(record, item - (record ? ends[record - 1] : 0), index.suffixes);
         i64 contig = reference.contig_of(found.place);

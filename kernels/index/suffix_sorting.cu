@@ -46,18 +46,18 @@ struct Row {
 };
 
 // An item is a section of the places, whole rows: adds how many suffixes have each code.
-KERNEL void count_codes(i64 begin, i64 end, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
+KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
                         i64 section_size) {
-    FOR_EACH_BLOCK(section, begin, end) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, BATCH_CODES);
         for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH) found[code] = 0;
         block_sync();
         i64 last = minimum((section + 1) * section_size, length);
-        i32 groups = BLOCK_WIDTH / GROUP_WIDTH;
-        for (i64 first = section * section_size + block_thread() / GROUP_WIDTH * 32; first < last;
+        i32 groups = BLOCK_WIDTH / WARP_WIDTH;
+        for (i64 first = section * section_size + block_thread() / WARP_WIDTH * 32; first < last;
              first += 32 * groups) {
             Row row(reference, first);
-            for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH) {
+            for (i32 i = group_lane(); i < 32; i += WARP_WIDTH) {
                 i32 code = row.batch_code(reference, i);
                 if (code >= 0) block_add(&found[code], 1);
             }
@@ -78,12 +78,12 @@ struct Batch {
 HOST_DEVICE bool holds(const Batch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
 
 // An item is a run of places: how many of them are in the batch.
-KERNEL void count_batch(i64 begin, i64 end, Reference reference, Batch batch, i64* counts OF(items), i64 length) {
-    FOR_EACH_GROUP(run, begin, end) {
+KERNEL void count_batch(WarpItems items, Reference reference, Batch batch, i64* counts OF(items), i64 length) {
+    FOR_EACH(run, items) {
         i64 count = 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
-            for (i32 i = group_lane(); i < 32; i += GROUP_WIDTH)
+            for (i32 i = group_lane(); i < 32; i += WARP_WIDTH)
                 count += count_ones(group_ballot(holds(batch, row.batch_code(reference, i))));
         }
         if (group_lane() == 0) counts[run] = count;
@@ -91,13 +91,13 @@ KERNEL void count_batch(i64 begin, i64 end, Reference reference, Batch batch, i6
 }
 
 // An item is a run of places; ends is the inclusive prefix sum of counts.
-KERNEL void key_batch(i64 begin, i64 end, Reference reference, Batch batch, const i64* ends OF(items),
-                      u64* keys OF(size), suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
-    FOR_EACH_GROUP(run, begin, end) {
+KERNEL void key_batch(WarpItems items, Reference reference, Batch batch, const i64* ends OF(items), u64* keys OF(size),
+                      suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
+    FOR_EACH(run, items) {
         i64 to = run ? ends[run - 1] : 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
-            for (i32 lane = group_lane(); lane < 32; lane += GROUP_WIDTH) {
+            for (i32 lane = group_lane(); lane < 32; lane += WARP_WIDTH) {
                 bool mine = holds(batch, row.batch_code(reference, lane));
                 u32 chosen = group_ballot(mine);
                 if (mine) {
@@ -151,11 +151,11 @@ struct Groups {
 
 // An item is a run of sorted pairs, which go to their slots; slots rise. told: the ranks of their suffixes, where other
 // devices are to learn them.
-KERNEL void settle(i64 begin, i64 end, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
+KERNEL void settle(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
                    suffix_t* told OF(pairs), bool tells) {
-    FOR_EACH_GROUP(run, begin, end) {
+    FOR_EACH(run, items) {
         i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
-        for (i64 row = first; row < last; row += GROUP_WIDTH) {
+        for (i64 row = first; row < last; row += WARP_WIDTH) {
             i64 i = row + group_lane();
             bool begins = i < last && is_head(sorted, i);
             u32 marks = group_ballot(begins), upto = marks & (lanes_below() << 1 | 1);
@@ -221,8 +221,8 @@ template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& 
 }
 
 // An item is a run of slots: how many of them tie, and how many groups these are.
-KERNEL void count_tied(i64 begin, i64 end, Groups groups, Ties ties, i64* tied OF(items), i64* tied_groups OF(items)) {
-    FOR_EACH(run, begin, end) {
+KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items), i64* tied_groups OF(items)) {
+    FOR_EACH(run, items) {
         i64 slots = 0, heads = 0;
         for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
             u32 mine = tied_at(groups, ties, word);
@@ -235,17 +235,17 @@ KERNEL void count_tied(i64 begin, i64 end, Groups groups, Ties ties, i64* tied O
 
 // An item is a run of slots: those that tie, in order, with a key of their group's number and of the rank, in rank_bits, of
 // the suffix `depth` bases behind. The ends are prefix sums.
-KERNEL void key_tied(i64 begin, i64 end, Groups groups, Ties ties, const i64* tied_ends OF(items),
+KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_ends OF(items),
                      const i64* group_ends OF(items), u64* keys OF(size), suffix_t* places OF(size),
                      suffix_t* slots OF(size), i64 depth, i32 rank_bits) {
-    FOR_EACH_GROUP(run, begin, end) {
+    FOR_EACH(run, items) {
         i64 to = run ? tied_ends[run - 1] : 0, group = (run ? group_ends[run - 1] : 0) - 1;
         for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
             u32 mine = tied_at(groups, ties, word), heads = heads_at(groups, word) & mine;
             if (!mine) continue;
-            for (i32 bit = group_lane(); bit < 32; bit += GROUP_WIDTH)
+            for (i32 bit = group_lane(); bit < 32; bit += WARP_WIDTH)
                 if (mine >> bit & 1) PREFETCH(groups.ranks + (i64)groups.order[32 * word + bit] + depth);
-            for (i32 bit = group_lane(); bit < 32; bit += GROUP_WIDTH) {
+            for (i32 bit = group_lane(); bit < 32; bit += WARP_WIDTH) {
                 if (!(mine >> bit & 1)) continue;
                 u32 below = (1u << bit) - 1;
                 i64 i = to + count_ones(mine & below), place = (i64)groups.order[32 * word + bit];
@@ -261,9 +261,9 @@ KERNEL void key_tied(i64 begin, i64 end, Groups groups, Ties ties, const i64* ti
 }
 
 // An item is a pair; groups are small, and each is brought into order where it stands. The groups' numbers rise.
-KERNEL void sort_small(i64 begin, i64 end, const u64* keys OF(items), const suffix_t* places OF(items),
+KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* places OF(items),
                        u64* sorted_keys OF(items), suffix_t* sorted_places OF(items), i64 size, i32 rank_bits) {
-    FOR_EACH(i, begin, end) {
+    FOR_EACH(i, items) {
         u64 key = keys[i];
         i64 to = i;
         for (i64 j = i - 1; j >= 0 && keys[j] >> rank_bits == key >> rank_bits; --j) to -= keys[j] > key;
@@ -274,12 +274,11 @@ KERNEL void sort_small(i64 begin, i64 end, const u64* keys OF(items), const suff
 }
 
 // An item is a place, whose suffix has a rank on one device, and none yet on the others: `other` is another one's.
-KERNEL void merge_ranks(i64 begin, i64 end, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
-    FOR_EACH(place, begin, end) ranks[place] = maximum(ranks[place], other[place]);
+KERNEL void merge_ranks(Items items, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
+    FOR_EACH(place, items) ranks[place] = maximum(ranks[place], other[place]);
 }
 
 // An item is a suffix of another device, and its rank there.
-KERNEL void learn_ranks(i64 begin, i64 end, const suffix_t* places OF(items), const suffix_t* ranks OF(items),
-                        Groups groups) {
-    FOR_EACH(i, begin, end) groups.ranks[places[i]] = ranks[i];
+KERNEL void learn_ranks(Items items, const suffix_t* places OF(items), const suffix_t* ranks OF(items), Groups groups) {
+    FOR_EACH(i, items) groups.ranks[places[i]] = ranks[i];
 }

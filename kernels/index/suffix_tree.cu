@@ -13,17 +13,16 @@ const u32 NO_NEIGHBOUR = ~0u;
 const i64 BLOCK = 64;
 
 // An item is a rank: before[p] is the place of the suffix in front of that at p.
-KERNEL void find_neighbours(i64 begin, i64 end, const suffix_t* suffixes OF(items), u32* before OF(some)) {
-    FOR_EACH(rank, begin, end) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
+KERNEL void find_neighbours(Items items, const suffix_t* suffixes OF(items), u32* before OF(some)) {
+    FOR_EACH(rank, items) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
 }
 
 // An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that
 // neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
 // compared once.
-KERNEL void share_prefixes(i64 begin, i64 end, Reference reference, u32* before OF(length), i64 length,
-                           i64 slice_size) {
+KERNEL void share_prefixes(Items items, Reference reference, u32* before OF(length), i64 length, i64 slice_size) {
     Words text = reference.packed();
-    FOR_EACH(slice, begin, end) {
+    FOR_EACH(slice, items) {
         i64 shared = 0;
         for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
             if (!reference.reach(place, 1)) continue;
@@ -39,14 +38,14 @@ KERNEL void share_prefixes(i64 begin, i64 end, Reference reference, u32* before 
 }
 
 // An item is a rank.
-KERNEL void order_prefixes(i64 begin, i64 end, const suffix_t* suffixes OF(items), const u32* by_place OF(some),
+KERNEL void order_prefixes(Items items, const suffix_t* suffixes OF(items), const u32* by_place OF(some),
                            u32* prefixes OF(items)) {
-    FOR_EACH(rank, begin, end) prefixes[rank] = by_place[suffixes[rank]];
+    FOR_EACH(rank, items) prefixes[rank] = by_place[suffixes[rank]];
 }
 
 // An item is an entry of the level `upper`; the one below has `size` entries.
-KERNEL void take_minima(i64 begin, i64 end, const u32* lower OF(size), u32* upper OF(items), i64 size) {
-    FOR_EACH(entry, begin, end) {
+KERNEL void take_minima(Items items, const u32* lower OF(size), u32* upper OF(items), i64 size) {
+    FOR_EACH(entry, items) {
         u32 least = ~0u;
         for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i) least = minimum(least, lower[i]);
         upper[entry] = least;
@@ -54,9 +53,8 @@ KERNEL void take_minima(i64 begin, i64 end, const u32* lower OF(size), u32* uppe
 }
 
 // An item is a block of ranks: the first bit of marks is its first rank.
-KERNEL void mark_nodes(i64 begin, i64 end, Pyramid prefixes, u64* marks OF(items), i64* counts OF(items),
-                       i64 suffix_count) {
-    FOR_EACH(block, begin, end) {
+KERNEL void mark_nodes(Items items, Pyramid prefixes, u64* marks OF(items), i64* counts OF(items), i64 suffix_count) {
+    FOR_EACH(block, items) {
         u64 marked = 0;
         for (i64 rank = block * BLOCK; rank < minimum((block + 1) * BLOCK, suffix_count); ++rank) {
             u32 shared = prefixes.values[rank];
@@ -79,8 +77,8 @@ struct Nodes {
 };
 
 // An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
-KERNEL void open_nodes(i64 begin, i64 end, Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
-    FOR_EACH(rank, begin, end) {
+KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
+    FOR_EACH(rank, items) {
         bool root = rank == suffix_count;
         if (!root && !nodes.marked(rank)) continue;
         i64 high = root ? suffix_count : prefixes.from(rank + 1, prefixes.values[rank]);
@@ -102,10 +100,10 @@ HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words t
 }
 
 // An item is a rank: the edge of its leaf, and that of the node marked there.
-KERNEL void write_edges(i64 begin, i64 end, Reference reference, const suffix_t* suffixes OF(suffix_count),
-                        Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
+KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count), Pyramid prefixes,
+                        Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
     Words text = reference.packed();
-    FOR_EACH(rank, begin, end) {
+    FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank];
         i64 whole = reference.barrier_starts[reference.barrier_behind(place)] - place;
         write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
@@ -118,8 +116,8 @@ KERNEL void write_edges(i64 begin, i64 end, Reference reference, const suffix_t*
 }
 
 // An item is a node: fake edges get the bound of the edge behind them.
-KERNEL void close_nodes(i64 begin, i64 end, Edge* edges OF(EDGES_A_NODE* items)) {
-    FOR_EACH(node, begin, end) {
+KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_A_NODE* items)) {
+    FOR_EACH(node, items) {
         Edge* own = edges + EDGES_A_NODE * node;
         for (i32 i = EDGES_A_NODE - 2; i >= 0; --i)
             if (own[i].length == 0) own[i].left = own[i + 1].left;
@@ -127,8 +125,8 @@ KERNEL void close_nodes(i64 begin, i64 end, Edge* edges OF(EDGES_A_NODE* items))
 }
 
 // An item is the code of entry_bases bases: where walks that begin with them go on.
-KERNEL void enter_tree(i64 begin, i64 end, const Edge* edges OF(some), Entry* entries OF(items), i32 entry_bases) {
-    FOR_EACH(code, begin, end) {
+KERNEL void enter_tree(Items items, const Edge* edges OF(some), Entry* entries OF(items), i32 entry_bases) {
+    FOR_EACH(code, items) {
         Entry entry = {-1, 0, 0};
         while ((i32)entry.depth < entry_bases) {
             i32 base = (i32)(code >> (2 * (entry_bases - 1 - entry.depth)) & 3);

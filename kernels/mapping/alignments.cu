@@ -5,10 +5,9 @@
 #include "mapping/record_plan.cuh"
 
 // An item is an entry. One that scores below what it has to has no place.
-KERNEL void measure_alignments(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
-                               RecordPlan plan, Extensions extensions, const Window* windows OF(some),
-                               Alignments alignments) {
-    FOR_EACH(entry, begin, end) {
+KERNEL void measure_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
+                               Extensions extensions, const Window* windows OF(some), Alignments alignments) {
+    FOR_EACH(entry, items) {
         alignments.roles[entry] = plan.roles[entry];
         alignments.seconds[entry] = plan.seconds[entry];
         alignments.unmap(entry);
@@ -48,12 +47,12 @@ HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
 
 // An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
 // one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
-KERNEL void settle_mates(i64 begin, i64 end, Queries queries, Scoring scoring, Inserts inserts, RecordPlan plan,
+KERNEL void settle_mates(Items items, Queries queries, Scoring scoring, Inserts inserts, RecordPlan plan,
                          Alignments alignments) {
     i64 sizes = 0;
     for (i32 direction = 0; direction < DIRECTIONS; ++direction)
         sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         i64 mates[2] = {plan.offsets[2 * pair], plan.offsets[2 * pair + 1]};
         if (mates[0] == mates[1] || mates[1] == plan.offsets[2 * pair + 2]) continue;  // a single read among pairs
         bool weak[2], strong[2];
@@ -98,10 +97,10 @@ HOST_DEVICE void give_back(const RecordPlan& plan, u8* roles, i64 first, i64 las
 
 // An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
 // none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
-KERNEL void settle_entries(i64 begin, i64 end, Queries queries, Reference reference, RecordPlan plan,
-                           Extensions extensions, Alignments alignments) {
+KERNEL void settle_entries(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
+                           Alignments alignments) {
     u8* roles = alignments.roles;
-    FOR_EACH(record, begin, end) {
+    FOR_EACH(record, items) {
         i64 first = plan.offsets[record], last = plan.offsets[record + 1];
         i32 length = queries.lengths[queries.slot_of[record]];
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry) {
@@ -142,10 +141,10 @@ HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
 // An item is an entry. Secondary ones are dropped where they have no place, or the read has none, and where a part or a
 // better place is their duplicate; they are ordered by their windows' diagonals. settled: the roles then, apart from those
 // that neighbours see.
-KERNEL void settle_secondaries(i64 begin, i64 end, Queries queries, RecordPlan plan, const Window* windows OF(some),
+KERNEL void settle_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(some),
                                Alignments alignments, u8* settled OF(items)) {
     const u8* roles = alignments.roles;
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         settled[entry] = roles[entry];
         if (roles[entry] != SECONDARY_ALIGNMENT) continue;
         i64 record = queries.order[plan.slots[entry]], first = plan.offsets[record], last = plan.offsets[record + 1];
@@ -203,10 +202,10 @@ HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
 }
 
 // An item is an entry.
-KERNEL void flag_entries(i64 begin, i64 end, Queries queries, RecordPlan plan, Inserts inserts, Alignments alignments,
+KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, Inserts inserts, Alignments alignments,
                          bool paired, bool supplementary_as_secondary) {
     Flags all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         i32 flag = all.of(entry, queries.order[plan.slots[entry]]);
         alignments.flags[entry] = (u16)flag;
         alignments.tallies[entry] = (u8)tally_of(flag, alignments.roles[entry], alignments.mapqs[entry]);
@@ -216,8 +215,8 @@ KERNEL void flag_entries(i64 begin, i64 end, Queries queries, RecordPlan plan, I
 const i64 TALLIED_TOGETHER = 4096;
 
 // An item is so many entries, or what is left of them; counts: of each tally, to which they are added.
-KERNEL void count_tallies(i64 begin, i64 end, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
-    FOR_EACH_BLOCK(section, begin, end) {
+KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, TALLIES);
         for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH) found[tally] = 0;
         block_sync();

@@ -11,9 +11,8 @@
 enum Role { NO_ROLE = 0, SOUGHT = 1, GUIDE = 2 };
 
 // An item is a pair; roles: by slot. searched: whether all reads have been, as if this were not; then the others are done.
-KERNEL void list_beside(i64 begin, i64 end, Queries queries, PlacementTable placements, u8* roles OF(reads),
-                        i32 searched) {
-    FOR_EACH(item, begin, end) {
+KERNEL void list_beside(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 searched) {
+    FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
         bool absent = (queries.flags[slots[0]] | queries.flags[slots[1]]) & READ_ABSENT;
         bool differ = !placements.left[slots[0]] != !placements.left[slots[1]];
@@ -26,10 +25,10 @@ KERNEL void list_beside(i64 begin, i64 end, Queries queries, PlacementTable plac
 }
 
 // An item is a read, selected[item]; found: its diagonals where its mate's window expects it, each tried.
-KERNEL void look_beside(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void look_beside(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
                         DiagonalTable found) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         bool guide_first = record & 1;
@@ -74,10 +73,10 @@ HOST_DEVICE Placed placed(const Mate& mate, const PieceTable& table, const ReadT
 }
 
 // An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
-KERNEL void confirm_beside(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
+KERNEL void confirm_beside(Items items, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
                            Scoring scoring, PieceTable table, const i32* selected OF(items), WindowTable windows,
                            PlacementTable placements, u8* settled OF(items), i32 bases_per_variant) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate &own = record & 1 ? pair.second : pair.first, &guide = record & 1 ? pair.first : pair.second;

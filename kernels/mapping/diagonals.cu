@@ -106,11 +106,11 @@ struct Grid {
 };
 
 // An item is a read, selected[item], whose seeds between part_begins and part_ends of its slot are taken.
-KERNEL void RESIDENT(8) find_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
                                        Scoring scoring, Seeds seeds, const i32* selected OF(selected),
                                        const i32* part_begins OF(reads), const i32* part_ends OF(reads),
                                        DiagonalTable found, i32 shortest_seed, i32 neighbours) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
         Grid grid = {reference,
@@ -128,13 +128,13 @@ KERNEL void RESIDENT(8) find_diagonals(i64 begin, i64 end, Queries queries, Refe
                      Span{part_begins[slot], part_ends[slot]}};
         Diagonals diagonals;
         i32 most_unexamined = 0;
-        for (i32 round = 0; round < 2 * count; round += GROUP_WIDTH) {
+        for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {
             i32 seed = round + group_lane();
             Run run = {0, 0, 0};
             if (seed < 2 * count && grid.takes(seed)) grid.prefetch(seed), run = grid.run(seed);
             most_unexamined = maximum(most_unexamined, run.unexamined);
-            i32 end = group_sum_to(run.count), total = group_take(end, GROUP_WIDTH - 1);
-            for (i32 number = group_lane(); group_any(number < total); number += GROUP_WIDTH) {
+            i32 end = group_sum_to(run.count), total = group_take(end, WARP_WIDTH - 1);
+            for (i32 number = group_lane(); group_any(number < total); number += WARP_WIDTH) {
                 i32 owner = group_owner(end, number);
                 i64 rank = group_take(run.first - end + run.count, owner) + number;
                 Diagonal fresh = {};

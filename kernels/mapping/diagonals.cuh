@@ -44,7 +44,7 @@ HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
 
 #ifdef __CUDACC__
 
-static_assert(KEPT == GROUP_WIDTH, "each lane holds one diagonal");
+static_assert(KEPT == WARP_WIDTH, "each lane holds one diagonal");
 
 struct Diagonals {
     Diagonal mine;  // of lane i the i-th best

@@ -9,9 +9,9 @@ struct Tally {
 };
 
 // An item is a record. tallies[record]: zeros where the read's place is not certain or has gaps, or the read no qualities.
-KERNEL void measure_divergence(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference,
-                               WindowTable windows, PlacementTable placements, Tally* tallies OF(items)) {
-    FOR_EACH(record, begin, end) {
+KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Reference reference, WindowTable windows,
+                               PlacementTable placements, Tally* tallies OF(items)) {
+    FOR_EACH(record, items) {
         tallies[record] = Tally{0, 0, 0};
         i64 slot = queries.slot_of[record];
         if (texts.quality_starts[record] < 0 || placements.chosen[slot] < 0 || placements.mapqs[slot] < CERTAIN)

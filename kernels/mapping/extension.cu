@@ -7,7 +7,7 @@
 // Whether a group aligns a band. A wide one has more columns than a thread of the GPU has registers, and 32 bits are for
 // scores that hardly anybody sets.
 template <class Lane, i32 WIDTH> const bool TOGETHER =
-    GROUP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
+    WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
 
 // The best scores of Lane::width bands, of those that a group aligns one by one.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
@@ -40,22 +40,22 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
 }
 
 // An item is Lane::width tasks. Those of different bands do not meet in a launch.
-#define SCORE_WINDOWS(name, Lane, WIDTH, FOR_EACH_ONE)                                                            \
-    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,                   \
-                     const i64* tasks OF(tasks), const i32* task_slots OF(tasks), Window* windows OF(some)) {     \
-        FOR_EACH_ONE(item, begin, end)                                                                            \
-        score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
-                                 windows, scoring);                                                               \
+#define SCORE_WINDOWS(name, Lane, WIDTH, ITEMS)                                                                       \
+    KERNEL void name(ITEMS items, Queries queries, Reference reference, Scoring scoring, const i64* tasks OF(tasks),  \
+                     const i32* task_slots OF(tasks), Window* windows OF(some)) {                                     \
+        FOR_EACH(item, items)                                                                                         \
+            score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
+                                     windows, scoring);                                                               \
     }
 
-SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, FOR_EACH)
-SCORE_WINDOWS(score_16_bits_middle, Narrow, 64, FOR_EACH)
-SCORE_WINDOWS(score_16_bits_wide, Narrow, 160, FOR_EACH_GROUP)
-SCORE_WINDOWS(score_16_bits_widest, Narrow, 256, FOR_EACH_GROUP)
-SCORE_WINDOWS(score_32_bits_narrow, Single, 32, FOR_EACH_GROUP)
-SCORE_WINDOWS(score_32_bits_middle, Single, 64, FOR_EACH_GROUP)
-SCORE_WINDOWS(score_32_bits_wide, Single, 160, FOR_EACH_GROUP)
-SCORE_WINDOWS(score_32_bits_widest, Single, 256, FOR_EACH_GROUP)
+SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, Items)
+SCORE_WINDOWS(score_16_bits_middle, Narrow, 64, Items)
+SCORE_WINDOWS(score_16_bits_wide, Narrow, 160, WarpItems)
+SCORE_WINDOWS(score_16_bits_widest, Narrow, 256, WarpItems)
+SCORE_WINDOWS(score_32_bits_narrow, Single, 32, WarpItems)
+SCORE_WINDOWS(score_32_bits_middle, Single, 64, WarpItems)
+SCORE_WINDOWS(score_32_bits_wide, Single, 160, WarpItems)
+SCORE_WINDOWS(score_32_bits_widest, Single, 256, WarpItems)
 
 // The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
 HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
@@ -72,7 +72,7 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* g
 }
 
 // Entries that an item traces.
-const i32 TRACED = GROUP_WIDTH > 1 ? 1 : Narrow::width;
+const i32 TRACED = WARP_WIDTH > 1 ? 1 : Narrow::width;
 
 // Some entries whose windows have one band.
 template <i32 WIDTH> struct Tracing {
@@ -142,19 +142,19 @@ template <i32 WIDTH> struct Tracing {
 
 // An item is TRACED entries of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of
 // `steps`.
-#define TRACE_ALIGNMENTS(name, WIDTH)                                                                            \
-    KERNEL void name(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan, \
-                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),          \
-                     u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) {   \
-        FOR_EACH_GROUP(item, begin, end) {                                                                       \
-            const i64* entries = traced + first + item * TRACED;                                                 \
-            i32 count = (i32)minimum((i64)TRACED, last - first - item * TRACED);                                 \
-            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                            \
-            for (i32 i = 0; i < count; ++i)                                                                      \
-                tracing.bands[i] =                                                                               \
-                    band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]);      \
-            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                          \
-        }                                                                                                        \
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                          \
+    KERNEL void name(WarpItems items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
+                     Extensions extensions, const Window* windows OF(some), const i64* traced OF(some),        \
+                     u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) { \
+        FOR_EACH(item, items) {                                                                                \
+            const i64* entries = traced + first + item * TRACED;                                               \
+            i32 count = (i32)minimum((i64)TRACED, last - first - item * TRACED);                               \
+            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                          \
+            for (i32 i = 0; i < count; ++i)                                                                    \
+                tracing.bands[i] =                                                                             \
+                    band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]);    \
+            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                        \
+        }                                                                                                      \
     }
 
 TRACE_ALIGNMENTS(trace_narrow, 32)
@@ -163,9 +163,8 @@ TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
 
 // An item is a slot of `reads`: how many entries of its read are traced with each kind of band; counts: of all for each kind.
-KERNEL void count_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads),
-                         i64 reads) {
-    FOR_EACH(slot, begin, end) {
+KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads), i64 reads) {
+    FOR_EACH(slot, items) {
         i64 record = queries.order[slot];
         i32 found[BAND_KINDS] = {};
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
@@ -175,9 +174,9 @@ KERNEL void count_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, i
 }
 
 // ends: the inclusive prefix sum of counts. Entries are listed by the lengths of their reads, as slots are.
-KERNEL void list_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
+KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
                         i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
-    FOR_EACH(slot, begin, end) {
+    FOR_EACH(slot, items) {
         i64 record = queries.order[slot], next[BAND_KINDS];
         for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
             i64 cell = kind * reads + slot;
@@ -193,9 +192,9 @@ KERNEL void list_traced(i64 begin, i64 end, Queries queries, RecordPlan plan, co
 }
 
 // An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
-KERNEL void lay_alignments(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
+KERNEL void lay_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
                            Extensions extensions, const Window* windows OF(some)) {
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         extensions.counts[entry] = 0;
         extensions.reference_starts[entry] = 0;
         if (plan.windows[entry] < 0 || plan.bands[entry]) continue;

@@ -13,9 +13,9 @@ const i32 END_BITS = 36;          // of a place in a key
 
 // An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest choice. One of
 // them alone may cost much: there may be hundreds.
-KERNEL void find_doubtful(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void find_doubtful(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(2 * items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
         i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
@@ -25,8 +25,8 @@ KERNEL void find_doubtful(i64 begin, i64 end, Queries queries, Reference referen
 }
 
 // An item is a mate, the record mates[item].
-KERNEL void list_mates(i64 begin, i64 end, Queries queries, const i32* mates OF(items), i32* slots OF(items)) {
-    FOR_EACH(item, begin, end) slots[item] = queries.slot_of[mates[item]];
+KERNEL void list_mates(Items items, Queries queries, const i32* mates OF(items), i32* slots OF(items)) {
+    FOR_EACH(item, items) slots[item] = queries.slot_of[mates[item]];
 }
 
 // A place of a read by its fragment's end, and what the read loses there in phred. Reads are numbered as they were
@@ -60,10 +60,10 @@ HOST_DEVICE i32 loss_of(const Diagonal& found, i64 slot, const WindowTable& wind
 }
 
 // An item is a match: 1 where it names a place.
-KERNEL void count_places(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+KERNEL void count_places(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                          SeedMatches matches, WindowTable windows, PlacementTable placements, i64* counts OF(items)) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;
         counts[item] = walk.find(item, scoring, found, slot) && loss_of(found, slot, windows, placements, scoring) >= 0;
@@ -71,11 +71,11 @@ KERNEL void count_places(i64 begin, i64 end, Queries queries, Reference referenc
 }
 
 // ends: the inclusive prefix sum of what count_places gave.
-KERNEL void list_places(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+KERNEL void list_places(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                         SeedMatches matches, WindowTable windows, PlacementTable placements, const i64* ends OF(items),
                         u64* keys OF(places), u32* losses OF(places)) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 place = item ? ends[item - 1] : 0, slot;
         if (ends[item] == place) continue;
         Diagonal found;
@@ -134,7 +134,7 @@ struct BestFragments {
     }
     // Each lane gets what all lanes of the group have found.
     HOST_DEVICE void gather() {
-        for (i32 step = 1; step < GROUP_WIDTH; step *= 2) {
+        for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
             BestFragments other = group_take(*this, group_lane() ^ step);
             total += other.total;
             likelihoods += other.likelihoods;
@@ -173,7 +173,7 @@ struct Fragments {
         const u64 mask = ((u64)1 << END_BITS) - 1;
         i64 i = places.first_from(first.read, reversed, 0), last = places.first_from(first.read, reversed, mask);
         i64 end = places.first_from(second.read, other, mask);
-        for (i += group_lane(); i < last && best.total <= MOST_FRAGMENTS; i += GROUP_WIDTH) {
+        for (i += group_lane(); i < last && best.total <= MOST_FRAGMENTS; i += WARP_WIDTH) {
             FragmentEnd one = {(i64)(places.keys[i] & mask) - first.length, reversed};
             i64 begin = one.place + minimum(low, high) + second.length;
             i64 stop = one.place + maximum(low, high) + second.length;
@@ -210,9 +210,9 @@ struct Fragments {
 // An item is a mate, the record mates[item], of which the places are those of read `item`. With the first mate of a pair both
 // get the diagonals of its best fragments, and rests[pair] what the others cost together; it stays as it is where there are
 // none, or too many.
-KERNEL void join_places(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void join_places(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                         Places places, const i32* mates OF(items), DiagonalTable found, i32* rests OF(reads / 2)) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 pair = mates[item] >> 1, slots[2] = {queries.slot_of[2 * pair], queries.slot_of[2 * pair + 1]};
         Joined first = joined(queries, item, slots[0]), second = joined(queries, item + 1, slots[1]);

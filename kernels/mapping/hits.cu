@@ -18,9 +18,9 @@ struct HitTable {
 };
 
 // An item is a hit: of record first + step * item.
-KERNEL void gather_hits(i64 begin, i64 end, Queries queries, Reference reference, RecordPlan plan,
-                        Extensions extensions, Alignments alignments, HitTable hits, i64 first, i64 step) {
-    FOR_EACH(item, begin, end) {
+KERNEL void gather_hits(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
+                        Alignments alignments, HitTable hits, i64 first, i64 step) {
+    FOR_EACH(item, items) {
         i64 entry = plan.offsets[first + step * item];
         bool mapped = alignments.mapped(entry);
         i64 origin = mapped ? reference.contig_starts[alignments.contigs[entry]] : 0;

@@ -39,10 +39,10 @@ HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference
 }
 
 // An item is a read, selected[item], whose seeds are seed_offsets[item] on, those of orientation 0 first.
-KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index,
+KERNEL void find_matches(Items items, Queries queries, Reference reference, SuffixArray index,
                          const i32* selected OF(items), const i64* seed_offsets OF(items + 1),
                          suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], first = seed_offsets[item], count = (seed_offsets[item + 1] - first) / 2;
         bool ambiguous = queries.flags[slot] & READ_AMBIGUOUS;
         for (i32 orientation = 0; orientation < 2; ++orientation) {
@@ -59,8 +59,8 @@ KERNEL void find_matches(i64 begin, i64 end, Queries queries, Reference referenc
 }
 
 // An item is a read, beside whose mate it is: where one of both has more than `most` matches, both get none.
-KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(items + 1), i64* counts OF(some), i64 most) {
-    FOR_EACH(item, begin, end) {
+KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(some), i64 most) {
+    FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 first = seed_offsets[item], middle = seed_offsets[item + 1], last = seed_offsets[item + 2];
         i64 of_first = 0, of_second = 0;
@@ -72,15 +72,15 @@ KERNEL void limit_matches(i64 begin, i64 end, const i64* seed_offsets OF(items +
 }
 
 // An item is a slot: 1 where its read has a place, else 0.
-KERNEL void mark_placed(i64 begin, i64 end, const i32* chosen OF(items), u8* marks OF(items)) {
-    FOR_EACH(slot, begin, end) marks[slot] = chosen[slot] >= 0;
+KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(items)) {
+    FOR_EACH(slot, items) marks[slot] = chosen[slot] >= 0;
 }
 
 // An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
-KERNEL void mark_naming(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+KERNEL void mark_naming(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                         SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;
         marks[item] = walk.find(first_match + item, scoring, found, slot);
@@ -89,12 +89,12 @@ KERNEL void mark_naming(i64 begin, i64 end, Queries queries, Reference reference
 
 // An item is one of the matches that name a diagonal, counted from first_match on. places: the diagonals, counted from that
 // on which `shift` bases in front of the reference begin.
-KERNEL void list_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+KERNEL void list_diagonals(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                            SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
                            i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
                            i32 shift) {
     MatchWalk walk = {reference, queries, index, matches, -1, -1};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;
         walk.find(first_match + naming[item], scoring, found, slot);
@@ -106,9 +106,9 @@ KERNEL void list_diagonals(i64 begin, i64 end, Queries queries, Reference refere
 }
 
 // An item is a diagonal of an order.
-KERNEL void order_diagonals(i64 begin, i64 end, const u32* order OF(items), const Diagonal* diagonals OF(items),
+KERNEL void order_diagonals(Items items, const u32* order OF(items), const Diagonal* diagonals OF(items),
                             const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         ordered[item] = diagonals[order[item]];
         ordered_slots[item] = slots[order[item]];
     }

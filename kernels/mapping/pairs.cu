@@ -11,9 +11,9 @@ const i32 SURE = 20;                // MAPQ from which on a pair shows an insert
 
 // An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
 // else the direction is a NoDirection.
-KERNEL void measure_inserts(i64 begin, i64 end, Queries queries, Reference reference, WindowTable windows,
+KERNEL void measure_inserts(Items items, Queries queries, Reference reference, WindowTable windows,
                             PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         Mate first = mate_of(queries, 2 * pair, windows, placements);
         Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
         directions[pair] = UNSURE;
@@ -45,9 +45,9 @@ struct PairMapq {
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
 // becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
-KERNEL void pair_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void pair_mates(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;

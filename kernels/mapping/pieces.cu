@@ -56,9 +56,9 @@ struct Search {
 };
 
 // An item is a look-up. Those of a bunch go on step by step together: what each loads next is asked for ahead.
-KERNEL void find_pieces(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, PieceTable table,
+KERNEL void find_pieces(Items items, Queries queries, Reference reference, SuffixArray index, PieceTable table,
                         i64 reads) {
-    FOR_EACH_BUNCH(first, size, begin, end) {
+    FOR_EACH_BUNCH(first, size, items) {
         Search searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
             Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
@@ -124,10 +124,10 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
 // An item is a read's slot. One that belongs to one place beyond doubt gets that window. Of one with few others it is seen
 // later whether they are all that matter. One of which all places lose more than a search by few seeds may leave is searched
 // by many at once.
-KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
+KERNEL void settle_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                          PieceTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
                          i32 settled_deficit, i32 bases_per_variant) {
-    FOR_EACH(slot, begin, end) {
+    FOR_EACH(slot, items) {
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
         Anchor anchor = found.anchor();
         Window window;
@@ -153,9 +153,9 @@ KERNEL void settle_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, R
 }
 
 // An item is a read, selected[item]: the diagonals that the occurrences of its pieces name.
-KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+KERNEL void name_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                            PieceTable table, const i32* selected OF(selected), DiagonalTable found) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 length = queries.lengths[slot];
         Found own = {table, slot, pieces_of(queries, slot, table.least_bases)};
@@ -164,7 +164,7 @@ KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference refere
             for (i32 piece = 0; piece < own.pieces.count; ++piece) {
                 i32 count = own.count(orientation, piece);
                 if (count > MOST_PLACES) continue;
-                for (i32 round = 0; round < count; round += GROUP_WIDTH) {
+                for (i32 round = 0; round < count; round += WARP_WIDTH) {
                     i32 number = round + group_lane();
                     Diagonal fresh = {};
                     bool real = number < count;
@@ -188,10 +188,10 @@ KERNEL void name_diagonals(i64 begin, i64 end, Queries queries, Reference refere
 
 // An item is a read, selected[item], that has been placed by the diagonals of its pieces. Where these are not all that matter
 // beside its place, it is searched.
-KERNEL void confirm_reads(i64 begin, i64 end, ReadTexts texts, Queries queries, Scoring scoring, PieceTable table,
+KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PieceTable table,
                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                           i32 settled_deficit, i32 bases_per_variant) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};

@@ -97,10 +97,10 @@ struct Candidacy {
 
 // An item is a read, selected[item]. Scores include the bonuses for reached ends; a window that is the alignment of another
 // one has NO_DEFICIT, and so have those on ALT contigs beside others.
-KERNEL void choose_windows(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
+KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                            i32 settled_deficit, i32 bases_per_variant) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
         const Window* own = windows.of(slot);

@@ -202,10 +202,9 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
 }
 
 // An item is a record: how many entries it has, none where it is absent.
-KERNEL void count_entries(i64 begin, i64 end, Queries queries, Scoring scoring, WindowTable windows,
-                          PlacementTable placements, Reporting reporting, i64* counts OF(items),
-                          i32 bases_per_variant) {
-    FOR_EACH(record, begin, end) {
+KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
+                          Reporting reporting, i64* counts OF(items), i32 bases_per_variant) {
+    FOR_EACH(record, items) {
         counts[record] = 0;
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
@@ -216,9 +215,9 @@ KERNEL void count_entries(i64 begin, i64 end, Queries queries, Scoring scoring, 
 }
 
 // plan.offsets: what count_entries counted is the least that a record has.
-KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, WindowTable windows,
-                         PlacementTable placements, Reporting reporting, RecordPlan plan, i32 bases_per_variant) {
-    FOR_EACH(record, begin, end) {
+KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
+                         Reporting reporting, RecordPlan plan, i32 bases_per_variant) {
+    FOR_EACH(record, items) {
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
         i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[MOST_ENTRIES], number = next;
@@ -237,16 +236,16 @@ KERNEL void list_entries(i64 begin, i64 end, Queries queries, Scoring scoring, W
 }
 
 // An item is a record. Where it has but one entry, that is not traced: the only part of a read always proves true.
-KERNEL void trace_several(i64 begin, i64 end, Queries queries, RecordPlan plan) {
-    FOR_EACH(record, begin, end)
+KERNEL void trace_several(Items items, Queries queries, RecordPlan plan) {
+    FOR_EACH(record, items)
         if (plan.offsets[record + 1] - plan.offsets[record] == 1) plan.bands[plan.offsets[record]] = NO_BAND;
 }
 
 // An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
 // that on which `shift` bases in front of the reference begin.
-KERNEL void key_reported(i64 begin, i64 end, Queries queries, const SecondaryPlace* places OF(some),
+KERNEL void key_reported(Items items, Queries queries, const SecondaryPlace* places OF(some),
                          const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         const SecondaryPlace& place = places[reported[item]];
         strands[item] = (u64)((i64)queries.order[place.slot] << 1 | place.orientation);
         diagonals[item] = (u64)(place.diagonal + shift);
@@ -274,15 +273,15 @@ struct Reported {
 };
 
 // An item is a record, or what is behind the last one: where its entries begin when those of places are among them.
-KERNEL void move_entries(i64 begin, i64 end, Queries queries, Reported reported, const i64* own_offsets OF(items),
+KERNEL void move_entries(Items items, Queries queries, Reported reported, const i64* own_offsets OF(items),
                          i64* offsets OF(items)) {
-    FOR_EACH(record, begin, end) offsets[record] = own_offsets[record] + reported.before(queries, record);
+    FOR_EACH(record, items) offsets[record] = own_offsets[record] + reported.before(queries, record);
 }
 
 // An item is a place of the order: an entry behind its read's own ones. own_offsets: where these begin without places.
-KERNEL void add_secondaries(i64 begin, i64 end, Queries queries, Scoring scoring, const Window* windows OF(some),
+KERNEL void add_secondaries(Items items, Queries queries, Scoring scoring, const Window* windows OF(some),
                             Reported reported, const i64* own_offsets OF(some), RecordPlan plan) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         const SecondaryPlace& place = reported[item];
         i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];
         plan.put(own_offsets[record + 1] + item, queries, place.slot, windows + place.row, place.row,

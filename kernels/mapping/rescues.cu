@@ -13,10 +13,10 @@ HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
-KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
                          i32* choice_deficits OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 loss = cheapest(pair, queries.hashes, scoring).cost.loss;
         choice_deficits[item] = loss;
@@ -31,11 +31,11 @@ KERNEL void list_rescues(i64 begin, i64 end, Queries queries, Reference referenc
 
 // An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
 // window_counts: the windows that it has without these.
-KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
                          const i32* choice_deficits OF(reads / 2), DiagonalTable found,
                          i32* window_counts OF(selected)) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
@@ -56,9 +56,9 @@ KERNEL void rescue_mates(i64 begin, i64 end, Queries queries, Reference referenc
 
 // An item is a read, selected[item], that was looked for; rescued[item]: whether it makes a fragment with its mate at a
 // window that it did not have before.
-KERNEL void mark_rescued(i64 begin, i64 end, PlacementTable placements, const i32* selected OF(items),
+KERNEL void mark_rescued(Items items, PlacementTable placements, const i32* selected OF(items),
                          const i32* window_counts OF(items), u8* rescued OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         rescued[item] = placements.joint[slot] && placements.chosen[slot] >= window_counts[item];
     }

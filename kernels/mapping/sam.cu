@@ -37,8 +37,8 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
 const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are marked
 
 // An item is a record: the sum of its trusted qualities, as samtools fixmate -m counts it.
-KERNEL void sum_qualities(i64 begin, i64 end, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {
-    FOR_EACH(record, begin, end) {
+KERNEL void sum_qualities(Items items, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {
+    FOR_EACH(record, items) {
         i64 start = texts.quality_starts[record];
         i32 sum = 0, length = start < 0 ? 0 : queries.lengths[queries.slot_of[record]];
         for (i32 i = 0; i < length; ++i) {
@@ -198,13 +198,13 @@ struct Records {
 };
 
 // An item is an entry.
-KERNEL void measure_records(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference,
+KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                             const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
                             Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
                             RecordStyle style, i64* lengths OF(items)) {
     Records records = {texts, queries,    reference,  barrier_letters, names,
                        plan,  extensions, alignments, quality_sums,    style};
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         CountingSink sink = {0};
         records.put(sink, entry, 0);
         lengths[entry] = sink.count;
@@ -212,13 +212,13 @@ KERNEL void measure_records(i64 begin, i64 end, ReadTexts texts, Queries queries
 }
 
 // record_ends: the inclusive prefix sum of what measure_records gave.
-KERNEL void write_records(i64 begin, i64 end, ReadTexts texts, Queries queries, Reference reference,
+KERNEL void write_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                           const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
                           Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
                           RecordStyle style, const i64* record_ends OF(items), u8* out OF(some)) {
     Records records = {texts, queries,    reference,  barrier_letters, names,
                        plan,  extensions, alignments, quality_sums,    style};
-    FOR_EACH(entry, begin, end) {
+    FOR_EACH(entry, items) {
         i64 place = entry ? record_ends[entry - 1] : 0;
         ByteSink sink = {out + place};
         records.put(sink, entry, record_ends[entry] - place);

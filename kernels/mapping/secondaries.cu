@@ -71,11 +71,10 @@ struct Candidates {
 
 // An item is a diagonal. heads: as far as they are known; next_heads: as far as these decide them; those still open are
 // counted. In the end they are what a walk over all diagonals from the best on would find.
-KERNEL void choose_heads(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
-                         CandidateDiagonals found, const i64* heads OF(items), i64* next_heads OF(items),
-                         u64* open OF(1)) {
+KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
+                         const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 head = heads[item] == OPEN ? candidates.head_of(item, heads) : heads[item];
         if (head == OPEN) atomic_add(open, 1);
         next_heads[item] = head;
@@ -111,11 +110,11 @@ HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scori
 }
 
 // An item is a diagonal: 1 where it is the head of a window that is none of the read's parts, else 0.
-KERNEL void count_windows(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
-                          CandidateDiagonals found, RecordPlan plan, const Window* windows OF(some),
-                          const i64* heads OF(items), i64* counts OF(items)) {
+KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
+                          RecordPlan plan, const Window* windows OF(some), const i64* heads OF(items),
+                          i64* counts OF(items)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         counts[item] = 0;
         if (heads[item] != item) continue;
         WindowBuilder builder = candidates.joined(item);
@@ -125,11 +124,11 @@ KERNEL void count_windows(i64 begin, i64 end, Queries queries, Reference referen
 }
 
 // ends: the inclusive prefix sum of what count_windows gave. kinds: 1 << the BandKind that a window is to be aligned in.
-KERNEL void list_windows(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
-                         CandidateDiagonals found, const i64* ends OF(items), Window* windows OF(windows),
-                         i32* slots OF(windows), u8* kinds OF(windows)) {
+KERNEL void list_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
+                         const i64* ends OF(items), Window* windows OF(windows), i32* slots OF(windows),
+                         u8* kinds OF(windows)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 place = item ? ends[item - 1] : 0;
         if (ends[item] == place) continue;
         Window window = candidates.joined(item).window;
@@ -171,9 +170,9 @@ struct WindowList {
 
 // An item is the row of a window: 1 where it is another place of a part, else 0. Kept windows are reported where no search
 // found them again, with a score that is sure to be their best alignment's.
-KERNEL void count_places(i64 begin, i64 end, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
+KERNEL void count_places(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
                          i64* counts OF(items)) {
-    FOR_EACH(row, begin, end) {
+    FOR_EACH(row, items) {
         const Window& window = windows.rows[row];
         counts[row] = 0;
         if (!windows.exists(row) || window.alternate || window.score < scoring.min_score) continue;
@@ -185,9 +184,9 @@ KERNEL void count_places(i64 begin, i64 end, Queries queries, Scoring scoring, R
 }
 
 // ends: the inclusive prefix sum of what count_places gave.
-KERNEL void list_places(i64 begin, i64 end, Queries queries, RecordPlan plan, WindowList windows,
-                        const i64* ends OF(items), SecondaryPlace* places OF(some)) {
-    FOR_EACH(row, begin, end) {
+KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowList windows, const i64* ends OF(items),
+                        SecondaryPlace* places OF(some)) {
+    FOR_EACH(row, items) {
         i64 place = row ? ends[row - 1] : 0;
         if (ends[row] == place) continue;
         const Window& window = windows.rows[row];
@@ -201,9 +200,9 @@ KERNEL void list_places(i64 begin, i64 end, Queries queries, RecordPlan plan, Wi
 
 // An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
 // number, the strand.
-KERNEL void key_places(i64 begin, i64 end, const SecondaryPlace* places OF(items), u64* losses OF(items),
-                       u64* ties OF(items), u64* strands OF(items)) {
-    FOR_EACH(item, begin, end) {
+KERNEL void key_places(Items items, const SecondaryPlace* places OF(items), u64* losses OF(items), u64* ties OF(items),
+                       u64* strands OF(items)) {
+    FOR_EACH(item, items) {
         const SecondaryPlace& place = places[item];
         losses[item] = (u64)place.owner << 32 | (u32)~place.score;
         ties[item] = place.tie;
@@ -212,8 +211,8 @@ KERNEL void key_places(i64 begin, i64 end, const SecondaryPlace* places OF(items
 }
 
 // An item is a place of the order of those keys; marks: of the places themselves, 1 for the first `most` of each part.
-KERNEL void mark_best(i64 begin, i64 end, const SecondaryPlace* places OF(items), const u32* order OF(items),
+KERNEL void mark_best(Items items, const SecondaryPlace* places OF(items), const u32* order OF(items),
                       u8* marks OF(items), i32 most) {
-    FOR_EACH(item, begin, end)
+    FOR_EACH(item, items)
         marks[order[item]] = item < most || places[order[item - most]].owner != places[order[item]].owner;
 }

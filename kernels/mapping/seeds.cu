@@ -7,9 +7,9 @@
 
 // counts[item + 1]: the seeds of the read selected[item], so that their prefix sums are where each read's seeds begin. A read
 // that is shorter than a seed has none.
-KERNEL void count_seeds(i64 begin, i64 end, Queries queries, const i32* selected OF(selected),
-                        i64* counts OF(selected + 1), i32 seed_bases, i32 stride) {
-    FOR_EACH(item, begin, end) {
+KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(selected), i64* counts OF(selected + 1),
+                        i32 seed_bases, i32 stride) {
+    FOR_EACH(item, items) {
         i32 more = queries.lengths[selected[item]] - seed_bases;
         counts[item + 1] = more < 0 ? 0 : 2 * (more / stride + 1);
     }
@@ -24,9 +24,9 @@ struct Seed {
 // An item is a seed: of the read that seeds.offsets tells, those of orientation 0 first, at position index * seeds.stride.
 // Where an ambiguous base leaves less than a seed nothing is shared. Several passes, so that the loads of the seeds of a
 // bunch are under way together.
-KERNEL void find_seeds(i64 begin, i64 end, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
+KERNEL void find_seeds(Items items, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
                        const i32* selected OF(selected), i32 shortest_seed, i64 selected_count) {
-    FOR_EACH_BUNCH(first, size, begin, end) {
+    FOR_EACH_BUNCH(first, size, items) {
         Seed bunch[BUNCH];
         i64 read = -1;
         for (i32 i = 0; i < size; ++i) {

@@ -56,7 +56,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
             insertions[b] = insertion;
             // One deletion behind another never pays. So a CPU's next column need not wait for `here`; a GPU waits for
             // nothing, and counts instructions.
-            deletion = add_larger(deletion, extend, GROUP_WIDTH > 1 ? rows[b] : reached + open);
+            deletion = add_larger(deletion, extend, WARP_WIDTH > 1 ? rows[b] : reached + open);
             if (LONG_GAPS) long_deletion = add_larger(rows[b], lengthen, long_deletion);
             best = larger(best, here);
         }

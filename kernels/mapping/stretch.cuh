@@ -44,7 +44,7 @@ struct Stretch {
     HOST_DEVICE void search(i64 low, i64 high, Diagonals& diagonals, const Scoring& scoring) const {
         low = maximum(low, contig_begin - length + LEAST_RUN);
         high = minimum(high, contig_end - LEAST_RUN);
-        for (i64 round = low; round <= high; round += GROUP_WIDTH) {
+        for (i64 round = low; round <= high; round += WARP_WIDTH) {
             i64 diagonal = round + group_lane();
             Diagonal fresh = {};
             bool real = diagonal <= high && verify(diagonal, fresh, scoring);

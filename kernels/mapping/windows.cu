@@ -63,9 +63,9 @@ HOST_DEVICE i32 crowded(const Diagonal* kept, i32 count) {
 }
 
 // An item is a read, selected[item]: its windows, the most promising first.
-KERNEL void join_diagonals(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
+KERNEL void join_diagonals(Items items, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         windows.counts[slot] = join(found.rows + item * KEPT, found.counts[item], reference, windows.of(slot),
                                     FOUND_WINDOWS, queries.lengths[slot], scoring);
@@ -92,9 +92,9 @@ HOST_DEVICE bool take(Window& own, const Window& fresh, i32 length, const Refere
 
 // An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
 // where none of them takes them, as far as there is room for `most` in all.
-KERNEL void add_diagonals(i64 begin, i64 end, Queries queries, Reference reference, Scoring scoring,
+KERNEL void add_diagonals(Items items, Queries queries, Reference reference, Scoring scoring,
                           const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 most) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         Window fresh[KEPT], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
@@ -110,9 +110,9 @@ KERNEL void add_diagonals(i64 begin, i64 end, Queries queries, Reference referen
 }
 
 // An item is a read, selected[item], whose windows go to `copies`, WINDOWS rows an item; further rows stay as they were.
-KERNEL void copy_windows(i64 begin, i64 end, WindowTable windows, const i32* selected OF(items),
+KERNEL void copy_windows(Items items, WindowTable windows, const i32* selected OF(items),
                          Window* copies OF(items* WINDOWS)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item];
         for (i32 i = 0; i < windows.counts[slot]; ++i) copies[item * WINDOWS + i] = windows.of(slot)[i];
     }
@@ -121,8 +121,8 @@ KERNEL void copy_windows(i64 begin, i64 end, WindowTable windows, const i32* sel
 const i64 COUNTED_TOGETHER = 4096;
 
 // An item is so many reads, or what is left of them; total: to which the number of their windows is added.
-KERNEL void count_windows(i64 begin, i64 end, const i32* counts OF(reads), u64* total OF(1), i64 reads) {
-    FOR_EACH_BLOCK(section, begin, end) {
+KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* total OF(1), i64 reads) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, sum, 1);
         if (block_thread() == 0) sum[0] = 0;
         block_sync();
@@ -139,9 +139,9 @@ KERNEL void count_windows(i64 begin, i64 end, const i32* counts OF(reads), u64* 
 
 // An item is a read, one of `count`, selected[item]: how many of its windows want a banded alignment of each kind, but for
 // `without`; counts: of all reads for each kind.
-KERNEL void count_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),
+KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF(count),
                         i64* counts OF(BAND_KINDS* count), i64 count, i32 without) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         const Window* own = windows.of(selected[item]);
         i32 found[BAND_KINDS] = {}, own_count = windows.counts[selected[item]];
         for (i32 i = 0; i < own_count; ++i)
@@ -164,9 +164,9 @@ struct TaskRooms {
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
 
 // An item is a kind. told: how many items of `lanes` tasks there are, none without room for all; needed: how many tasks.
-KERNEL void tell_tasks(i64 begin, i64 end, const i64* ends OF(BAND_KINDS* count), i64* told OF(items),
-                       i64* needed OF(items), TaskRooms rooms, i64 count, i32 lanes) {
-    FOR_EACH(row, begin, end) {
+KERNEL void tell_tasks(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items), i64* needed OF(items),
+                       TaskRooms rooms, i64 count, i32 lanes) {
+    FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;
         told[row] = tasks <= rooms.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
@@ -174,10 +174,10 @@ KERNEL void tell_tasks(i64 begin, i64 end, const i64* ends OF(BAND_KINDS* count)
 }
 
 // ends: the inclusive prefix sum of counts. A task is the row of a window, task_slots its read.
-KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selected OF(count),
+KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
                        const i64* ends OF(BAND_KINDS* count), TaskRooms rooms, i64* tasks OF(tasks),
                        i32* task_slots OF(tasks), i64 count, i32 without) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;
         for (i32 row = 0; row < BAND_KINDS; ++row) {
             i64 cell = row * count + item;
@@ -195,9 +195,9 @@ KERNEL void list_tasks(i64 begin, i64 end, WindowTable windows, const i32* selec
 }
 
 // An item is a row that is a task; slots: of all rows.
-KERNEL void take_tasks(i64 begin, i64 end, const i32* rows OF(items), const i32* slots OF(some), i64* tasks OF(items),
+KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(some), i64* tasks OF(items),
                        i32* task_slots OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         tasks[item] = rows[item];
         task_slots[item] = slots[rows[item]];
     }

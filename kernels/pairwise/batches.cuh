@@ -53,16 +53,16 @@ HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
 
 // Of group `number`, in a launch over the blocks from first_block on.
 template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
-    i64 block = number / GROUP_WIDTH, begin = block ? blocks.memory_ends[block - 1] : 0;
+    i64 block = number / WARP_WIDTH, begin = block ? blocks.memory_ends[block - 1] : 0;
     i64 before = first_block ? blocks.memory_ends[first_block - 1] : 0;
-    return aligned<Lane>(scratch) + (begin - before) / (i64)sizeof(Lane) + number % GROUP_WIDTH;
+    return aligned<Lane>(scratch) + (begin - before) / (i64)sizeof(Lane) + number % WARP_WIDTH;
 }
 
 template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pairs, const Scheme& scheme,
                                                                  const Blocks& blocks, Lane* memory,
                                                                  const AlignmentEnds& ends, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
-    Frame frame = blocks.frames[number / GROUP_WIDTH];
+    Frame frame = blocks.frames[number / WARP_WIDTH];
     End found[Lane::width];
     score_group(group, frame, memory, mode, scheme, never_of(group, pairs, mode, scheme), found);
     for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -79,7 +79,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
                                                                  const AlignmentPaths& paths, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
     i32 never = never_of(group, pairs, mode, scheme);
-    Frame frame = blocks.frames[number / GROUP_WIDTH];
+    Frame frame = blocks.frames[number / WARP_WIDTH];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         group.query_ends[lane] = (i32)ends.query_ends[group.pairs[lane]];
         group.target_ends[lane] = (i32)ends.target_ends[group.pairs[lane]];
@@ -100,23 +100,23 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
 }
 
 // An item is a group of the blocks from first_block on. Who includes this says what Scheme is.
-#define SCORE_PAIRS(name, Lane)                                                                           \
-    KERNEL void name(i64 begin, i64 end, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(some), \
-                     AlignmentEnds ends, i64 first_block, i32 mode) {                                     \
-        FOR_EACH(item, begin, end) {                                                                      \
-            i64 number = first_block * GROUP_WIDTH + item;                                                \
-            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                        \
-            score_pairs(pairs, scheme, blocks, memory, ends, number, (Mode)mode);                         \
-        }                                                                                                 \
+#define SCORE_PAIRS(name, Lane)                                                                                        \
+    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(some), AlignmentEnds ends, \
+                     i64 first_block, i32 mode) {                                                                      \
+        FOR_EACH(item, items) {                                                                                        \
+            i64 number = first_block * WARP_WIDTH + item;                                                              \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                                     \
+            score_pairs(pairs, scheme, blocks, memory, ends, number, (Mode)mode);                                      \
+        }                                                                                                              \
     }
 
 // As SCORE_PAIRS, whose ends are known.
 #define TRACE_PAIRS(name, Lane)                                                                                \
-    KERNEL void name(i64 begin, i64 end, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,        \
+    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,               \
                      const i32* shifts OF(pairs), u8* scratch OF(some), AlignmentPaths paths, i64 first_block, \
                      i32 mode) {                                                                               \
-        FOR_EACH(item, begin, end) {                                                                           \
-            i64 number = first_block * GROUP_WIDTH + item;                                                     \
+        FOR_EACH(item, items) {                                                                                \
+            i64 number = first_block * WARP_WIDTH + item;                                                      \
             Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                             \
             trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);               \
         }                                                                                                      \

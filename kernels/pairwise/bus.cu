@@ -2,6 +2,6 @@
 #include "pairwise/bus.cuh"
 
 // An item is a column.
-KERNEL void fill_bus(i64 begin, i64 end, Borders borders, u64* bus OF(columns)) {
-    FOR_EACH(column, begin, end) bus[column] = bus_word(Border{borders.row_h[column], borders.row_f[column]}, -1);
+KERNEL void fill_bus(Items items, Borders borders, u64* bus OF(columns)) {
+    FOR_EACH(column, items) bus[column] = bus_word(Border{borders.row_h[column], borders.row_f[column]}, -1);
 }

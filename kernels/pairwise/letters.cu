@@ -3,8 +3,8 @@
 #include "pairwise/letters.cuh"
 
 // An item is an ASCII letter of either case; U is T. Written so that a CPU's compiler takes many of them at once.
-KERNEL void encode_letters(i64 begin, i64 end, const u8* letters OF(items), u8* codes OF(items + PAD)) {
-    FOR_EACH(i, begin, end) {
+KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes OF(items + PAD)) {
+    FOR_EACH(i, items) {
         u8 letter = letters[i] & 0xDF, bits = letter >> 1 & 3;
         u8 known = bits == 0 ? 'A' : bits == 1 ? 'C' : bits == 2 ? 'T' : 'G';
         codes[i] = letter == known || letter == 'U' ? bits ^ bits >> 1 : NO_NUCLEOTIDE;

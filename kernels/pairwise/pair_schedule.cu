@@ -21,9 +21,9 @@ HOST_DEVICE i64 class_of(i64 query_length, i64 target_length, i64 most_cells, Mo
 
 // An item is a pair. keys: neighbours in their order are alike; numbers: of pairs that take 32 bits, and of those that are
 // too large.
-KERNEL void key_scores(i64 begin, i64 end, Pairs pairs, Limits limits, i64* keys OF(pairs), u64* numbers OF(2),
-                       i64 most_cells, i32 mode) {
-    FOR_EACH(pair, begin, end) {
+KERNEL void key_scores(Items items, Pairs pairs, Limits limits, i64* keys OF(pairs), u64* numbers OF(2), i64 most_cells,
+                       i32 mode) {
+    FOR_EACH(pair, items) {
         i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
         i64 kind = class_of(rows, columns, most_cells, (Mode)mode, limits);
         if (kind) atomic_add(numbers + (kind == TOO_LARGE), 1);
@@ -32,9 +32,9 @@ KERNEL void key_scores(i64 begin, i64 end, Pairs pairs, Limits limits, i64* keys
 }
 
 // An item is a pair whose end is known. shifts, widths: of its frame.
-KERNEL void key_paths(i64 begin, i64 end, Pairs pairs, Limits limits, AlignmentEnds ends, i32* shifts OF(pairs),
+KERNEL void key_paths(Items items, Pairs pairs, Limits limits, AlignmentEnds ends, i32* shifts OF(pairs),
                       i32* widths OF(pairs), i64* keys OF(pairs), i64 most_cells, i32 mode) {
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         Reach reach = {(i32)ends.query_ends[pair], (i32)ends.target_ends[pair], mode == GLOBAL, limits};
         Diagonals diagonals = reach.diagonals(ends.scores[pair]);
         shifts[pair] = diagonals.low + 1;
@@ -72,41 +72,41 @@ HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const
 }
 
 // An item is a block of an order of `count` pairs. bytes: of its scratch memory.
-#define FRAME_SCORES(name, Lane)                                                                           \
-    KERNEL void name(i64 begin, i64 end, Pairs pairs, const u32* order OF(count), Frame* frames OF(items), \
-                     i64* bytes OF(items), i64 count) {                                                    \
-        const i64 size = GROUP_WIDTH * Lane::width;                                                        \
-        FOR_EACH(block, begin, end) {                                                                      \
-            i64 first = block * size;                                                                      \
-            Frame frame = score_frame(pairs, order + first, minimum(size, count - first));                 \
-            frames[block] = frame;                                                                         \
-            bytes[block] = StripColumns<Lane>::size(frame.columns) * (i64)sizeof(Lane);                    \
-        }                                                                                                  \
+#define FRAME_SCORES(name, Lane)                                                                    \
+    KERNEL void name(Items items, Pairs pairs, const u32* order OF(count), Frame* frames OF(items), \
+                     i64* bytes OF(items), i64 count) {                                             \
+        const i64 size = WARP_WIDTH * Lane::width;                                                  \
+        FOR_EACH(block, items) {                                                                    \
+            i64 first = block * size;                                                               \
+            Frame frame = score_frame(pairs, order + first, minimum(size, count - first));          \
+            frames[block] = frame;                                                                  \
+            bytes[block] = StripColumns<Lane>::size(frame.columns) * (i64)sizeof(Lane);             \
+        }                                                                                           \
     }
 
 FRAME_SCORES(frame_scores_16, Narrow)
 FRAME_SCORES(frame_scores_32, Wide)
 
-#define FRAME_PATHS(name, Lane)                                                                                        \
-    KERNEL void name(i64 begin, i64 end, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs), \
-                     const u32* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {           \
-        const i64 size = GROUP_WIDTH * Lane::width;                                                                    \
-        FOR_EACH(block, begin, end) {                                                                                  \
-            i64 first = block * size;                                                                                  \
-            Frame frame = path_frame(ends, shifts, widths, order + first, minimum(size, count - first));               \
-            frames[block] = frame;                                                                                     \
-            i64 words = StripColumns<Lane>::size(frame.columns);                                                       \
-            bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane);   \
-        }                                                                                                              \
+#define FRAME_PATHS(name, Lane)                                                                                      \
+    KERNEL void name(Items items, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs),      \
+                     const u32* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {         \
+        const i64 size = WARP_WIDTH * Lane::width;                                                                   \
+        FOR_EACH(block, items) {                                                                                     \
+            i64 first = block * size;                                                                                \
+            Frame frame = path_frame(ends, shifts, widths, order + first, minimum(size, count - first));             \
+            frames[block] = frame;                                                                                   \
+            i64 words = StripColumns<Lane>::size(frame.columns);                                                     \
+            bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane); \
+        }                                                                                                            \
     }
 
 FRAME_PATHS(frame_paths_16, Narrow)
 FRAME_PATHS(frame_paths_32, Wide)
 
 // An item is a pair: its moves as operations, from its start.
-KERNEL void fill_operations(i64 begin, i64 end, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
+KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
                             u32* operations OF(some)) {
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         const u32* words = paths.moves + first_word(pairs, pair);
         u32* next = operations + operation_ends[pair] - paths.run_counts[pair];
         u32 run = 0, last = 0;

@@ -45,7 +45,7 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
     Runs path = {operations, 0, 0};
     while (row >= 0 && column >= 0 && state != AT_BEGINNING) {
         i32 top = maximum(row - PATCH + 1, 0), left = maximum(column - PATCH + 1, 0);
-        for (i32 i = group_lane(); i < PATCH * PATCH; i += GROUP_WIDTH) {
+        for (i32 i = group_lane(); i < PATCH * PATCH; i += WARP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
             if (r > row || c > column) continue;
             bool equal = query[r] == target[c] && query[r] < letters;
@@ -76,11 +76,11 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
 }
 
 // An item is the one way back. operations: from its end on.
-#define WALK(name, Lane)                                                                                           \
-    KERNEL void name(i64 begin, i64 end, const u8* query OF(rows), const u8* target OF(columns),                   \
-                     const u16* cells OF(some), Position* position OF(1), u32* operations OF(rows + columns),      \
-                     i32 columns, i32 letters) {                                                                   \
-        FOR_EACH_GROUP(item, begin, end) walk<Lane>(query, target, cells, position, operations, columns, letters); \
+#define WALK(name, Lane)                                                                                      \
+    KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                 \
+                     const u16* cells OF(some), Position* position OF(1), u32* operations OF(rows + columns), \
+                     i32 columns, i32 letters) {                                                              \
+        FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);       \
     }
 
 WALK(walk_16_bits, Narrow)

@@ -20,9 +20,9 @@ template <class Lane> struct StripColumns {
     // Columns before the first one and behind the last are met where a strip begins and ends.
     static const i32 BEFORE = ROWS, BEHIND = 2 * ROWS;
 
-    HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + BEHIND + ROWS) * GROUP_WIDTH; }
+    HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + BEHIND + ROWS) * WARP_WIDTH; }
     HOST_DEVICE Lane& at(i32 column, i32 plane) const {
-        return words[(3 * (i64)(column + BEFORE) + plane) * GROUP_WIDTH];
+        return words[(3 * (i64)(column + BEFORE) + plane) * WARP_WIDTH];
     }
     HOST_DEVICE Lane& letter(i32 column) const { return at(column, 0); }
     HOST_DEVICE Lane& score(i32 column) const { return at(column, 1); }
@@ -36,8 +36,8 @@ template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
     Lane* words;  // of a strip, interleaved as those of StripColumns are
 
-    HOST_DEVICE static i64 size(i64 strips, i64 steps) { return strips * steps * WORDS * GROUP_WIDTH; }
-    HOST_DEVICE Lane& at(i32 step, i32 word) const { return words[((i64)step * WORDS + word) * GROUP_WIDTH]; }
+    HOST_DEVICE static i64 size(i64 strips, i64 steps) { return strips * steps * WORDS * WARP_WIDTH; }
+    HOST_DEVICE Lane& at(i32 step, i32 word) const { return words[((i64)step * WORDS + word) * WARP_WIDTH]; }
     HOST_DEVICE u32 get(i32 lane, i32 row, i32 step) const {
         return (u32)at(step, row / CELLS).get(lane) >> 4 * (row % CELLS) & 15;
     }

@@ -15,8 +15,8 @@ struct Meeting {
 template <class Sweeping> struct Candidate {
     i32 score, begin, base;
     typename Sweeping::State state;
-    typename Sweeping::Above above[CHUNK / GROUP_WIDTH];
-    typename Sweeping::Cell window[Sweeping::WINDOW / GROUP_WIDTH];
+    typename Sweeping::Above above[CHUNK / WARP_WIDTH];
+    typename Sweeping::Cell window[Sweeping::WINDOW / WARP_WIDTH];
 };
 
 // What follows happens so seldom that its code had better not stand beside what happens always.
@@ -25,15 +25,15 @@ template <class Sweeping> SELDOM void remember(Candidate<Sweeping>* candidate, i
                                                const typename Sweeping::State* state,
                                                const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
-    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) candidate->above[i] = chunk->above[i * GROUP_WIDTH + group_lane()];
-    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i)
-        candidate->window[i] = chunk->window[i * GROUP_WIDTH + group_lane()];
+    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) candidate->above[i] = chunk->above[i * WARP_WIDTH + group_lane()];
+    for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
+        candidate->window[i] = chunk->window[i * WARP_WIDTH + group_lane()];
 }
 
 template <class Sweeping> SELDOM void restore(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
-    for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) chunk->above[i * GROUP_WIDTH + group_lane()] = candidate->above[i];
-    for (i32 i = 0; i < Sweeping::WINDOW / GROUP_WIDTH; ++i)
-        chunk->window[i * GROUP_WIDTH + group_lane()] = candidate->window[i];
+    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) chunk->above[i * WARP_WIDTH + group_lane()] = candidate->above[i];
+    for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
+        chunk->window[i * WARP_WIDTH + group_lane()] = candidate->window[i];
     group_sync();
 }
 
@@ -57,8 +57,8 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = LOCALLY && !TRACES;
     GROUP_ARRAY(Chunk, chunk, 1);
-    GROUP_ARRAY(State, states, GROUP_WIDTH);  // with which a chunk begins
-    GROUP_ARRAY(Found, founds, GROUP_WIDTH);
+    GROUP_ARRAY(State, states, WARP_WIDTH);  // with which a chunk begins
+    GROUP_ARRAY(Found, founds, WARP_WIDTH);
     i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
     strip = from_first(strip);
     Sweeping wavefront(region, scheme, strip);
@@ -107,7 +107,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     founds[group_lane()] = wavefront.best;
     group_sync();
     if (group_lane()) return;
-    for (i32 i = 0; i < GROUP_WIDTH; ++i)
+    for (i32 i = 0; i < WARP_WIDTH; ++i)
         if (founds[i].before(wavefront.best)) wavefront.best = founds[i];
     found[strip] = wavefront.best;
     skipped[strip] = left_out;
@@ -115,9 +115,8 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
 
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
 // with a score of 0 if no other wavefront's is worse. ROWS: of a lane. Who includes this says what Scheme is.
-#define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                    \
-    KERNEL void RESIDENT(1) name(i64 begin, i64 end, Region region, Scheme scheme, Meeting meeting, \
-                                 Found* found OF(items), u64* skipped OF(items)) {                  \
-        FOR_EACH_GROUP(item, begin, end)                                                            \
-            sweep_strip<Lane, ROWS, LOCALLY, TRACES>(region, scheme, meeting, found, skipped);      \
+#define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                                 \
+    KERNEL void RESIDENT(1) name(OrderedWarpItems items, Region region, Scheme scheme, Meeting meeting,          \
+                                 Found* found OF(items), u64* skipped OF(items)) {                               \
+        FOR_EACH(item, items) sweep_strip<Lane, ROWS, LOCALLY, TRACES>(region, scheme, meeting, found, skipped); \
     }

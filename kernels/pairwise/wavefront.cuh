@@ -14,7 +14,7 @@
 #include "pairwise/traceback_cells.cuh"
 
 const i32 GPU_ROWS = 16, CPU_ROWS = 32;  // of a lane
-const i32 WAVEFRONT_ROWS = GROUP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
+const i32 WAVEFRONT_ROWS = WARP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
 const i32 CHUNK = 64;  // columns that a wavefront goes before it reports how far it has come
 const i32 NO_SCORE = -(1 << 30);
 
@@ -102,8 +102,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     Found best = {0, 0, 0};
     Chunk* chunk;
     // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
-    u64 words[CHUNK / GROUP_WIDTH];
-    i32 codes[CHUNK / GROUP_WIDTH], before[CHUNK / GROUP_WIDTH];
+    u64 words[CHUNK / WARP_WIDTH];
+    i32 codes[CHUNK / WARP_WIDTH], before[CHUNK / WARP_WIDTH];
 
     HOST_DEVICE Wavefront(const Region& region, const Scheme& scheme, i32 strip)
         : region(region),
@@ -139,25 +139,25 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     }
     // A window of which a first chunk takes over what it needs.
     HOST_DEVICE void open_window() {
-        for (i32 place = CHUNK + group_lane(); place < WINDOW; place += GROUP_WIDTH) {
+        for (i32 place = CHUNK + group_lane(); place < WINDOW; place += WARP_WIDTH) {
             i32 column = place - WINDOW + 1;
             RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
         }
     }
     HOST_DEVICE void ask_for_letters(i32 begin) {
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
-            i32 column = begin + i * GROUP_WIDTH + group_lane();
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
+            i32 column = begin + i * WARP_WIDTH + group_lane();
             codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
     }
     // Asks for what the row above has written by now in the columns from `begin` on. All loads are under way together.
     HOST_DEVICE void ask_above(i32 begin) {
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
-            i32 column = begin + i * GROUP_WIDTH + group_lane();
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
+            i32 column = begin + i * WARP_WIDTH + group_lane();
             if (column < region.columns) words[i] = fresh(region.bus + column);
         }
     }
@@ -170,7 +170,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     HOST_DEVICE bool is_complete() const {
         bool missing = false;
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
         return !group_any(missing);
     }
     // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
@@ -180,25 +180,25 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         const i32 kept = kept_column(begin);
         bool was_open = open, opens = false;
 #pragma unroll
-        for (i32 i = group_lane(); i < WIDTH; i += GROUP_WIDTH)
+        for (i32 i = group_lane(); i < WIDTH; i += WARP_WIDTH)
             RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             opens = opens || codes[i] == Scheme::no_letter();
-            RowLetters::put(chunk->window, WINDOW, WIDTH + i * GROUP_WIDTH + group_lane(), codes[i], before[i]);
+            RowLetters::put(chunk->window, WINDOW, WIDTH + i * WARP_WIDTH + group_lane(), codes[i], before[i]);
         }
         open = RowLetters::TAKES_ALL ? false : group_any(opens);
         lettered = RowLetters::TAKES_ALL || !(was_open || open);
         i32 most = NO_SCORE;
         if (begin == 0 && !region.blank_left)
-            for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += GROUP_WIDTH)
+            for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += WARP_WIDTH)
                 most = maximum(most, region.borders.left_h[first_row + row]);
         for (; !is_complete(); ask_above(begin)) pause();
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
             most = maximum(most, h);
-            if (strip == 0 && begin + i * GROUP_WIDTH + group_lane() == kept && kept >= 0)
+            if (strip == 0 && begin + i * WARP_WIDTH + group_lane() == kept && kept >= 0)
                 region.lines.columns_h[kept_at(kept) * (region.rows + 1)] = h;
         }
         return most;
@@ -231,10 +231,10 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     }
     HOST_DEVICE void make_relative() {
 #pragma unroll
-        for (i32 i = 0; i < CHUNK / GROUP_WIDTH; ++i) {
+        for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             Border above = border_of(words[i]);
             above = Border{relative(above.h) - scheme.first_gap(), relative(above.f)};
-            chunk->above[i * GROUP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
+            chunk->above[i * WARP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
         }
         group_sync();
     }
@@ -335,7 +335,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
             crossing = Crossing<Lane>::of(up, f);
             if (TRACES) put_cells(word, step);
             if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
-            if (FULL && group_lane() == GROUP_WIDTH - 1) chunk->below[i] = crossing;
+            if (FULL && group_lane() == WARP_WIDTH - 1) chunk->below[i] = crossing;
             if (!FULL) hand_out(i, last_h, last_f);
         }
         group_sync();
@@ -359,7 +359,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     // What the last row has come to goes on to the next strip.
     HOST_DEVICE void store(i32 begin) {
 #pragma unroll
-        for (i32 i = 0; i < CHUNK; i += GROUP_WIDTH) {
+        for (i32 i = 0; i < CHUNK; i += WARP_WIDTH) {
             i32 column = begin + i + group_lane() - last_lane;
             if (column < 0 || column >= region.columns) continue;
             Border below = border_of(chunk->below[i + group_lane()]);
@@ -394,7 +394,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
     HOST_DEVICE void skip() {
         start(0);
-        for (i32 i = group_lane(); i < CHUNK; i += GROUP_WIDTH)
+        for (i32 i = group_lane(); i < CHUNK; i += WARP_WIDTH)
             chunk->below[i] = Crossing<Lane>::of(Border{-scheme.first_gap(), 0});
         group_sync();
     }

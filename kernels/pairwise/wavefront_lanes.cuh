@@ -7,7 +7,7 @@ struct Border {
     i32 h, f;
 };
 
-template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return GROUP_WIDTH * Lane::width; }
+template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return WARP_WIDTH * Lane::width; }
 // Of the lanes that this thread holds, the first.
 template <class Lane> HOST_DEVICE i32 first_lane() { return group_lane() * Lane::width; }
 

@@ -103,9 +103,9 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
 
 // An item is a record; ends: where each ends, which all count from `origin` on. border: the place of the last one, in front of
 // which no later one begins. lost: of each sample, later mates without MC.
-KERNEL void count_events(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
-                         Layout layout, i64* events OF(items), i64* border OF(1), u64* lost OF(some), i64 records) {
-    FOR_EACH(item, begin, end) {
+KERNEL void count_events(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin, Layout layout,
+                         i64* events OF(items), i64* border OF(1), u64* lost OF(some), i64 records) {
+    FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
         Counter counter = {0};
@@ -118,10 +118,9 @@ KERNEL void count_events(i64 begin, i64 end, const u8* bytes OF(some), const i64
 }
 
 // The same; event_ends: the inclusive prefix sum of their events.
-KERNEL void list_events(i64 begin, i64 end, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
-                        Layout layout, const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events),
-                        i64 events) {
-    FOR_EACH(item, begin, end) {
+KERNEL void list_events(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin, Layout layout,
+                        const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events), i64 events) {
+    FOR_EACH(item, items) {
         i64 first = item ? event_ends[item - 1] : 0;
         if (first == event_ends[item]) continue;
         Writer writer = {places + first, changes + first};
@@ -130,16 +129,16 @@ KERNEL void list_events(i64 begin, i64 end, const u8* bytes OF(some), const i64*
 }
 
 // An item is a bound: how many places are not above it.
-KERNEL void find_bounds(i64 begin, i64 end, const u64* places OF(size), const u64* bounds OF(items),
-                        i64* found OF(items), i64 size) {
-    FOR_EACH(item, begin, end) found[item] = first_above(places, size, bounds[item]);
+KERNEL void find_bounds(Items items, const u64* places OF(size), const u64* bounds OF(items), i64* found OF(items),
+                        i64 size) {
+    FOR_EACH(item, items) found[item] = first_above(places, size, bounds[item]);
 }
 
 // Two lists of events become one; an item is an event of the first one, or of the second one.
-KERNEL void merge_events(i64 begin, i64 end, const u64* places OF(size), const u64* changes OF(size),
+KERNEL void merge_events(Items items, const u64* places OF(size), const u64* changes OF(size),
                          const u64* other_places OF(others), const u64* other_changes OF(others),
                          u64* merged_places OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         bool is_first = item < size;
         i64 own = is_first ? item : item - size;
         u64 place = is_first ? places[own] : other_places[own];
@@ -170,10 +169,10 @@ struct Tally {
 
 // An item is a section of the events of a sample up to a border, which a block sweeps; depths: what is the depth behind each.
 // places: without the sample. contigs: where each begins; histogram, covered: of the sample.
-KERNEL void sweep_events(i64 begin, i64 end, const u64* places OF(size), const i64* depths OF(size),
+KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64* depths OF(size),
                          const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
                          u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 border) {
-    FOR_EACH_BLOCK(section, begin, end) {
+    FOR_EACH(section, items) {
         BLOCK_ARRAY(u64, counted, DEPTHS);
         for (i64 i = block_thread(); i < DEPTHS; i += BLOCK_WIDTH) counted[i] = 0;
         block_sync();

@@ -28,9 +28,9 @@ const i32 HAS_QUALITY = 1 << 16;  // in Place.marks
 
 // An item is all of them: a record says where the next one begins. found: how many, and where the last one ends. The walk
 // stops at `most`, at a record that is not whole, and at one whose size is none.
-KERNEL void find_records(i64 begin, i64 end, const u8* bytes OF(size), i64* starts OF(most), i64* found OF(2), i64 size,
+KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(most), i64* found OF(2), i64 size,
                          i64 most) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 at = 0, count = 0;
         while (count < most && size - at >= 4) {
             i64 length = i32_at(bytes + at);
@@ -281,10 +281,10 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
 
 // An item is a record; starts has the end of the last one behind the others. lengths: of the text of primary records, 0 of
 // others. hashes: of the name and the read group, which mates have in common.
-KERNEL void examine_records(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items + 1),
-                            KeptTags kept, u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items),
-                            u64* error OF(1), i64 contigs, i64 longest_read) {
-    FOR_EACH(item, begin, end) {
+KERNEL void examine_records(Items items, const u8* bytes OF(some), const i64* starts OF(items + 1), KeptTags kept,
+                            u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1),
+                            i64 contigs, i64 longest_read) {
+    FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[item], bytes + starts[item + 1]};
         lengths[item] = 0;
         if (i32 fault = record.fault(kept, contigs, longest_read)) {
@@ -302,10 +302,10 @@ KERNEL void examine_records(i64 begin, i64 end, const u8* bytes OF(some), const 
 }
 
 // An item is a primary record, selected[item]; text_ends: the inclusive prefix sum of their lengths.
-KERNEL void write_reads(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(some),
+KERNEL void write_reads(Items items, const u8* bytes OF(some), const i64* starts OF(some),
                         const i64* selected OF(items), const i64* text_ends OF(items), KeptTags kept, u8* text OF(some),
                         Place* places OF(items)) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
         i64 start = item ? text_ends[item - 1] : 0;
         places[item] = record.place(start, kept);
@@ -315,9 +315,9 @@ KERNEL void write_reads(i64 begin, i64 end, const u8* bytes OF(some), const i64*
 }
 
 // An item is a read, whose text is copied to its new place.
-KERNEL void copy_reads(i64 begin, i64 end, const u8* bytes OF(some), const i64* starts OF(items),
-                       const i64* lengths OF(items), const i64* new_starts OF(items), u8* text OF(some)) {
-    FOR_EACH(item, begin, end) {
+KERNEL void copy_reads(Items items, const u8* bytes OF(some), const i64* starts OF(items), const i64* lengths OF(items),
+                       const i64* new_starts OF(items), u8* text OF(some)) {
+    FOR_EACH(item, items) {
         ByteSink sink = {text + new_starts[item]};
         sink.copy(bytes + starts[item], lengths[item]);
     }
@@ -330,9 +330,9 @@ HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_lengt
 }
 
 // An item is a pair: whether the names and the read groups of its mates are the same.
-KERNEL void compare_mates(i64 begin, i64 end, const u8* first_text OF(some), const Place* first_places OF(items),
+KERNEL void compare_mates(Items items, const u8* first_text OF(some), const Place* first_places OF(items),
                           const u8* second_text OF(some), const Place* second_places OF(items), u8* same OF(items)) {
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         const Place &a = first_places[pair], &b = second_places[pair];
         same[pair] = are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
                      are_equal(first_text + a.group(), a.group_length, second_text + b.group(), b.group_length);

@@ -71,16 +71,16 @@ HOST_DEVICE void cut_block(const u8* text, i64 block, i64 end, const Blocks& blo
 }
 
 // An item is a block.
-KERNEL void cut_blocks(i64 begin, i64 end, const u8* text OF(size), Blocks blocks, Format format, i64 size) {
-    FOR_EACH_GROUP(block, begin, end) {
+KERNEL void cut_blocks(WarpItems items, const u8* text OF(size), Blocks blocks, Format format, i64 size) {
+    FOR_EACH(block, items) {
         cut_block(text, block, minimum((block + 1) * blocks.block_bytes, size), blocks, format);
     }
 }
 
 // The same of text that is there as far as `filled`; the rest is read from a file first, from `offset` on.
-KERNEL void read_blocks(i64 begin, i64 end, u8* text OF(size), Blocks blocks, Format format, i64 size, i32 file,
+KERNEL void read_blocks(WarpItems items, u8* text OF(size), Blocks blocks, Format format, i64 size, i32 file,
                         i64 filled, i64 offset) {
-    FOR_EACH_GROUP(block, begin, end) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * blocks.block_bytes, size), at = maximum(block * blocks.block_bytes, filled);
         while (at < last) {
             i64 count = read_file(file, text + at, last - at, offset + at - filled);
@@ -107,9 +107,9 @@ HOST_DEVICE Ending cut_between(const u8* text, i64& at, i64 to, i64 end, i64 blo
 // One item: cuts what lies between the blocks' own records, and anew what begins elsewhere than a block thought; then puts
 // the ends of all records side by side, from the front on. told: how many they are, where the last one ends, how far the
 // text goes, and the Ending.
-KERNEL void join_blocks(i64 begin, i64 end, const u8* text OF(size), Blocks blocks, Format format, i64 size,
+KERNEL void join_blocks(WarpItems items, const u8* text OF(size), Blocks blocks, Format format, i64 size,
                         i64* told OF(4)) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         i64 whole = 0, block = 0, at = 0;
         for (i64 i = 0; i < blocks.blocks && whole == i * blocks.block_bytes; ++i) whole = blocks.reached[i];
         Ending ending = NOT_YET;

@@ -181,10 +181,10 @@ template <class T> struct Symbols {
             put((u32)(LITERALS + place));
         }
         group_sync();
-        if (GROUP_WIDTH == 1)
+        if (WARP_WIDTH == 1)
             for (i32 i = 0; i < length; ++i) made[count + i] = made[count + i - distance];
         else
-            for (i32 i = group_lane(); i < length; i += GROUP_WIDTH)
+            for (i32 i = group_lane(); i < length; i += WARP_WIDTH)
                 made[count + i] = made[count - distance + (i < distance ? i : i % distance)];
         group_sync();
         count += length;
@@ -196,7 +196,7 @@ template <class T> struct Symbols {
         if (length != (complement ^ 0xFFFF) || bits.place() / 8 + length > bits.size) return BLOCK_IS_CORRUPT;
         if (count + length > room) return BLOCK_HAS_NO_ROOM;
         const u8* bytes = bits.bytes + bits.place() / 8;
-        for (i32 i = group_lane(); i < length; i += GROUP_WIDTH) made[count + i] = bytes[i];
+        for (i32 i = group_lane(); i < length; i += WARP_WIDTH) made[count + i] = bytes[i];
         group_sync();
         count += length;
         bits = Bits(bits.bytes, bits.size, bits.place() + 8 * length);

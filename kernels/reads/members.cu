@@ -12,10 +12,10 @@ HOST_DEVICE u32 four_bytes(const u8* bytes) {
 
 // An item is a block, data from ends[item] to ends[item + 1]. contents_ends: where the contents of each end, by what the
 // blocks tell. faults: counts those that are not as they tell.
-KERNEL void inflate_members(i64 begin, i64 end, const u8* data OF(size), const i64* ends OF(items + 1),
+KERNEL void inflate_members(WarpItems items, const u8* data OF(size), const i64* ends OF(items + 1),
                             const i64* contents_ends OF(items), u8* contents OF(room), u64* faults OF(1), i64 size,
                             i64 room) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         GROUP_ARRAY(Codes, codes, 1);
         i64 start = item ? contents_ends[item - 1] : 0, length = contents_ends[item] - start;
         const u8 *block = data + ends[item], *trailer = data + ends[item + 1] - TRAILER;

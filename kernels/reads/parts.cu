@@ -20,9 +20,9 @@ HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, Symbols<u
 // An item is the part. Inflated are whole blocks, from the bit `from` on, or from the first block behind it where it
 // `searches`, to the first that begins behind the bit `to`. told: where they begin and end, -1 for nowhere, how many symbols
 // they have, the lowest byte of the window that they ask for, and why they end.
-KERNEL void inflate_part(i64 begin, i64 end, const u8* data OF(size), u16* symbols OF(room), i64* told OF(5), i64 size,
+KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols OF(room), i64* told OF(5), i64 size,
                          i64 room, i64 from, i64 to, i32 searches) {
-    FOR_EACH_GROUP(item, begin, end) {
+    FOR_EACH(item, items) {
         GROUP_ARRAY(Codes, codes, 1);
         Symbols<u16> found = {symbols, 0, room, WINDOW_BYTES};
         i64 first = searches ? find_block(data, size, from, to, found, *codes) : from, place = first, count = 0;
@@ -44,8 +44,8 @@ KERNEL void inflate_part(i64 begin, i64 end, const u8* data OF(size), u16* symbo
 }
 
 // An item is all symbols. meanings: all bytes, and behind them those of the window in front.
-KERNEL void resolve_symbols(i64 begin, i64 end, const u16* symbols OF(count),
-                            const u8* meanings OF(LITERALS + WINDOW_BYTES), u8* bytes OF(count), i64 count) {
-    FOR_EACH(item, begin, end)
+KERNEL void resolve_symbols(Items items, const u16* symbols OF(count), const u8* meanings OF(LITERALS + WINDOW_BYTES),
+                            u8* bytes OF(count), i64 count) {
+    FOR_EACH(item, items)
         for (i64 i = 0; i < count; ++i) bytes[i] = meanings[symbols[i]];
 }

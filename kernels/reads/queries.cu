@@ -66,12 +66,12 @@ HOST_DEVICE PackedLetters reversed(const Words& bases, const Words& unclear, i32
 }
 
 // An item is a slot; order[slot] is its record; marks: what is known of each record. replaced: ambiguous letters other than N.
-KERNEL void pack_queries(i64 begin, i64 end, const u8* bytes OF(some), const i32* order OF(items),
+KERNEL void pack_queries(Items items, const u8* bytes OF(some), const i32* order OF(items),
                          const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
                          u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
-    FOR_EACH(slot, begin, end) {
+    FOR_EACH(slot, items) {
         i64 record = order[slot], block = slot >> lane_bits;
         i32 length = lengths[slot];
         i64 plane = (block_offsets[block + 1] - block_offsets[block]) / 4;

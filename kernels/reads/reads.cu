@@ -27,8 +27,8 @@ const i64 BLOCK_BYTES = 4096;
 HOST_DEVICE void report(u64* error, i64 place, RecordError code) { atomic_min(error, (u64)place << 8 | (u64)code); }
 
 // An item is a block of bytes.
-KERNEL void count_newlines(i64 begin, i64 end, const u8* bytes OF(size), i64* counts OF(items), i64 size) {
-    FOR_EACH(block, begin, end) {
+KERNEL void count_newlines(Items items, const u8* bytes OF(size), i64* counts OF(items), i64 size) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
         i32 count = 0;
         for (i64 i = block * BLOCK_BYTES; i < last; ++i) count += bytes[i] == '\n';
@@ -44,9 +44,9 @@ HOST_DEVICE u64 newlines_of(u64 bytes) {
 }
 
 // line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
-KERNEL void find_newlines(i64 begin, i64 end, const u8* bytes OF(size), const i64* ends OF(items),
-                          i64* line_ends OF(some), i64 size) {
-    FOR_EACH(block, begin, end) {
+KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(some),
+                          i64 size) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
         i64 next = block ? ends[block - 1] : 0, i = block * BLOCK_BYTES;
         for (; i + 8 <= last; i += 8)
@@ -106,13 +106,12 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
 }
 
 // An item is a record. quality_starts holds -1 where a read has no qualities; records are those of all files.
-KERNEL void parse_records(i64 begin, i64 end, const u8* bytes OF(some),
-                          const i64* line_ends OF(lines_a_record* records), i64* name_starts OF(records),
-                          i32* name_lengths OF(records), i64* sequence_starts OF(records), i32* lengths OF(records),
-                          i64* quality_starts OF(records), u64* error OF(1), i64 lines_a_record, i64 longest_read,
-                          i64 records, i64 files) {
+KERNEL void parse_records(Items items, const u8* bytes OF(some), const i64* line_ends OF(lines_a_record* records),
+                          i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
+                          i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1),
+                          i64 lines_a_record, i64 longest_read, i64 records, i64 files) {
     i64 records_a_file = records / files;
-    FOR_EACH(record, begin, end) {
+    FOR_EACH(record, items) {
         i64 place = record % records_a_file * files + record / records_a_file;
         i64 first = record * lines_a_record;
         Line header = line(bytes, line_ends, first), sequence = line(bytes, line_ends, first + 1);
@@ -150,20 +149,19 @@ HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const 
 }
 
 // An item is a read: whether it has the name of that before it.
-KERNEL void mark_same_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+KERNEL void mark_same_names(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
                             const i32* name_lengths OF(items), u8* same OF(items)) {
-    FOR_EACH(read, begin, end)
-        same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
+    FOR_EACH(read, items) same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
 }
 
 // An item is a slot of a pair: the number of its read, or -1 for a mate that is absent.
-KERNEL void place_reads(i64 begin, i64 end, const i64* slots OF(items), const i64* name_starts OF(reads),
+KERNEL void place_reads(Items items, const i64* slots OF(items), const i64* name_starts OF(reads),
                         const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads),
                         const i32* lengths OF(reads), const i64* quality_starts OF(reads), const u8* marks OF(reads),
                         i64* new_name_starts OF(items), i32* new_name_lengths OF(items),
                         i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
                         i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
-    FOR_EACH(slot, begin, end) {
+    FOR_EACH(slot, items) {
         i64 read = slots[slot];
         bool is_here = read >= 0;
         new_name_starts[slot] = is_here ? name_starts[read] : 0;
@@ -176,18 +174,18 @@ KERNEL void place_reads(i64 begin, i64 end, const i64* slots OF(items), const i6
 }
 
 // An item is a pair, whose second record is reported where the names differ.
-KERNEL void compare_names(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
+KERNEL void compare_names(Items items, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
-    FOR_EACH(pair, begin, end) {
+    FOR_EACH(pair, items) {
         if (!have_same_names(bytes, name_starts, name_lengths, 2 * pair, 2 * pair + 1))
             report(error, 2 * pair + 1, MATE_NAMES);
     }
 }
 
 // An item is a record; marks: of those of which the sequencer says so, that they failed.
-KERNEL void check_comments(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
-                           u8* marks OF(items), u64* error OF(1)) {
-    FOR_EACH(record, begin, end) {
+KERNEL void check_comments(Items items, const u8* bytes OF(some), const i64* name_starts OF(items), u8* marks OF(items),
+                           u64* error OF(1)) {
+    FOR_EACH(record, items) {
         Characters comment = comment_of(bytes + name_starts[record]);
         IlluminaComment illumina = illumina_comment(comment);
         if (illumina.has_failed) marks[record] |= READ_FAILED;

@@ -5,12 +5,12 @@ const i64 BLOCK = 1024;
 
 // An item is a block of records. keys: their lengths. told: the bits of the lengths that are not those of the first one, 0 for
 // all before, and that length.
-KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),
+KERNEL void begin_order(WarpItems items, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),
                         u32* told OF(2), i64 size) {
-    FOR_EACH_GROUP(block, begin, end) {
+    FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size);
         u32 own = 0;
-        for (i64 record = block * BLOCK + group_lane(); record < last; record += GROUP_WIDTH) {
+        for (i64 record = block * BLOCK + group_lane(); record < last; record += WARP_WIDTH) {
             keys[record] = (u64)lengths[record];
             records[record] = (u32)record;
             own |= (u32)(lengths[record] ^ lengths[0]);
@@ -22,11 +22,11 @@ KERNEL void begin_order(i64 begin, i64 end, const i32* lengths OF(size), u64* ke
 
 // An item is a slot; order[slot] is its record, keys[slot] its bases. firsts: by length, the first slot that has it. sizes: 0,
 // then the words of each block: `planes` of as many a slot as the block's longest read needs, and `pads` more.
-KERNEL void lay_slots(i64 begin, i64 end, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
+KERNEL void lay_slots(Items items, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
                       i32* slot_of OF(items), i64* firsts OF(some), i64* sizes OF((items - 1 >> lane_bits) + 2),
                       i64 size, i32 lane_bits, i32 planes, i32 pads) {
     i64 lanes = (i64)1 << lane_bits;
-    FOR_EACH(slot, begin, end) {
+    FOR_EACH(slot, items) {
         i32 length = (i32)keys[slot];
         lengths[slot] = length;
         slot_of[order[slot]] = (i32)slot;

@@ -89,15 +89,15 @@ struct Lines {
 };
 
 // An item is a record: how many lines it has.
-KERNEL void count_lines(i64 begin, i64 end, Lines lines, i64* counts_out OF(items)) {
-    FOR_EACH(record, begin, end) counts_out[record] = lines.count(record);
+KERNEL void count_lines(Items items, Lines lines, i64* counts_out OF(items)) {
+    FOR_EACH(record, items) counts_out[record] = lines.count(record);
 }
 
 // An item is a line, counted from first_line on; line_ends[record] counts those up to and with a record's.
-KERNEL void measure_lines(i64 begin, i64 end, Lines lines, const i64* line_ends OF(record_count),
-                          i64* lengths_out OF(items), i64 record_count, i64 first_line) {
+KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(record_count), i64* lengths_out OF(items),
+                          i64 record_count, i64 first_line) {
     i64 record = -1;
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         record = item_record(line_ends, record_count, first_line + item, record);
         CountingSink sink = {0};
         lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), 0);
@@ -106,10 +106,10 @@ KERNEL void measure_lines(i64 begin, i64 end, Lines lines, const i64* line_ends 
 }
 
 // byte_ends: the inclusive prefix sum of what measure_lines gave.
-KERNEL void write_lines(i64 begin, i64 end, Lines lines, const i64* line_ends OF(record_count),
-                        const i64* byte_ends OF(items), u8* out OF(some), i64 record_count, i64 first_line) {
+KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
+                        u8* out OF(some), i64 record_count, i64 first_line) {
     i64 record = -1;
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         record = item_record(line_ends, record_count, first_line + item, record);
         i64 place = item ? byte_ends[item - 1] : 0;
         ByteSink sink = {out + place};

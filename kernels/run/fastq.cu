@@ -40,8 +40,8 @@ struct UnmappedReads {
 };
 
 // An item is a record.
-KERNEL void measure_unmapped(i64 begin, i64 end, UnmappedReads reads, i64* lengths_out OF(items)) {
-    FOR_EACH(record, begin, end) {
+KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out OF(items)) {
+    FOR_EACH(record, items) {
         CountingSink sink = {0};
         reads.put(sink, record);
         lengths_out[record] = sink.count;
@@ -49,9 +49,8 @@ KERNEL void measure_unmapped(i64 begin, i64 end, UnmappedReads reads, i64* lengt
 }
 
 // record_ends: the inclusive prefix sum of what measure_unmapped gave.
-KERNEL void write_unmapped(i64 begin, i64 end, UnmappedReads reads, const i64* record_ends OF(items),
-                           u8* out OF(some)) {
-    FOR_EACH(record, begin, end) {
+KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(some)) {
+    FOR_EACH(record, items) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
         reads.put(sink, record);
     }

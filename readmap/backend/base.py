@@ -27,28 +27,19 @@ Array = Any
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it.
-
-    `grouped` kernels give an item to a group of threads, a warp of the GPU (FOR_EACH_GROUP of common/portable.cuh),
-    kernels `by_block` to a block of it (FOR_EACH_BLOCK).
-    Items of a kernel `in_order` wait for those before them: groups take them one by one, no more of them than
-    `resident_groups`.
-    """
+    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it."""
 
     module: str
     name: str
-    grouped: bool = False
-    in_order: bool = False
-    by_block: bool = False
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """The declaration in the source: parameter names and types in order, without `begin` and `end`."""
+        """The declaration in the source: what takes an item, then parameter names and types in order."""
         return signature(self.module, self.name)
 
 
-_SUM = Kernel("common/prefix_sum", "sum_blocks", grouped=True)
-_FILL = Kernel("common/prefix_sum", "fill_sums", grouped=True)
+_SUM = Kernel("common/prefix_sum", "sum_blocks")
+_FILL = Kernel("common/prefix_sum", "fill_sums")
 _LASTS = Kernel("common/prefix_sum", "last_sums")
 _SUM_BLOCK = constant("common/prefix_sum.cu", "BLOCK")
 

@@ -23,7 +23,7 @@ from readmap.backend.machine import available_processors
 from readmap.backend.sizes import Bounded, Count
 from readmap.errors import BackendError
 
-#: Items of a thread's first call, but one of a grouped kernel, which may take long.
+#: Number of Items in a thread's first call; of WarpItems and BlockItems a first call takes one, which may take long.
 SLICE = 256
 
 #: Milliseconds between two moments at which a launch hears an interrupt.
@@ -152,10 +152,11 @@ class CpuBackend(Backend):
                 return
         function, threads = _function(kernel, types), self._threads
         given = by_address(arguments)
-        first = 1 if kernel.grouped or kernel.by_block else SLICE
+        item_type = kernel.signature.item_type
+        first = SLICE if item_type == "Items" else 1
         launch = _Launch()
         try:
-            threads.begin(launch, function, given, count, first, 1 if kernel.in_order else count)
+            threads.begin(launch, function, given, count, first, 1 if item_type == "OrderedWarpItems" else count)
             while not threads.join(launch, PATIENCE):
                 pass  # where an interrupt is heard
         finally:

@@ -28,7 +28,7 @@ from readmap.backend.streams import Streams
 #: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
 PRIORITY = -1
 
-BLOCK, WARP = 128, 32  # BLOCK_WIDTH and GROUP_WIDTH of kernels/common/portable.cuh
+BLOCK, WARP = 128, 32  # BLOCK_WIDTH and WARP_WIDTH of kernels/common/portable.cuh
 
 
 class CudaBackend(Backend):
@@ -201,10 +201,11 @@ class CudaBackend(Backend):
 
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
-        block_items = 1 if kernel.by_block else BLOCK // WARP if kernel.grouped else BLOCK
-        most = max(self.resident_groups // block_items, 1) if kernel.in_order else 1 << 30
-        end = -address(count.told) if isinstance(count, Bounded) else count  # see items_told() of common/portable.cuh
-        given = by_address((0, end, *arguments))
+        item_type = kernel.signature.item_type
+        block_items = {"Items": BLOCK, "BlockItems": 1}.get(item_type, BLOCK // WARP)
+        most = max(self.resident_groups // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
+        device_count = address(count.told) if isinstance(count, Bounded) else 0
+        given = by_address(arguments, most_of(count), device_count)  # struct Items of common/portable.cuh
         self._driver.launch(function.ptr, min(-(-most_of(count) // block_items), most), BLOCK, given)
 
 

@@ -142,11 +142,7 @@ def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, bat
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
     narrow = context.scoring.fits_16_bits(batch.queries.longest)
     batch.launch(
-        Kernel(
-            "mapping/extension",
-            f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}",
-            grouped=kind >= WIDE or not narrow,
-        ),
+        Kernel("mapping/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
         items,
         context,
         tasks=tasks,

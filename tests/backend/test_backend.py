@@ -199,7 +199,7 @@ def test_code_that_came_with_the_package(
 
 def test_source_that_nvrtc_does_not_compile(tiny: Path) -> None:
     pytest.importorskip("cuda.bindings")
-    (tiny / "broken.cu").write_text("KERNEL void broken(i64 begin, i64 end, const u8* bytes) { nonsense; }\n")
+    (tiny / "broken.cu").write_text("KERNEL void broken(Items items, const u8* bytes) { nonsense; }\n")
     with pytest.raises(BackendError, match=r"NVRTC could not compile .*broken\.cu for sm_90:(.|\n)*nonsense"):
         nvrtc.compile_cubin("common/broken", "sm_90", ())
 

@@ -64,7 +64,7 @@ def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None
     ],
 )
 def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
-    (tiny / "tiny.cu").write_text(f"KERNEL void broken(i64 begin, i64 end, {text}) {{}}\n")
+    (tiny / "tiny.cu").write_text(f"KERNEL void broken(Items items, {text}) {{}}\n")
     with pytest.raises((ValueError, KeyError, SyntaxError)):
         signatures.signature(TINY, "broken")
 
@@ -72,17 +72,20 @@ def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ("i64 count, const u8* bytes OF(items)", "broken: a kernel's first parameters are begin and end"),
         (
-            "i64 begin, i64 end, const u8* a OF(2 * rows), const u8* b OF(rows + 1)",
+            "i64 count, const u8* bytes OF(items)",
+            "broken: a kernel's first parameter is Items, WarpItems, OrderedWarpItems or BlockItems, named items",
+        ),
+        (
+            "Items items, const u8* a OF(2 * rows), const u8* b OF(rows + 1)",
             "broken: no array has the extent rows alone, by which others go",
         ),
         (
-            "i64 begin, i64 end, const u8* a OF(rows), const u8* b OF(items)",
+            "Items items, const u8* a OF(rows), const u8* b OF(items)",
             "broken: only one array has the extent rows, which checks nothing: say some",
         ),
         (
-            "i64 begin, i64 end, Limits limits, const u8* a OF(high), i64 high",
+            "Items items, Limits limits, const u8* a OF(high), i64 high",
             "broken: 2 integers have the name high, by which an extent goes",
         ),
     ],

@@ -50,12 +50,12 @@ def test_an_interrupt_ends_a_launch(tiny: Path, threads: int) -> None:
     """No call is under way behind it: the arrays may go."""
     (tiny / "slow.cu").write_text(
         '#include "common/portable.cuh"\n#include <time.h>\n'
-        "KERNEL void wait(i64 begin, i64 end, u8* visits OF(items)) {\n"
+        "KERNEL void wait(WarpItems items, u8* visits OF(items)) {\n"
         "    timespec nap = {0, 1000000};\n"
-        "    FOR_EACH_GROUP(item, begin, end) { nanosleep(&nap, 0); visits[item] = 1; }\n}\n"
+        "    FOR_EACH(item, items) { nanosleep(&nap, 0); visits[item] = 1; }\n}\n"
     )
     backend, visits = open_backend("cpu", threads), np.zeros(100_000, np.uint8)
-    kernel = Kernel("common/slow", "wait", grouped=True)
+    kernel = Kernel("common/slow", "wait")
     backend.launch(kernel, 1, visits=np.zeros(1, np.uint8))
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     before, began = signal.signal(signal.SIGINT, signal.default_int_handler), time.perf_counter()

@@ -58,21 +58,21 @@ MODULE = """
 #include "common/tiny.cuh"
 
 // The sums, and how often each item was visited.
-KERNEL void add(i64 begin, i64 end, const i32* numbers OF(items), i32* sums OF(items), u8* visits OF(items),
+KERNEL void add(Items items, const i32* numbers OF(items), i32* sums OF(items), u8* visits OF(items),
                 i64 shift) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         sums[item] = changed(numbers[item]) + (i32)shift;
         visits[item] += 1;
     }
 }
 
-KERNEL void take(i64 begin, i64 end, const suffix_t* suffixes OF(some), suffix_t* table OF(some), i64* sizes OF(some),
+KERNEL void take(Items items, const suffix_t* suffixes OF(some), suffix_t* table OF(some), i64* sizes OF(some),
                  u8 a, i32 b, u64 c) {
-    FOR_EACH(item, begin, end) sizes[item] = (i64)sizeof(suffix_t);
+    FOR_EACH(item, items) sizes[item] = (i64)sizeof(suffix_t);
 }
 
-KERNEL void measure(i64 begin, i64 end, const Corner* corners OF(items), i64* sizes OF(4 * items)) {
-    FOR_EACH(item, begin, end) {
+KERNEL void measure(Items items, const Corner* corners OF(items), i64* sizes OF(4 * items)) {
+    FOR_EACH(item, items) {
         sizes[4 * item] = (i64)sizeof(Corner);
         sizes[4 * item + 1] = corners[item].point.x;
         sizes[4 * item + 2] = corners[item].point.y;
@@ -81,10 +81,10 @@ KERNEL void measure(i64 begin, i64 end, const Corner* corners OF(items), i64* si
 }
 
 // All that it is given, a number each.
-KERNEL void read_all(i64 begin, i64 end, Canvas canvas, const i32* first OF(items), const i32* second OF(items + CODES),
+KERNEL void read_all(Items items, Canvas canvas, const i32* first OF(items), const i32* second OF(items + CODES),
                      const Point* places OF(places), const Corner* corners OF(places), const i64* levels OF(rows),
                      i64* read OF(12 * items), i64 points, bool negative) {
-    FOR_EACH(item, begin, end) {
+    FOR_EACH(item, items) {
         const Table& table = canvas.table;
         i64 numbers[12] = {
             table.low, table.high, table.last<i64>(2), table.marks[1], table.width, table.doubled,
@@ -94,8 +94,8 @@ KERNEL void read_all(i64 begin, i64 end, Canvas canvas, const i32* first OF(item
 }
 
 #define DOUBLED(name, type)                                                                             \\
-    KERNEL void name(i64 begin, i64 end, const i32* numbers OF(items), i32* out OF(((items + 1) - 1))) { \\
-        FOR_EACH(item, begin, end) out[item] = 2 * numbers[item];                                        \\
+    KERNEL void name(Items items, const i32* numbers OF(items), i32* out OF(((items + 1) - 1))) { \\
+        FOR_EACH(item, items) out[item] = 2 * numbers[item];                                        \\
     }
 
 DOUBLED(doubled, i32)

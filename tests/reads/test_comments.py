@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
 #include "mapping/comment_tags.cuh"
 
-KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+KERNEL void measure(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
                     i64* lengths OF(items), i32 form, bool has_read_group) {
-    FOR_EACH(read, begin, end) {
+    FOR_EACH(read, items) {
         Characters comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
         put_comment_tags(sink, form, comment, has_read_group, false);
@@ -39,9 +39,9 @@ KERNEL void measure(i64 begin, i64 end, const u8* bytes OF(some), const i64* nam
     }
 }
 
-KERNEL void write(i64 begin, i64 end, const u8* bytes OF(some), const i64* name_starts OF(items),
+KERNEL void write(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
                   const i64* ends OF(items), u8* out OF(some), i32 form, bool has_read_group) {
-    FOR_EACH(read, begin, end) {
+    FOR_EACH(read, items) {
         Characters comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
         put_comment_tags(sink, form, comment, has_read_group, false);

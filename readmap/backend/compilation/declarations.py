@@ -1,6 +1,7 @@
 """The declarations of the kernels' sources: structures, constants and entry points, each written once, there.
 
-A kernel's parameters, behind `begin` and `end`, and the members of a structure are each one of
+A kernel's first parameter is its `items`, whose type says what takes an item (ITEM_TYPES; see common/portable.cuh).
+Each further parameter, and each member of a structure, is one of
 
     i32 stride                        an integer, or a bool
     const Window* windows OF(reads)   an array: of integers, or of structures, which travel as rows of words
@@ -42,6 +43,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
 }
 
+#: Types of a kernel's `items`: a thread takes an item, a warp, a warp in the order of the items, a block.
+ITEM_TYPES = ("Items", "WarpItems", "OrderedWarpItems", "BlockItems")
+
 #: Types that a kernel leaves open; the dtype of the first array so declared decides which variant is compiled.
 GENERIC = {"suffix_t": ("u32", "u64")}
 
@@ -55,7 +59,7 @@ _DECLARATION = re.compile(r"(?:const )?(\w+) ?(\*?) ?(\w+)(?: OF\((.*)\))?")
 _NO_MEMBER = re.compile(r"(?:static|typedef|template|using)\b|(?:(?! OF\().)*\(|$")
 _BALANCED = functools.reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(4), "")
 _KERNEL = re.compile(rf"\bKERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(({_BALANCED})\)")
-_MACRO = re.compile(r"^#define (\w+)(?:\([^)]*\))?((?:.*\\\n)*.*)$", re.MULTILINE)
+_MACRO = re.compile(r"^#define (\w+)(?:\(([^)]*)\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Declarations:
         self._text = _COMMENT.sub("", source(path))
         self._structures: dict[str, tuple[str, str]] = {}
         self.aliases: dict[str, str] = {}
-        self._macros: dict[str, str] = {}
+        self._macros: dict[str, tuple[list[str], str]] = {}
         self.constants: dict[str, int] = {}
         for header in map(declarations, included(path)):
             self._structures |= header._structures
@@ -89,7 +93,8 @@ class Declarations:
             self.constants |= header.constants
         self._structures |= {name: (base, body) for name, base, body in _STRUCTURE.findall(self._text)}
         self.aliases |= _ALIAS.findall(self._text)
-        self._macros |= {name: text.replace("\\\n", " ") for name, text in _MACRO.findall(self._text)}
+        for name, parameters, text in _MACRO.findall(self._text):
+            self._macros[name] = [one.strip() for one in parameters.split(",")], text.replace("\\\n", " ")
         _add_constants(self._text, self.constants)
 
     def members(self, structure: str) -> list[Member]:
@@ -127,13 +132,14 @@ class Declarations:
         word = np.dtype({8: np.int64, 4: np.uint32 if unsigned else np.int32}[row.alignment])
         return word, row.itemsize // word.itemsize
 
-    def kernels(self) -> dict[str, list[Member]]:
-        """The parameters of every entry point that the file itself declares, without `begin` and `end`."""
+    def kernels(self) -> dict[str, tuple[str, list[Member]]]:
+        """Return the type of the items and the other parameters of every entry point that the file itself declares."""
         body = _MACRO.sub("", self._text)
-        for macro, definition in self._macros.items():
-            if "KERNEL void" in definition:  # MACRO(name, ...) at a line's start declares a kernel of that name
-                for name in re.findall(rf"^{macro}\((\w+)", body, re.MULTILINE):
-                    body += "\n" + re.sub(r"\bname\(", f"{name}(", definition)
+        for macro, (parameters, definition) in self._macros.items():
+            if "KERNEL void" in definition:  # MACRO(NAME, ...) at the start of a line declares a kernel
+                for call in re.findall(rf"^{macro}\((.*)\)", body, re.MULTILINE):
+                    given = dict(zip(parameters, (one.strip() for one in call.split(",")), strict=True))
+                    body += "\n" + re.sub(r"\b\w+\b", lambda word, given=given: given.get(word[0], word[0]), definition)
         body = " ".join(body.split())
         return {name: _parameters(name, text) for name, text in _KERNEL.findall(body)}
 
@@ -166,11 +172,12 @@ def _member(text: str) -> Member:
     return Member(words[3], words[1], words[4])
 
 
-def _parameters(kernel: str, text: str) -> list[Member]:
-    members = [_member(part.strip()) for part in text.split(",")]
-    if [member.name for member in members[:2]] != ["begin", "end"]:
-        raise ValueError(f"{kernel}: a kernel's first parameters are begin and end")
-    return members[2:]
+def _parameters(kernel: str, text: str) -> tuple[str, list[Member]]:
+    items, *members = (_member(part.strip()) for part in text.split(","))
+    if items.type not in ITEM_TYPES or items.name != "items":
+        expected = f"{', '.join(ITEM_TYPES[:-1])} or {ITEM_TYPES[-1]}"
+        raise ValueError(f"{kernel}: a kernel's first parameter is {expected}, named items")
+    return items.type, members
 
 
 def _add_constants(text: str, values: dict[str, int]) -> None:

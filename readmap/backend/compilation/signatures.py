@@ -166,11 +166,15 @@ class Structure:
 
 
 class Signature:
-    """The parameters of one kernel behind `begin` and `end`."""
+    """The parameters of one kernel after its items.
 
-    def __init__(self, kernel: str, parameters: tuple[Parameter, ...]) -> None:
+    Attributes:
+        item_type: what takes an item, one of ITEM_TYPES.
+    """
+
+    def __init__(self, kernel: str, item_type: str, parameters: tuple[Parameter, ...]) -> None:
         """Raises ValueError where a dimension has no extent for itself, or but one array has it."""
-        self.kernel, self.parameters = kernel, parameters
+        self.kernel, self.item_type, self.parameters = kernel, item_type, parameters
         self.names = frozenset(parameter.name for parameter in parameters)
         self._extents = Extents(kernel, parameters, "items")
         for name, arrays in self._extents.uses.items():
@@ -208,26 +212,32 @@ class Signature:
                 raise TypeError(f"{self.kernel} {what} {', '.join(sorted(wrong))}")
 
 
-def by_address(arguments: Sequence[Bound]) -> Any:
-    """For a launch that takes the address of each argument: these, an array of ctypes, which has the numbers too.
+def by_address(arguments: Sequence[Bound], *items: int) -> Any:
+    """Return a ctypes array of the arguments' addresses, as a launch takes them; the array also stores the integers.
 
-    Where what takes an argument reads as many of its first bytes as its type has: of a number the lowest.
+    items: 64-bit words of a structure that is passed as the first argument. A kernel reads as many bytes at an address
+    as the parameter's type has: the lowest bytes of an integer.
     """
-    memory, layout = _memory(len(arguments))
+    memory, layout, first = _memory(len(arguments), len(items))
     held = memory()
-    places = range(ctypes.addressof(held) + layout.size // 2, ctypes.addressof(held) + layout.size, NUMBER_BYTES)
+    start = ctypes.addressof(held)
+    addresses = range(start + first, start + layout.size, NUMBER_BYTES)
     numbers = [0 if type(argument) is Packed else argument for argument in arguments]
-    layout.pack_into(held, 0, *places, *numbers)
-    for i, argument in enumerate(arguments):
+    if items:
+        layout.pack_into(held, 0, start + first - NUMBER_BYTES * len(items), *addresses, *items, *numbers)
+    else:
+        layout.pack_into(held, 0, *addresses, *numbers)
+    for i, argument in enumerate(arguments, bool(items)):
         if type(argument) is Packed:
             held[i] = ctypes.addressof(argument.memory)
     return held
 
 
 @functools.cache
-def _memory(count: int) -> tuple[Any, struct.Struct]:
-    """The type of as many addresses and numbers, and how they lie in it."""
-    return ctypes.c_int64 * (2 * count), struct.Struct(f"{2 * count}q")
+def _memory(count: int, words: int) -> tuple[Any, struct.Struct, int]:
+    """Return the type and layout of a launch's memory, and the offset of the first argument's integer."""
+    total = 2 * count + words + bool(words)
+    return ctypes.c_int64 * total, struct.Struct(f"{total}q"), NUMBER_BYTES * (count + words + bool(words))
 
 
 @functools.cache
@@ -235,8 +245,8 @@ def signatures(module: str) -> dict[str, Signature]:
     """Every entry point of a module."""
     declared = declarations(f"{module}.cu")
     return {
-        kernel: Signature(kernel, tuple(_parameter(member, declared) for member in members))
-        for kernel, members in declared.kernels().items()
+        kernel: Signature(kernel, item_type, tuple(_parameter(member, declared) for member in members))
+        for kernel, (item_type, members) in declared.kernels().items()
     }
 
 
