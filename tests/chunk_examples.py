@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.reads.chunks import Format, PairLayout, read_chunks
+from readmap.reads.chunks import RecordFormat, PairLayout, read_chunks
 
 
 def allocate(nbytes: int) -> NDArray[np.uint8]:
@@ -22,7 +22,7 @@ class Found:
 
     parts: list[bytes] = field(default_factory=list)
     records: list[int] = field(default_factory=list)
-    formats: set[Format] = field(default_factory=set)
+    formats: set[RecordFormat] = field(default_factory=set)
     error: str = ""
     warnings: list[str] = field(default_factory=list)
 

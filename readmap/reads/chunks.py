@@ -43,7 +43,7 @@ Bytes = NDArray[np.uint8]
 BUFFERS = 3
 
 
-class Format(Enum):
+class RecordFormat(Enum):
     """How the records of a chunk are laid out; the value is the number of lines a record."""
 
     FASTQ = 4
@@ -91,7 +91,7 @@ class Chunk:
 
     parts: tuple[Bytes, ...]
     paths: tuple[str, ...]
-    format: Format
+    format: RecordFormat
     layout: PairLayout
     first_record: int
     records: int
@@ -309,10 +309,10 @@ def _read_together(files: Sequence[RecordFile]) -> None:
         raise faults[0]
 
 
-def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> Format:
+def _format_of(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> RecordFormat:
     """The format of all files that are not empty."""
     formats = {
-        source.name: Format.FASTQ if start.startswith(b"@") else Format.FASTA
+        source.name: RecordFormat.FASTQ if start.startswith(b"@") else RecordFormat.FASTA
         for source, start in zip(sources, starts, strict=True)
         if start
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readmap.errors import DataError
 from readmap.formats import lines
 from readmap.reads import fasta_reads
-from readmap.reads.chunks import Chunk, Format, PairLayout, read_chunks
+from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
 
@@ -63,7 +63,7 @@ def test_fastq(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> N
     for batch_reads in (None, 1, 2, 1000):
         result = read_bytes(path, data, size, batch_reads)
         assert (result.parts[0], result.error) == (expected, "")
-        assert result.formats <= {Format.FASTQ}
+        assert result.formats <= {RecordFormat.FASTQ}
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -127,7 +127,7 @@ def test_fasta(path: pathlib.Path, data: bytes, expected: bytes, size: int) -> N
     for batch_reads in (None, 1, 2):
         result = read_bytes(path, data, size, batch_reads)
         assert (result.parts[0], result.error) == (expected, "")
-        assert result.formats == {Format.FASTA}
+        assert result.formats == {RecordFormat.FASTA}
 
 
 @pytest.mark.parametrize("threads", [1, 4])

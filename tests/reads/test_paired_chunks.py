@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.formats import lines
-from readmap.reads.chunks import Chunk, Format, PairLayout, read_chunks
+from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
 
@@ -102,7 +102,7 @@ def test_fastq(files: Files, one: bytes, two: bytes, wanted_one: bytes, wanted_t
     for batch_reads in (None, 2, 4):
         result = files.read(one, two, size, batch_reads)
         assert (result.parts, result.error) == ([wanted_one, wanted_two], "")
-        assert result.formats <= {Format.FASTQ}
+        assert result.formats <= {RecordFormat.FASTQ}
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -111,7 +111,7 @@ def test_fasta(files: Files, size: int) -> None:
     wanted = [b">a\nACGT\n>b\n\n>c\nA\n", b">a x\nAC\n>b\nACGTACGTAC\n>c\n\n"]
     for batch_reads in (None, 2):
         result = files.read(one, two, size, batch_reads)
-        assert (result.parts, result.error, result.formats) == (wanted, "", {Format.FASTA})
+        assert (result.parts, result.error, result.formats) == (wanted, "", {RecordFormat.FASTA})
 
 
 def test_two_formats(files: Files) -> None:
