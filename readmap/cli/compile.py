@@ -23,8 +23,8 @@ from readmap.backend.machine import available_processors
 from readmap.cli.common.options import choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.formats.wording import format_bytes
 from readmap.errors import UsageError
+from readmap.formats.wording import format_bytes
 
 EXAMPLES = """[bold]Example[/], lines of a Dockerfile
   RUN readmap compile --into /opt/readmap

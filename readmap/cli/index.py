@@ -26,13 +26,12 @@ from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import SharedResources
-from readmap.formats.wording import format_bytes, format_duration, percent, printable
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.output import Output, Pending, open_output
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_bytes, format_duration, format_ratio, pluralize, printable
 from readmap.index import folder
 from readmap.index.building import build_index
 from readmap.index.device import IndexStructure
@@ -195,7 +194,7 @@ class _Stages:
         passed = now - self._began.setdefault(stage, now)
         text = STAGES.get(stage, stage)
         if done and whole:
-            text += f" {percent(done, whole)}, {format_duration(passed * (whole - done) / done)} left"
+            text += f" {format_ratio(done, whole)}, {format_duration(passed * (whole - done) / done)} left"
         elif done:
             text += f" {format_bytes(done)}"
         self._show(text, bar=done / whole if done and whole else None)

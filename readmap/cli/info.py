@@ -14,11 +14,10 @@ from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import Resources
-from readmap.formats.wording import format_bytes, printable, table
 from readmap.database.database import Database
 from readmap.errors import BackendError, UsageError
 from readmap.formats.array_folder import sizes
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_bytes, format_table, pluralize, printable
 from readmap.index import folder
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
@@ -97,7 +96,7 @@ def _report_database(path: Path, options: Options, report: Report) -> None:
             ("longest", pluralize(database.longest, "letter")),
             ("on disk", f"{format_bytes(record['bytes'])} in {pluralize(len(files), 'file')}"),
         ]
-        print("\n\n".join([table(facts, "<<"), _table_of(files)]))
+        print("\n\n".join([format_table(facts, "<<"), _table_of(files)]))
     if options.check:
         report.say("whole: all checksums are right")
     report.finish(record)
@@ -151,7 +150,7 @@ def _show(record: dict[str, Any], most: int | None) -> None:
         ("on disk", f"{format_bytes(record['bytes'])} in {pluralize(len(files), 'file')}"),
     ]
     listed = [(contig["name"], f"{contig['length']:,}", contig["md5"]) for contig in contigs[:most]]
-    tables = [table(facts, "<<"), _table_of(files), table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
+    tables = [format_table(facts, "<<"), _table_of(files), format_table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
     if len(listed) < len(contigs):
         tables[-1] += f"\n... and {len(contigs) - len(listed):,} more, which --contigs lists"
     print("\n\n".join(tables))
@@ -168,4 +167,4 @@ def _origin(record: dict[str, Any]) -> str:
 
 def _table_of(files: dict[str, int]) -> str:
     """A table of files and their sizes in bytes."""
-    return table([("FILE", "SIZE"), *((name, format_bytes(size)) for name, size in files.items())], "<>")
+    return format_table([("FILE", "SIZE"), *((name, format_bytes(size)) for name, size in files.items())], "<>")

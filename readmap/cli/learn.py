@@ -11,7 +11,6 @@ from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside, r
 from readmap.cli.common.options import argument, command, flag, no_check_option, option
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import Report, ReportOptions, Show
-from readmap.formats.wording import printable
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
 from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts
@@ -23,6 +22,7 @@ from readmap.cli.search.scores import ScoringOptions
 from readmap.cli.search.shards import ShardOptions
 from readmap.formats.output import open_output
 from readmap.formats.sam import NO_READ_GROUP
+from readmap.formats.wording import printable
 from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -32,8 +32,8 @@ from readmap.mapping.records import Style
 from readmap.reads.inflaters import inflaters_for
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.estimation import first_lanes, learn_from
+from readmap.run.read_mapper import ReadMapper
 from readmap.run.sample_model import SampleModel, write_sample_model
-from readmap.run.read_mapper import Mapping
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap learn r1.fq.gz r2.fq.gz -x ref.fa -o learnt.json
@@ -116,7 +116,7 @@ def _learn_of(
     backends = [context.backend for context in contexts]
     groups = tuple(lane.group for lane in lanes) or (NO_READ_GROUP,)
     with open_all(options, lanes, check_files(options, lanes), [], inflaters_for(backends[0])) as reads:
-        mapping = Mapping(contexts, Style(read_groups=groups), reads.paired, learnt=learnt)
+        mapping = ReadMapper(contexts, Style(read_groups=groups), reads.paired, learnt=learnt)
         summary = mapping.summary
         sources, layouts = reads.take(), reads.layouts
         learn_from(sources, layouts, mapping, backends, plan, lambda: show(f"{summary.reads:,} reads"))

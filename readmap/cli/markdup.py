@@ -11,10 +11,9 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, Show
-from readmap.formats.wording import printable
 from readmap.duplicates.files import mark_file, open_alignments
 from readmap.duplicates.marker import DuplicateMarker
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import pluralize, printable
 from readmap.reads.alignment_reads import AlignmentReads
 
 EXAMPLES = """[bold]Examples[/]

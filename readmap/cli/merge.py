@@ -13,12 +13,11 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
 from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
-from readmap.formats.wording import printable
 from readmap.duplicates.files import open_alignments
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import ENDING, verify_shards, merge_shard
 from readmap.errors import UsageError
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import pluralize, printable
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --learnt learnt.json --split reads.split --shard 1/2 \\

@@ -12,15 +12,14 @@ from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outp
 from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.formats.wording import format_bytes, printable
 from readmap.cli.search.conflicts import lane_conflicts
 from readmap.cli.search.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
-from readmap.formats.wording import pluralize
-from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
+from readmap.formats.wording import format_bytes, pluralize, printable
 from readmap.reads.file_splitter import split_files
+from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap split r1.fq.gz r2.fq.gz -o reads.split
@@ -69,7 +68,8 @@ def split(context: typer.Context, options: Options) -> None:
         for warning in warnings:
             report.say(f"warning: {warning}")
         for each in found:
-            report.say(f"{printable(each.name)}: {pluralize(each.records, 'record')}, {format_bytes(each.text)} of text")
+            size = format_bytes(each.text)
+            report.say(f"{printable(each.name)}: {pluralize(each.records, 'record')}, {size} of text")
         report.say(f"the table has {format_bytes(len(table))}; {report.cost()}")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from readmap.duplicates.metrics import LibraryMetrics
+from readmap.formats.wording import format_percent
 from readmap.qc.page import Table
-from readmap.formats.wording import percent
 
 _COLUMNS = (
     "Library",
@@ -30,7 +30,7 @@ def duplicates_table(libraries: Sequence[LibraryMetrics]) -> Table:
             f"{one.optical_duplicates:,}",
             f"{one.unpaired:,}",
             f"{one.unpaired_duplicates:,}",
-            percent(one.share),
+            format_percent(one.share),
             f"{one.size:,}" if one.size else "unknown",
         )
         for one in libraries

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
+from readmap.formats.wording import format_percent, format_si
 from readmap.qc.coverage import BREADTHS
 from readmap.qc.plots import Plot, Row, plots_of
 from readmap.qc.tally import Depths, Sample, Tally, share
-from readmap.formats.wording import percent, short
 from readmap.version import __version__
 
 #: Rows of a table at most.
@@ -65,19 +65,19 @@ def _facts(sample: Sample) -> str:
     """The numbers that are looked at first."""
     tally, depths = sample.tally, sample.depths
     facts = [
-        ("Reads", short(tally.reads), ""),
-        ("Bases", short(tally.bases_read), ""),
-        ("Q30", percent(share(tally.good_bases, tally.bases_with_quality)), "of the bases"),
-        ("GC", percent(tally.gc), "of the bases"),
-        ("Mapped", percent(share(tally.mapped, tally.reads)), "of the reads"),
-        ("Proper pairs", percent(share(tally.proper, tally.paired)), "of the paired reads"),
-        ("Duplicates", percent(share(tally.duplicates, tally.reads)), "of the reads"),
+        ("Reads", format_si(tally.reads), ""),
+        ("Bases", format_si(tally.bases_read), ""),
+        ("Q30", format_percent(share(tally.good_bases, tally.bases_with_quality)), "of the bases"),
+        ("GC", format_percent(tally.gc), "of the bases"),
+        ("Mapped", format_percent(share(tally.mapped, tally.reads)), "of the reads"),
+        ("Proper pairs", format_percent(share(tally.proper, tally.paired)), "of the paired reads"),
+        ("Duplicates", format_percent(share(tally.duplicates, tally.reads)), "of the reads"),
         ("Error rate", f"{100 * tally.error_rate:.3f}%", "of the aligned bases"),
         ("Insert size", f"{tally.median_insert:,}", "median, inward"),
     ]
     if depths:
         facts.append(("Coverage", f"{depths.mean:.2f}x", "mean"))
-        facts += [(f"Covered {depth}x", percent(part), "of the bases") for depth, part in depths.breadths.items()]
+        facts += [(f"Covered {depth}x", format_percent(x), "of the bases") for depth, x in depths.breadths.items()]
     told = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd>{f'<small>{of}</small>' if of else ''}</div>" for name, value, of in facts
     )
@@ -116,14 +116,14 @@ def _lane_row(name: str, library: str, tally: Tally) -> Row:
         library,
         f"{tally.reads:,}",
         f"{tally.bases_read:,}",
-        percent(share(tally.good_bases, tally.bases_with_quality)),
-        percent(tally.gc),
-        percent(share(tally.mapped, tally.reads)),
-        percent(share(tally.proper, tally.paired)),
-        percent(share(tally.duplicates, tally.reads)),
+        format_percent(share(tally.good_bases, tally.bases_with_quality)),
+        format_percent(tally.gc),
+        format_percent(share(tally.mapped, tally.reads)),
+        format_percent(share(tally.proper, tally.paired)),
+        format_percent(share(tally.duplicates, tally.reads)),
         f"{100 * tally.error_rate:.3f}%",
         f"{tally.median_insert:,}",
-        percent(share(tally.with_adapter, tally.reads)),
+        format_percent(share(tally.with_adapter, tally.reads)),
     )
 
 
@@ -132,7 +132,7 @@ def _contigs(depths: Depths) -> str:
     rows = []
     for number, (name, length) in enumerate(depths.contigs[:MOST_ROWS]):
         mean, breadths = depths.of_contig(number)
-        rows.append((name, f"{length:,}", f"{mean:.2f}", *(percent(breadths[depth]) for depth in BREADTHS)))
+        rows.append((name, f"{length:,}", f"{mean:.2f}", *(format_percent(breadths[depth]) for depth in BREADTHS)))
     columns = ("Contig", "Bases", "Mean depth", *(f"Covered {depth}x" for depth in BREADTHS))
     more = len(depths.contigs) - len(rows)
     told = f"<p>{more:,} more contigs are in the report of --json.</p>" if more else ""

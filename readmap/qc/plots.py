@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.wording import format_number, format_percent, format_percent_3, format_percent_4, format_si
 from readmap.qc.charts import Axis, Line, Values, bar_chart, line_chart
 from readmap.qc.counts import INSERTS
 from readmap.qc.programs import BASE_NAMES, ORIENTATION_NAMES
 from readmap.qc.tally import ADAPTER_NAMES, Depths, Sample, Tally, share
-from readmap.formats.wording import fine_percent, number, percent, short, whole_percent
 
 #: Bars of a histogram at most; of one with a long tail, the part that is shown.
 MOST_BARS, SHOWN = 120, 0.999
@@ -103,7 +103,7 @@ def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
             "Quality by cycle",
             "The mean, and the band that holds eight of ten bases.",
             qualities,
-            Axis("Phred", number, 0, 40),
+            Axis("Phred", format_number, 0, 40),
         )
     if len(sample.lanes) > 1 and tally.qualities.any():
         yield plot(
@@ -119,7 +119,7 @@ def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
                 for number, lane in enumerate(sample.lanes)
                 for mate in mates
             ],
-            Axis("Phred", number, 20, 40),
+            Axis("Phred", format_number, 20, 40),
         )
     for name, mate in zip(names, mates, strict=True):
         bases = tally.base_shares(mate)
@@ -127,14 +127,14 @@ def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
             f"Bases by cycle, {name}",
             "Shares of the letters.",
             [Line(letter, bases[:, at], BASE_COLOURS[at]) for at, letter in enumerate(BASE_NAMES)],
-            Axis("Share", whole_percent, 0, 0.4),
+            Axis("Share", format_percent_4, 0, 0.4),
         )
     if tally.mismatches.any():
         yield plot(
             "Mismatches by cycle",
             "Of the bases that are aligned, as the tag MD tells them.",
             [Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in zip(names, mates, strict=True)],
-            Axis("Share", fine_percent, 0),
+            Axis("Share", format_percent_3, 0),
         )
     yield plot(
         "Adapters by cycle",
@@ -143,14 +143,14 @@ def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
             Line(name, row, f"c{number + 1}")
             for number, (name, row) in enumerate(zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True))
         ],
-        Axis("Share", fine_percent, 0, 0.001),
+        Axis("Share", format_percent_3, 0, 0.001),
     )
 
 
 def _histogram(title: str, about: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
     places, values = np.arange(len(counts), dtype=np.float64), counts.astype(np.float64)
     rows = [(f"{number:,}", f"{count:,}") for number, count in enumerate(counts) if count]
-    return Plot(title, about, bar_chart(title, places, values, Axis(x), Axis(y, short)), (x, y), rows)
+    return Plot(title, about, bar_chart(title, places, values, Axis(x), Axis(y, format_si)), (x, y), rows)
 
 
 def _inserts(tally: Tally) -> Plot:
@@ -174,7 +174,7 @@ def _inserts(tally: Tally) -> Plot:
     if far:
         about += f" {far:,} pairs are of {INSERTS - 1:,} bases and more."
     rows = [(f"{place:,.0f}", *(f"{line.values[at]:,.0f}" for line in lines)) for at, place in enumerate(places)]
-    picture = line_chart(title, places, lines, Axis("Insert size, bases"), Axis("Pairs", short, 0))
+    picture = line_chart(title, places, lines, Axis("Insert size, bases"), Axis("Pairs", format_si, 0))
     return Plot(title, about, picture, ("Size", *(line.name for line in lines)), rows)
 
 
@@ -191,21 +191,22 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     binned = padded.reshape(bins, width).sum(1)
     lost = f" {depths.lost:,} reads have no MC: where their mates overlap, both count." if depths.lost else ""
     left_out = "Unmapped, secondary, failed and duplicate records are left out; mates that overlap count once."
+    uncovered = format_percent(share(int(counts[0]), depths.length))
     yield Plot(
         "Depth",
-        f"Bases that are covered, by depth; {percent(share(int(counts[0]), depths.length))} are not. {left_out}{lost}",
-        bar_chart("Depth", places, binned, Axis("Depth"), Axis("Bases", short)),
+        f"Bases that are covered, by depth; {uncovered} are not. {left_out}{lost}",
+        bar_chart("Depth", places, binned, Axis("Depth"), Axis("Bases", format_si)),
         ("Depth", "Bases"),
         [(f"{place:,.0f}", f"{count:,.0f}") for place, count in zip(places, binned, strict=True)],
     )
     reached = counts[::-1].cumsum()[::-1] / max(int(counts.sum()), 1)
-    at, share_axis = np.arange(1, end, dtype=np.float64), Axis("Share", whole_percent, 0, 1)
+    at, share_axis = np.arange(1, end, dtype=np.float64), Axis("Share", format_percent_4, 0, 1)
     yield Plot(
         "Breadth",
         "The share of the reference that reaches a depth.",
         line_chart("Breadth", at, [Line("bases", reached[1:end], "c1")], Axis("Depth"), share_axis),
         ("Depth", "Share"),
-        [(f"{number:,}", percent(float(reached[number]))) for number in range(1, end)],
+        [(f"{number:,}", format_percent(float(reached[number]))) for number in range(1, end)],
     )
 
 

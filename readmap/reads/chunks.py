@@ -32,10 +32,10 @@ from readmap.formats.compression import ByteSource, PieceSource, open_bytes
 from readmap.formats.wording import pluralize
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.record_scan import cut_between_pairs, find_records
 from readmap.reads.fasta_reads import two_line_records
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
+from readmap.reads.record_scan import cut_between_pairs, find_records
 
 Bytes = NDArray[np.uint8]
 

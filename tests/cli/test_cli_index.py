@@ -18,8 +18,8 @@ from commands import failures
 import readmap
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import index, main
-from readmap.formats.wording import format_bytes
 from readmap.database.database import Database
+from readmap.formats.wording import format_bytes
 from readmap.index.building import FIXED_BYTES, build_index
 from readmap.index.index import Index
 

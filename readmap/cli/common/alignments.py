@@ -18,10 +18,10 @@ from readmap.cli.common.conflicts import Conflict, refuse_inputs, refuse_inside,
 from readmap.cli.common.options import option
 from readmap.cli.common.output import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
-from readmap.formats.wording import percent, printable
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import CRAM_ENDING
+from readmap.formats.wording import format_ratio, printable
 
 #: Endings of plots.
 ENDINGS = (".png", ".svg", ".pdf")
@@ -148,7 +148,7 @@ def gcups(cells: int, seconds: float) -> float:
 def progress_line(done: int, total: int, seconds: float) -> str:
     """How many cells are done, how fast, and how long the rest takes."""
     left = datetime.timedelta(seconds=round(seconds * (total - done) / max(done, 1)))
-    return f"{percent(done, total)} of {total:.3g} cells, {gcups(done, seconds):,.1f} GCUPS, {left} left"
+    return f"{format_ratio(done, total)} of {total:.3g} cells, {gcups(done, seconds):,.1f} GCUPS, {left} left"
 
 
 def cells_line(cells: int, seconds: float, devices: str) -> str:

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from readmap.cli.common.options import flag, number, option
-from readmap.formats.wording import percent
 from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_ratio, pluralize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,4 +58,4 @@ def _in_words(library: LibraryMetrics) -> str:
     pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
     singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
     told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
-    return f"{told}; {percent(library.duplicates, library.reads)} of the mapped reads"
+    return f"{told}; {format_ratio(library.duplicates, library.reads)} of the mapped reads"

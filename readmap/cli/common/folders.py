@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from readmap.cli.common.options import choice
-from readmap.formats.wording import printable
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.formats.alphabets import Alphabet
+from readmap.formats.wording import printable
 from readmap.index import folder
 from readmap.index.index import Index
 

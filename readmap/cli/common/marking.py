@@ -18,11 +18,11 @@ from readmap.cli.common.output import BAM_ENDING
 from readmap.cli.common.quality import QualityOptions, open_quality
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
-from readmap.formats.wording import printable
 from readmap.duplicates.files import open_marked
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
+from readmap.formats.wording import printable
 from readmap.reads.alignment_reads import AlignmentReads
 
 

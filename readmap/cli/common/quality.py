@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from readmap.backend import Backend
 from readmap.cli.common.options import option
-from readmap.formats.wording import percent, printable
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.tables import duplicates_table
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
+from readmap.formats.wording import format_ratio, printable
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
 from readmap.qc.programs import for_programs
@@ -88,7 +88,7 @@ class Quality:
         told = []
         for sample in self._samples:
             if sample.depths:
-                of = {depth: percent(round(1e6 * part), 1_000_000) for depth, part in sample.depths.breadths.items()}
+                of = {depth: format_ratio(round(1e6 * x), 1_000_000) for depth, x in sample.depths.breadths.items()}
                 breadths = ", ".join(f"{of[depth]} by {depth}" for depth in of)
                 told.append(
                     f"coverage of {sample.name}: {sample.depths.mean:.2f} on the average; of the bases {breadths}"

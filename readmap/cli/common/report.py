@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from readmap.cli.common.options import flag, option
-from readmap.formats.wording import format_bytes, format_duration
 from readmap.formats.output import Output, Pending, commit_together, open_output
+from readmap.formats.wording import format_bytes, format_duration
 from readmap.version import __version__
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.

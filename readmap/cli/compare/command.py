@@ -10,10 +10,10 @@ from readmap.backend.team import Team
 from readmap.cli.common.alignments import check_files, open_outputs, progress_line, write_plot
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report, Show
-from readmap.formats.wording import printable
 from readmap.cli.compare.options import Options, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
 from readmap.formats.output import ByteSink
+from readmap.formats.wording import printable
 from readmap.formats.writer import Writer
 from readmap.pairwise.checkpoint import forget
 from readmap.pairwise.comparison import expect_partners

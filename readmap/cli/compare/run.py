@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
-from readmap.formats.wording import device_in_words
+from readmap.cli.common.resources import describe_devices
 from readmap.cli.compare.options import Options
 from readmap.formats.wording import pluralize
 from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
@@ -43,7 +43,7 @@ class ComparisonRun:
 
     def line(self) -> str:
         """The summary in words."""
-        devices = ", ".join(map(device_in_words, self._team.backends))
+        devices = describe_devices(self._team.backends)
         cells = cells_line(self._cells, self.timer.seconds, devices)
         return f"{pluralize(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
 

@@ -10,7 +10,6 @@ from readmap.cli.common.alignments import check_files, open_outputs
 from readmap.cli.common.folders import molecule_of
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
-from readmap.formats.wording import printable
 from readmap.cli.scan.options import Options, layout_of
 from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database
@@ -18,6 +17,7 @@ from readmap.database.device_pool import DevicePool
 from readmap.database.formats import writer
 from readmap.database.parameters import Limits, costs_of
 from readmap.database.search import Scan
+from readmap.formats.wording import printable
 from readmap.reads.sequences import read_sequences
 from readmap.version import __version__
 

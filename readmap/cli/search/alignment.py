@@ -8,7 +8,6 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.duplicates import duplicates_for_programs, duplicates_in_words
-from readmap.formats.wording import percent
 from readmap.cli.search.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
@@ -17,15 +16,15 @@ from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.header import read_groups
 from readmap.formats.sam import Form, header
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.mapping.context import Context
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.records import Style
 from readmap.qc.survey import Survey
 from readmap.run.exact import Format
+from readmap.run.read_mapper import MappingSummary, ReadMapper
 from readmap.run.sample_model import SampleModel
-from readmap.run.read_mapper import Mapping, MappingSummary
 from readmap.version import __version__
 
 #: The first MAPQ of each bin of the summary's histogram.
@@ -76,14 +75,14 @@ class AlignmentMode:
 
     def start(
         self, indexes: Sequence[DeviceIndex], backends: Sequence[Backend], program: str, comments: bool, paired: bool
-    ) -> Mapping:
+    ) -> ReadMapper:
         """The work on batches of reads, whose comments are tags, and which may be mates."""
         style = replace(self.style, program=program, comments=comments)
         contexts = [
             Context(index, backend, self.scoring, self.pairing, self.reporting)
             for index, backend in zip(indexes, backends, strict=True)
         ]
-        work = Mapping(contexts, style, paired, self._duplicates, self._learnt)
+        work = ReadMapper(contexts, style, paired, self._duplicates, self._learnt)
         self._summary = work.summary
         return work
 
@@ -93,7 +92,7 @@ class AlignmentMode:
 
     def progress(self) -> str:
         """Counts so far, in words."""
-        return f"{percent(self._summary.mapped, self._summary.reads)} mapped"
+        return f"{format_ratio(self._summary.mapped, self._summary.reads)} mapped"
 
     def take(self, summary: MappingSummary, libraries: Sequence[LibraryMetrics] | None) -> None:
         """What others have counted, which did the work, and the duplicates of each library."""
@@ -103,7 +102,7 @@ class AlignmentMode:
         """The summary in words; devices: what did the work."""
         summary = self._summary
         lines = [
-            f"{summary.reads:,} reads, {summary.mapped:,} mapped ({percent(summary.mapped, summary.reads)}), "
+            f"{summary.reads:,} reads, {summary.mapped:,} mapped ({format_ratio(summary.mapped, summary.reads)}), "
             f"{speed(summary, devices)}",
             "MAPQ  " + "  ".join(f"{name}: {count:,}" for name, count in _bins(summary).items()),
             *_pair_lines(summary),
@@ -162,7 +161,7 @@ def _pair_lines(summary: MappingSummary) -> list[str]:
     told = [
         f"insert size{_of_library(name, summary)} {sizes_in_words(found)}" for name, found in summary.libraries.items()
     ]
-    lines = [", ".join([f"{pluralize(pairs, 'pair')}, {proper:,} proper ({percent(proper, pairs)})", *told])]
+    lines = [", ".join([f"{pluralize(pairs, 'pair')}, {proper:,} proper ({format_ratio(proper, pairs)})", *told])]
     if summary.singles:
         lines.append(f"{pluralize(summary.singles, 'single read')} beside the pairs")
     for name in (name for name, found in summary.libraries.items() if not found):

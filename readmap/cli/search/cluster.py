@@ -13,7 +13,6 @@ from readmap.bam.file_index import format_for
 from readmap.cli.common.options import parse_size
 from readmap.cli.common.output import COMPRESSED
 from readmap.cli.common.report import Report, Session
-from readmap.formats.wording import printable
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.lanes import Lane as GivenLane
 from readmap.cli.search.lanes import files_of
@@ -27,7 +26,7 @@ from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.header import program_name, read_groups
 from readmap.formats.sam import Form
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import pluralize, printable
 from readmap.index.index import Index
 from readmap.reads.chunks import PairLayout
 from readmap.run.sample_model import SampleModel

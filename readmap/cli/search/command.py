@@ -14,7 +14,7 @@ from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
-from readmap.formats.wording import devices_in_words, printable
+from readmap.cli.common.resources import describe_devices
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
@@ -29,6 +29,7 @@ from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.header import program_name
+from readmap.formats.wording import printable
 from readmap.index import folder
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -152,7 +153,7 @@ def run(
         )
         warnings = [f"warning: {warning}" for warning in summary.warnings]
         for line in [
-            *(mode.lines(devices_in_words(backends)) if summary.reads else ["no reads"]),
+            *(mode.lines(describe_devices(backends)) if summary.reads else ["no reads"]),
             *quality.lines(),
             *warnings,
             report.cost(),
@@ -177,7 +178,9 @@ def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> SampleMode
     """What is known of the reads by --learnt; raises what read_sample_model and expect do."""
     if options.shards.learnt is None:
         return None
-    known = read_sample_model(options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs))
+    known = read_sample_model(
+        options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs)
+    )
     groups = [lane.group for lane in lanes]
     if not lanes:  # learn asks for no read group
         groups = [options.output.group()]

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from readmap.backend import Backend
-from readmap.formats.wording import percent
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import header
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.exact import ALL, ExactSearch, ExactSummary, Format, Parameters
@@ -54,7 +53,7 @@ class ExactMode:
     def progress(self) -> str:
         """Counts so far, in words."""
         summary = self._summary
-        return f"{percent(summary.found, summary.reads)} found, {pluralize(summary.occurrences, 'occurrence')}"
+        return f"{format_ratio(summary.found, summary.reads)} found, {pluralize(summary.occurrences, 'occurrence')}"
 
     def lines(self, devices: str) -> list[str]:
         """The summary in words; devices: what did the work."""
@@ -62,7 +61,8 @@ class ExactMode:
         plain = "" if self.prefix_table else " without its table of first bases"
         strand = "" if self._parameters.strand is Strand.BOTH else f", {self._parameters.strand} strand only"
         lines = [
-            f"{pluralize(summary.reads, 'read')}, {summary.found:,} found ({percent(summary.found, summary.reads)}), "
+            f"{pluralize(summary.reads, 'read')}, {summary.found:,} found "
+            f"({format_ratio(summary.found, summary.reads)}), "
             f"{summary.unique:,} of them once; {pluralize(summary.occurrences, 'occurrence')}{strand}",
             f"{speed(summary, devices)}, by the {WORDS[self.structure]}{plain}",
         ]

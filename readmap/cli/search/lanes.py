@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from readmap.formats.wording import printable
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import open_bytes
 from readmap.formats.sam import ReadGroup, parse_read_group
+from readmap.formats.wording import printable
 from readmap.reads.chunks import PairLayout
 
 #: Columns of a sheet; names of fields of a read group are columns too, and others say nothing here.

@@ -8,10 +8,9 @@ from typing import Protocol
 
 from readmap.backend import Backend
 from readmap.cli.common.report import Report
-from readmap.formats.wording import format_bytes
 from readmap.cli.search.files import is_older_than_source
 from readmap.errors import IndexFolderError
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_bytes, pluralize
 from readmap.index.alternates import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index

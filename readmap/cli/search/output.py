@@ -17,7 +17,6 @@ from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
 from readmap.cli.common.output import Compression, open_blocks, open_plain
 from readmap.cli.common.report import STANDARD_OUTPUT
-from readmap.formats.wording import format_bytes, printable
 from readmap.cli.search.kinds import BINARY, Kind
 from readmap.cli.search.options import Options, OutputOptions
 from readmap.duplicates.shards import ENDING
@@ -26,6 +25,7 @@ from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools_output import Letters, open_samtools_output
+from readmap.formats.wording import format_bytes, printable
 from readmap.index.reference import Reference
 from readmap.run.chunk_plan import plan_chunks
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from readmap.formats.wording import printable
 from readmap.cli.search.speed import rate
+from readmap.formats.wording import printable
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.run.batch_processor import RunSummary
