@@ -144,7 +144,7 @@ def _opened(parts: Sequence[RecordRange], backend: Backend) -> list[ByteSource]:
 def _fragments_before(records: Sequence[int], layouts: Sequence[PairLayout]) -> int:
     """Fragments in front of a place in each file, at most."""
     begins = np.cumsum([0, *(layout.files for layout in layouts)])[:-1].tolist()
-    return sum(-(-records[begin] // layout.together) for begin, layout in zip(begins, layouts, strict=True))
+    return sum(-(-records[begin] // layout.records_per_fragment) for begin, layout in zip(begins, layouts, strict=True))
 
 
 def _sink(job: Job, name: str, folder: Path, backend: Backend, sides: RunSides) -> ByteSink:

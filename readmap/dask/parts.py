@@ -46,7 +46,7 @@ def sized_parts(known: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
     while True:
         reads = known()
         fragments, are_all = reads.fragments()
-        whole = max(size // max(layout.files * layout.together for layout in reads.layouts), 1)
+        whole = max(size // max(layout.files * layout.records_per_fragment for layout in reads.layouts), 1)
         cuts = cuts or [0] * len(reads.texts)
         while step := _step(number, fragments - begin, whole, are_all):
             number, begin = number + 1, begin + step

@@ -64,7 +64,7 @@ class PairLayout(Enum):
 
     def __init__(self, files: int, together: int, paired: bool) -> None:
         self.files = files
-        self.together = together
+        self.records_per_fragment = together
         self.paired = paired
 
     @property
@@ -106,7 +106,7 @@ class Chunk:
     @property
     def is_divisible(self) -> bool:
         """Whether there is more than a read, or a pair."""
-        return self.records > max(self.layout.together, 2 if self.layout is PairLayout.ADJACENT else 1)
+        return self.records > max(self.layout.records_per_fragment, 2 if self.layout is PairLayout.ADJACENT else 1)
 
     def release(self) -> None:
         """Gives the memory back to the reader; once a chunk, from any thread. `parts` must not be used after it."""
@@ -123,7 +123,7 @@ class Chunk:
 
         There must be at least two reads, or two pairs.
         """
-        half = self.records // 2 // self.layout.together * self.layout.together
+        half = self.records // 2 // self.layout.records_per_fragment * self.layout.records_per_fragment
         ends = [find_records(part, self.format.value, checks=False).ends for part in self.parts]
         if self.layout is PairLayout.ADJACENT:
 
@@ -220,7 +220,7 @@ class _Cutter:
         self._format = _format_of(sources, starts)
         self._most = None
         if batch_reads:
-            self._most = max(batch_reads // (layout.files * layout.together), 1) * layout.together
+            self._most = max(batch_reads // (layout.files * layout.records_per_fragment), 1) * layout.records_per_fragment
         if self._most and layout is PairLayout.ADJACENT:
             self._most = max(self._most, 2)
         self._files: list[RecordFile] = []
@@ -241,7 +241,7 @@ class _Cutter:
                 yield self._chunk(count)
                 records -= count
         for file in self._files:
-            if file.error and file.records < self._layout.together:
+            if file.error and file.records < self._layout.records_per_fragment:
                 raise file.error
         if any(file.records for file in self._files):
             raise self._without_mate()
@@ -254,7 +254,7 @@ class _Cutter:
 
     def _read_on(self) -> int:
         """How many records of each file can be taken; 0 where one of them has no more."""
-        together = self._layout.together
+        together = self._layout.records_per_fragment
         least = 2 if self._layout is PairLayout.ADJACENT else together
         while low := [file for file in self._files if file.is_low(least)]:
             for file in low:

@@ -71,7 +71,7 @@ class Reads:
 
     def halves(self) -> tuple[Reads, Reads]:
         """The same records in two parts, of which neither is empty where there is more than `together`."""
-        middle = self.count // self.together // 2 * self.together
+        middle = self.count // self.records_per_fragment // 2 * self.records_per_fragment
         return self.part(0, middle), self.part(middle, self.count)
 
     def part(self, first: int, last: int) -> Reads:

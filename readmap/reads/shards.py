@@ -58,10 +58,10 @@ class SplitLanes:
             files = [each.file for each in lane]
             records = min(file.records for file in files)
             if not all(file.is_whole for file in files):
-                return total + records // layout.together, False
+                return total + records // layout.records_per_fragment, False
             if layout is PairLayout.TWO_FILES:
                 check_equal_record_counts([each.path for each in lane], files)
-            total += -(-records // layout.together)
+            total += -(-records // layout.records_per_fragment)
         return total, True
 
     def cuts(self, fragment: int, multiple: int = 1) -> list[int]:
@@ -74,8 +74,8 @@ class SplitLanes:
         cuts, before = list[int](), 0
         for layout, lane in self.lanes:
             records = min(each.file.records for each in lane)
-            fragments = -(-records // layout.together)
-            record = min(max(fragment - before, 0), fragments) * layout.together
+            fragments = -(-records // layout.records_per_fragment)
+            record = min(max(fragment - before, 0), fragments) * layout.records_per_fragment
             cut = records if record >= records else record - record % multiple
             cuts += [lane[0].cut_between_pairs(cut) if layout is PairLayout.ADJACENT else cut] * len(lane)
             before += fragments

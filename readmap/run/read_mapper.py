@@ -213,7 +213,7 @@ class Mapping:
         fails, on another, and where there was no room for what was found, once more; place: of the device that this
         thread uses. Returns that which it uses then."""
         arrival, backend, is_counted = held.arrival, self._contexts[place].backend, held.is_counted
-        count, together, done, counted = arrival.reads.count, arrival.reads.together, 0, 0
+        count, together, done, counted = arrival.reads.count, arrival.reads.records_per_fragment, 0, 0
         rests: Sequence[PendingBatch] = ()
         try:
             if arrival.place != place:  # what was held is searched again, rather than fetched

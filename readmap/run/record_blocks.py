@@ -42,7 +42,7 @@ class RecordBlocks:
         records, described = format_records(alignments, batch, self._style, context), None
         backend, blocks = context.backend, list[Block]()
         if self._style.order:
-            run, described = self._sort(records, alignments.plan.offsets, batch.reads.together, backend)
+            run, described = self._sort(records, alignments.plan.offsets, batch.reads.records_per_fragment, backend)
             blocks.append(Block(run.bytes, self._first, RECORDS, run))
         else:
             blocks.append(Block(records.bytes, backend, RECORDS))

@@ -410,10 +410,10 @@ def test_halves(files: Files) -> None:
         waiting, done = [chunk], [b""] * layout.files
         while waiting:
             chunk = waiting.pop(0)
-            if chunk.records > layout.together:
+            if chunk.records > layout.records_per_fragment:
                 waiting[:0] = chunk.halves()
                 continue
-            assert chunk.records == layout.together
+            assert chunk.records == layout.records_per_fragment
             assert chunk.first_record * chunk.format.value == done[0].count(b"\n")
             done = [before + part.tobytes() for before, part in zip(done, chunk.parts, strict=True)]
             chunk.release()
