@@ -109,7 +109,7 @@ class FileIndex:
         self._window_starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
         self._heard = list[Seen]()
 
-    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
+    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
         """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
 
         backend: on which they lie; None for the host.
@@ -130,7 +130,7 @@ class FileIndex:
         backend.launch(_TAKE, len(numbers), **columns, **given, **where)
         return backend.to_host(places).view(_PLACE)[:, 0]
 
-    def add(self, seen: Seen) -> None:
+    def accumulate(self, seen: Seen) -> None:
         """Hear of the next records."""
         self._heard.append(seen)
         self._end += seen.size

@@ -47,13 +47,13 @@ class BamIndex:
 class Observer(Protocol):
     """Who hears of all records that are written, in order; what is to be heard of them threads see at once."""
 
-    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Any:
+    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Any:
         """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
 
         backend: on which they lie; None for the host.
         """
 
-    def add(self, seen: Any) -> None:
+    def accumulate(self, seen: Any) -> None:
         """Hear of the next records."""
 
 
@@ -176,12 +176,12 @@ class SortedOutput(ByteSink):
         observers: list[Observer] = [*([index] if index else []), *self._observers]
 
         def look(*records: Any) -> list[Any]:
-            return [observer.see(*records) for observer in observers]
+            return [observer.measure(*records) for observer in observers]
 
         with self._pieces(look) as pieces:
             for piece in pieces:
                 for observer, seen in zip(observers, piece.seen or [], strict=True):
-                    observer.add(seen)
+                    observer.accumulate(seen)
                 self._output.lend(piece.bytes, piece.release)
         self._output.finish()
         if index and self._index and self._index_output:

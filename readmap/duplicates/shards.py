@@ -37,7 +37,7 @@ ENDING, FORMAT = ".fragments", 1
 _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
 
 
-class FragmentRecorder(Duplicates):
+class FragmentRecorder(DuplicateMarker):
     """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
 
     def __init__(self, rules: DuplicateRules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:

@@ -64,7 +64,7 @@ class RecordCounts:
         arrays = {name: backend.full(total * int(np.prod(shape)), 0, np.uint64) for name, shape in _SHAPES.items()}
         self._counts = _Counts(**arrays, units=MATES * total, groups=total)
 
-    def see(self, records: Array, ends: Array, origin: int) -> None:
+    def measure(self, records: Array, ends: Array, origin: int) -> None:
         """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
         backend, count = self._backend, len(ends)
         units, numbers = backend.empty(count, np.uint64), backend.empty(count, np.uint32)

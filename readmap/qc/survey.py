@@ -42,7 +42,7 @@ class Survey:
             raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MOST_GROUPS}")
         self._groups, self._contigs = groups, contigs
 
-    def see(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Stretch | None:
+    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Stretch | None:
         """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on; their coverage.
 
         backend: on which they lie; None for the host, which a device is faster than even if they are brought there.
@@ -51,16 +51,16 @@ class Survey:
         if backend is None:
             self._take_stream()
             records, ends = self._backend.upload([records]), self._backend.to_device(ends)
-        counts.see(records, ends, origin)
-        stretch = coverage.see(records, ends, origin) if self._are_sorted else None
+        counts.measure(records, ends, origin)
+        stretch = coverage.measure(records, ends, origin) if self._are_sorted else None
         if backend is None:
             self._backend.synchronize()  # the bytes are the caller's again, and the stretch another thread's
         return stretch
 
-    def add(self, seen: Stretch | None) -> None:
+    def accumulate(self, seen: Stretch | None) -> None:
         """Hear of the next records."""
         if self._coverage is not None and seen is not None:
-            self._coverage.add(seen)
+            self._coverage.accumulate(seen)
 
     def _take_stream(self) -> None:
         """Have the calling thread's launches wait for each other alone, from its first call on."""

@@ -63,7 +63,7 @@ def test_in_order(
         found.append(data.tobytes())
         before = sum(map(count_in, found[:-1]))
         own = expected[before : before + count_in(found[-1])]
-        same(piece.seen, index.see(data, np.cumsum([len(one) for one in own])))
+        same(piece.seen, index.measure(data, np.cumsum([len(one) for one in own])))
     assert b"".join(found) == b"".join(expected)
     assert held.take() == []
     held.close()

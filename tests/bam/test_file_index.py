@@ -62,7 +62,7 @@ def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> No
         for begin in range(0, len(records), piece):
             part = records[begin : begin + piece]
             data = np.frombuffer(b"".join(part), np.uint8)
-            index.add(index.see(data, np.cumsum([len(one) for one in part])))
+            index.accumulate(index.measure(data, np.cumsum([len(one) for one in part])))
             bam.lend(data, lambda: None)
         bam.commit()
     data = index.write(bam.block_sizes)

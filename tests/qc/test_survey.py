@@ -149,11 +149,11 @@ def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_hos
         data = np.frombuffer(b"".join(parts[begin:end]), np.uint8)
         ends = np.cumsum([len(part) for part in parts[begin:end]]) + 1000
         if from_host:
-            seen.append(survey.see(data, ends, 1000))
+            seen.append(survey.measure(data, ends, 1000))
         else:
-            seen.append(survey.see(backend.to_device(data), backend.to_device(ends), 1000, backend))
+            seen.append(survey.measure(backend.to_device(data), backend.to_device(ends), 1000, backend))
     for one in seen:
-        survey.add(one)
+        survey.accumulate(one)
     return survey.samples("unnamed")
 
 
